@@ -1,0 +1,34 @@
+# Two commands do everything: `make up` starts Twinstack, `make test` tests it. Both install what they need and say so.
+
+SHELL := /bin/bash
+CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/twinstack
+export CARGO_TARGET_DIR ?= $(CACHE)/target
+export TWINSTACK_TOOLS ?= $(CACHE)/tools
+export TWINSTACK_COMMIT := $(shell git rev-parse --short HEAD 2>/dev/null)
+
+.PHONY: help up test lint bench fmt dist
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+up: ## build and start everything, print what to try
+	@scripts/need up
+	@cargo build --release --package cli
+	@"$(CARGO_TARGET_DIR)/release/twinstack" up $(ARGS)
+
+test: ## install what tests need, lint, run all tests
+	@scripts/test
+
+lint: ## format, clippy and layer rules
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+	cargo xtask deps
+
+bench: ## figures, and ratios where a peer is named (KUBE_APISERVER, ...)
+	@scripts/bench
+
+fmt: ## format the code
+	cargo fmt --all
+
+dist: ## the small binary for release
+	cargo build --profile dist --package cli
+	@ls -l "$(CARGO_TARGET_DIR)/dist/twinstack"

@@ -1,0 +1,27 @@
+//! Chores of the repository: `cargo xtask deps` checks the layer rules, `cargo xtask types` renews the table of API types.
+
+mod deps;
+mod types;
+
+use std::process::ExitCode;
+
+const USAGE: &str = "usage: cargo xtask <command>
+
+  deps              check the layer rules of docs/ARCHITECTURE.md
+  types --from DIR  renew crates/api/src/schema/types.txt from the Go sources of the Kubernetes API below DIR";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    let result = match args.split_first() {
+        Some((command, rest)) if command == "deps" && rest.is_empty() => deps::run(),
+        Some((command, rest)) if command == "types" => types::run(rest),
+        _ => Err(USAGE.to_owned()),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            ExitCode::FAILURE
+        }
+    }
+}
