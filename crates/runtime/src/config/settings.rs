@@ -1,0 +1,202 @@
+//! Reading settings by name from the three sources. Called by `cli`, once per component.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
+use std::path::Path;
+
+use super::file::{self, Given};
+use super::mistakes::{Mistakes, Place};
+use crate::suggest;
+
+/// What was given for one component, and what is wrong with it so far.
+#[derive(Debug)]
+pub struct Settings {
+    component: String,
+    /// Strongest first. Each maps a setting's name to where it was given and as what.
+    flags: Source,
+    environment: Source,
+    file: Source,
+    asked: BTreeSet<&'static str>,
+    mistakes: Mistakes,
+}
+
+type Source = BTreeMap<String, (Place, Option<String>)>;
+
+impl Settings {
+    /// Nothing given yet. `component` is the command's name, e.g. `controller-manager`.
+    #[must_use]
+    pub fn new(component: &str) -> Self {
+        Self {
+            component: component.to_owned(),
+            flags: Source::new(),
+            environment: Source::new(),
+            file: Source::new(),
+            asked: BTreeSet::new(),
+            mistakes: Mistakes::new(component),
+        }
+    }
+
+    /// Adds what was given on the command line: flag names without dashes, and their text.
+    #[must_use]
+    pub fn flags(mut self, given: impl IntoIterator<Item = (String, String)>) -> Self {
+        for (name, text) in given {
+            self.flags.insert(name.clone(), (Place::Flag(name), Some(text)));
+        }
+        self
+    }
+
+    /// Adds the variables that begin with `TWINSTACK_<COMPONENT>_`; hand it [`std::env::vars`].
+    ///
+    /// In a pod, Kubernetes sets variables such as `TWINSTACK_DNS_PORT=tcp://10.0.0.10:53` for a Service called
+    /// `twinstack-dns`. Those are not settings and are passed over.
+    #[must_use]
+    pub fn environment(mut self, variables: impl IntoIterator<Item = (String, String)>) -> Self {
+        let prefix = format!("TWINSTACK_{}_", self.component.to_uppercase().replace('-', "_"));
+        for (variable, text) in variables {
+            let Some(rest) = variable.strip_prefix(&prefix) else { continue };
+            if is_service_link(rest, &text) {
+                continue;
+            }
+            let name = rest.to_lowercase().replace('_', "-");
+            self.environment.insert(name, (Place::Environment(variable), Some(text)));
+        }
+        self
+    }
+
+    /// Adds a configuration file. One that cannot be read is a mistake.
+    #[must_use]
+    pub fn file(mut self, path: &Path) -> Self {
+        match std::fs::read(path) {
+            Ok(content) => self.file_content(path, &content),
+            Err(error) => {
+                let place = Place::File { path: path.to_owned(), key: None };
+                self.mistakes.add(place, None, format!("cannot be read: {error}"));
+                self
+            }
+        }
+    }
+
+    /// Adds the content of a configuration file; `path` is only for messages.
+    #[must_use]
+    pub fn file_content(mut self, path: &Path, content: &[u8]) -> Self {
+        let place = |key: Option<String>| Place::File { path: path.to_owned(), key };
+        let parsed = file::parse(content);
+        for (key, given) in parsed.values {
+            let text = match given {
+                Given::Text(text) => Some(text),
+                Given::Nothing => None,
+            };
+            self.file.insert(key.clone(), (place(Some(key)), text));
+        }
+        for (key, problem) in parsed.problems {
+            self.mistakes.add(place(key), None, problem);
+        }
+        self
+    }
+
+    /// The setting `name`, or `None` when it was not given or is wrong (the mistake is then noted). `accepted`
+    /// completes the sentence "accepted: ...".
+    pub fn optional<T, E: Display>(
+        &mut self,
+        name: &'static str,
+        accepted: &str,
+        parse: impl FnOnce(&str) -> Result<T, E>,
+    ) -> Option<T> {
+        self.asked.insert(name);
+        let (place, text) = self.given(name)?;
+        match parse(&text) {
+            Ok(value) => Some(value),
+            Err(error) => {
+                self.mistakes.add(place, Some(text), format!("{error}; accepted: {accepted}"));
+                None
+            }
+        }
+    }
+
+    /// The setting `name`, or `default` when it was not given.
+    pub fn or<T, E: Display>(
+        &mut self,
+        name: &'static str,
+        default: T,
+        accepted: &str,
+        parse: impl FnOnce(&str) -> Result<T, E>,
+    ) -> T {
+        self.optional(name, accepted, parse).unwrap_or(default)
+    }
+
+    /// The setting `name`; not giving it is a mistake. `None` always comes with a mistake noted.
+    pub fn required<T, E: Display>(
+        &mut self,
+        name: &'static str,
+        accepted: &str,
+        parse: impl FnOnce(&str) -> Result<T, E>,
+    ) -> Option<T> {
+        if self.given(name).is_none() {
+            self.asked.insert(name);
+            self.mistakes.add(Place::Flag(name.to_owned()), None, format!("must be given; accepted: {accepted}"));
+            return None;
+        }
+        self.optional(name, accepted, parse)
+    }
+
+    /// Notes that `name`, though well-formed, does not fit the other settings.
+    pub fn reject(&mut self, name: &'static str, problem: impl Into<String>) {
+        let (place, text) = match self.given(name) {
+            Some((place, text)) => (place, Some(text)),
+            None => (Place::Flag(name.to_owned()), None),
+        };
+        self.mistakes.add(place, text, problem);
+    }
+
+    /// Builds the component's configuration, or returns every mistake. Ask for all settings before using `?` on one, so
+    /// that no mistake hides another; use `?` only on what [`Settings::required`] gave.
+    ///
+    /// # Panics
+    /// When `build` gives `None` although every setting it required is there.
+    pub fn read<T>(mut self, build: impl FnOnce(&mut Self) -> Option<T>) -> Result<T, Mistakes> {
+        let built = build(&mut self);
+        self.note_unknown();
+        self.mistakes.or(())?;
+        Ok(built.expect("`build` gives `None` only for a required setting, whose mistake is noted"))
+    }
+
+    fn given(&self, name: &str) -> Option<(Place, String)> {
+        [&self.flags, &self.environment, &self.file].into_iter().find_map(|source| {
+            let (place, text) = source.get(name)?;
+            Some((place.clone(), text.clone()?))
+        })
+    }
+
+    /// Unknown keys of a file and unknown flags are mistakes. An unknown variable is one only if it looks like a
+    /// mistyped setting: `TWINSTACK_DNS_OPERATOR_X` begins like a variable of `dns` and is none.
+    fn note_unknown(&mut self) {
+        for (source, sort) in [(&self.flags, "flag"), (&self.environment, "variable"), (&self.file, "key")] {
+            for (name, (place, _)) in source.iter().filter(|(name, _)| !self.asked.contains(name.as_str())) {
+                let near = suggest::nearest(name, self.asked.iter().copied());
+                let problem = match (near, place) {
+                    (None, Place::Environment(_)) => continue,
+                    (None, _) => format!("unknown {sort}"),
+                    (Some(near), Place::Environment(variable)) => {
+                        let prefix = &variable[..variable.len() - name.len()];
+                        format!("unknown {sort}; did you mean {prefix}{}?", near.to_uppercase().replace('-', "_"))
+                    }
+                    (Some(near), _) => format!("unknown {sort}; did you mean {near}?"),
+                };
+                self.mistakes.add(place.clone(), None, problem);
+            }
+        }
+    }
+}
+
+/// Whether Kubernetes set the variable for a Service: `SERVICE_HOST`, `SERVICE_PORT`, `SERVICE_PORT_<NAME>`, and `PORT`
+/// or `PORT_<number>_<protocol>` (`_PORT`, `_PROTO`, `_ADDR`).
+fn is_service_link(rest: &str, text: &str) -> bool {
+    rest == "SERVICE_HOST"
+        || rest.starts_with("SERVICE_PORT")
+        || (rest == "PORT" && text.contains("://"))
+        || rest.strip_prefix("PORT_").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+}
+
+#[cfg(test)]
+#[path = "settings_tests.rs"]
+mod tests;

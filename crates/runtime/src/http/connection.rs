@@ -1,0 +1,135 @@
+//! One connection from its first byte to its last. Called by `server` in a task of its own.
+
+use std::convert::Infallible;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use rustls::pki_types::CertificateDer;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tower::{Service, ServiceExt};
+
+use super::body::Body;
+use super::server::Limits;
+
+/// Who is at the other end. Every request carries it in its extensions.
+#[derive(Clone, Debug)]
+pub struct Peer {
+    /// The client's address; of an IPv4 client always in IPv4 form, also when it came in on an IPv6 socket.
+    pub address: SocketAddr,
+    /// The address the client connected to, in the same form.
+    pub local: SocketAddr,
+    /// The client's verified certificate and what it sent along, as DER; empty if it showed none.
+    pub certificates: Arc<[CertificateDer<'static>]>,
+}
+
+/// What all connections of a server share.
+#[derive(Clone)]
+pub(super) struct Shared<S> {
+    pub(super) service: S,
+    pub(super) tls: Option<TlsAcceptor>,
+    pub(super) limits: Limits,
+    pub(super) stop: CancellationToken,
+}
+
+impl<S> Shared<S>
+where
+    S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible> + Clone + Send + 'static,
+    S::Future: Send,
+{
+    /// Serves one connection. Its troubles concern its client alone, so they are logged for debugging and go no
+    /// further.
+    pub(super) async fn serve(self, stream: TcpStream, address: SocketAddr) {
+        // Small answers must not wait for more to come.
+        let _refused_on_a_dead_socket = stream.set_nodelay(true);
+        let local = stream.local_addr().unwrap_or(address);
+        let mut peer = Peer { address: canonical(address), local: canonical(local), certificates: Arc::new([]) };
+        let Some(acceptor) = self.tls.clone() else { return self.drive(stream, peer).await };
+        let handshake = tokio::select! {
+            () = self.stop.cancelled() => return,
+            handshake = tokio::time::timeout(self.limits.header_read, acceptor.accept(stream)) => handshake,
+        };
+        match handshake {
+            Ok(Ok(stream)) => {
+                let certificates = stream.get_ref().1.peer_certificates().unwrap_or_default();
+                peer.certificates = certificates.iter().map(|certificate| certificate.clone().into_owned()).collect();
+                self.drive(stream, peer).await;
+            }
+            Ok(Err(error)) => tracing::debug!(peer = %peer.address, %error, "TLS handshake failed"),
+            Err(_) => tracing::debug!(peer = %peer.address, "TLS handshake took too long"),
+        }
+    }
+
+    async fn drive<I>(self, io: I, peer: Peer)
+    where
+        I: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let Self { service, tls: _, limits, stop } = self;
+        let address = peer.address;
+        let began = Arc::new(AtomicBool::new(false));
+        let handler = service_fn({
+            let began = Arc::clone(&began);
+            move |mut request: Request<Incoming>| {
+                began.store(true, Ordering::Relaxed);
+                request.extensions_mut().insert(peer.clone());
+                service.clone().oneshot(request)
+            }
+        });
+        let builder = builder(&limits);
+        let mut connection = pin!(builder.serve_connection_with_upgrades(TokioIo::new(io), handler));
+        // hyper's own timeout covers HTTP/1 headers, but neither the bytes by which the version is told nor HTTP/2.
+        let mut first_request = pin!(tokio::time::sleep(limits.header_read));
+        let (mut waiting, mut stopping) = (true, false);
+        loop {
+            tokio::select! {
+                ended = connection.as_mut() => {
+                    if let Err(error) = ended {
+                        tracing::debug!(peer = %address, %error, "connection ended badly");
+                    }
+                    return;
+                }
+                () = stop.cancelled(), if !stopping => {
+                    stopping = true;
+                    connection.as_mut().graceful_shutdown();
+                }
+                () = first_request.as_mut(), if waiting => {
+                    waiting = false;
+                    if !began.load(Ordering::Relaxed) {
+                        tracing::debug!(peer = %address, "no request in time");
+                        return;
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn builder(limits: &Limits) -> Builder<TokioExecutor> {
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(limits.header_read);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        // client-go keeps all its watches on one connection and counts on at least this many.
+        .max_concurrent_streams(250)
+        .keep_alive_interval(limits.ping)
+        .keep_alive_timeout(limits.ping);
+    builder
+}
+
+fn canonical(address: SocketAddr) -> SocketAddr {
+    // Only a mapped address is rewritten: a link-local one would lose its zone.
+    match address {
+        SocketAddr::V6(v6) if v6.ip().to_ipv4_mapped().is_some() => SocketAddr::new(v6.ip().to_canonical(), v6.port()),
+        other => other,
+    }
+}

@@ -1,0 +1,13 @@
+//! The HTTP server of every component: admin endpoints, and the API server later.
+//!
+//! HTTP/1.1 and HTTP/2, plain or TLS, on several sockets, with limits, and a stop that lets requests in flight end.
+//! What is served is any tower service; `tower::service_fn` makes one of a closure. There is no router here: the API
+//! has one grammar, and [`crate::admin`] has five paths.
+
+mod body;
+mod connection;
+mod server;
+
+pub use body::{Body, BoxError, empty, full, text};
+pub use connection::Peer;
+pub use server::{Drained, Limits, Server};

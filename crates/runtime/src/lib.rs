@@ -1,0 +1,23 @@
+//! What every Twinstack component needs and none should write for itself.
+//!
+//! A component reads its settings ([`config`]), opens its sockets ([`listen`]), proves who it is ([`pki`], [`tls`]),
+//! serves and is watched ([`http`], [`admin`], [`health`], [`metrics`], [`log`]), and runs and ends as named tasks
+//! ([`task`], [`shutdown`]). `cli` joins these parts; components take the ones they need.
+
+pub mod admin;
+pub mod atomic_file;
+pub mod backoff;
+pub mod build;
+pub mod config;
+pub mod health;
+pub mod http;
+pub mod kubeconfig;
+pub mod listen;
+pub mod log;
+pub mod metrics;
+pub mod pki;
+pub mod secret;
+pub mod shutdown;
+pub mod suggest;
+pub mod task;
+pub mod tls;

@@ -1,0 +1,110 @@
+//! A serving certificate that is replaced while the server runs. Given to `tls::server_config`; kept fresh by a task.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use arc_swap::ArcSwap;
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
+use tokio_util::sync::CancellationToken;
+
+use super::error::PkiError;
+use super::identity::Identity;
+use super::validity::{Validity, rotate_at, rotation_due};
+
+/// Shows one certificate, and from some moment on another: new connections see the new one, old ones live on.
+#[derive(Debug)]
+pub struct Rotating {
+    current: ArcSwap<Current>,
+}
+
+#[derive(Debug)]
+struct Current {
+    key: Arc<CertifiedKey>,
+    validity: Validity,
+}
+
+impl Current {
+    fn of(identity: &Identity) -> Result<Self, PkiError> {
+        Ok(Self { key: Arc::new(identity.certified_key()?), validity: identity.validity() })
+    }
+}
+
+impl Rotating {
+    /// Starts with `identity`.
+    pub fn new(identity: &Identity) -> Result<Arc<Self>, PkiError> {
+        Ok(Arc::new(Self { current: ArcSwap::from_pointee(Current::of(identity)?) }))
+    }
+
+    /// Shows `identity` to connections from now on.
+    pub fn replace(&self, identity: &Identity) -> Result<(), PkiError> {
+        self.current.store(Arc::new(Current::of(identity)?));
+        Ok(())
+    }
+
+    /// The time of the certificate that is shown.
+    #[must_use]
+    pub fn validity(&self) -> Validity {
+        self.current.load().validity
+    }
+
+    /// Replaces the certificate if it is due. Whether it was.
+    pub fn rotate_if_due(
+        &self,
+        now: SystemTime,
+        issue: impl FnOnce(SystemTime) -> Result<Identity, PkiError>,
+    ) -> Result<bool, PkiError> {
+        if !rotation_due(self.validity(), now) {
+            return Ok(false);
+        }
+        self.replace(&issue(now)?)?;
+        tracing::info!("serving certificate rotated");
+        Ok(true)
+    }
+
+    /// Rotates whenever due until `stop`. A failure is logged and tried again at the next look: the old certificate
+    /// still has a fifth of its life.
+    pub async fn keep_fresh(
+        &self,
+        clock: impl Fn() -> SystemTime,
+        issue: impl Fn(SystemTime) -> Result<Identity, PkiError>,
+        stop: CancellationToken,
+    ) {
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(next_look(self.validity(), clock())) => {}
+            }
+            if let Err(error) = self.rotate_if_due(clock(), &issue) {
+                tracing::error!(%error, "serving certificate could not be rotated");
+            }
+        }
+    }
+}
+
+impl ResolvesServerCert for Rotating {
+    fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(Arc::clone(&self.current.load().key))
+    }
+}
+
+/// How long to sleep: until the certificate is due, but at most an hour, since clocks are set and machines are
+/// suspended, and at least a minute, since what failed just now will fail again.
+fn next_look(validity: Validity, now: SystemTime) -> Duration {
+    let until_due = rotate_at(validity).duration_since(now).unwrap_or_default();
+    until_due.clamp(Duration::from_secs(60), Duration::from_secs(3600))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_are_between_a_minute_and_an_hour_apart() {
+        let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
+        let validity = Validity { not_before: at(0), not_after: at(10_000) };
+        for (now, sleep) in [(0, 3600), (5000, 3000), (7990, 60), (8000, 60), (20_000, 60)] {
+            assert_eq!(next_look(validity, at(now)), Duration::from_secs(sleep), "{now}");
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! TLS settings of servers and clients. Certificates come from `pki`.
+
+use std::sync::Arc;
+
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::server::{ResolvesServerCert, WebPkiClientVerifier};
+use rustls::{ClientConfig, RootCertStore, ServerConfig};
+
+use crate::pki::{Bundle, Identity, PkiError};
+
+/// Makes aws-lc-rs the provider of libraries that look for a default, such as kube. `main` and tests call it first;
+/// calling it again does nothing.
+pub fn install_provider() {
+    let _already_installed = aws_lc_rs::default_provider().install_default();
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(aws_lc_rs::default_provider())
+}
+
+/// A server that shows what `certificate` resolves to. With `clients`, a client may show a certificate, and one that is
+/// shown must be signed by one of them; without, none is asked for.
+pub fn server_config(
+    certificate: Arc<dyn ResolvesServerCert>,
+    clients: Option<&Bundle>,
+) -> Result<Arc<ServerConfig>, PkiError> {
+    let builder = ServerConfig::builder_with_provider(provider()).with_safe_default_protocol_versions()?;
+    let builder = match clients {
+        None => builder.with_no_client_auth(),
+        Some(authorities) => {
+            let roots = Arc::new(roots(authorities)?);
+            let verifier =
+                WebPkiClientVerifier::builder_with_provider(roots, provider()).allow_unauthenticated().build();
+            builder.with_client_cert_verifier(verifier.map_err(|error| rustls::Error::General(error.to_string()))?)
+        }
+    };
+    let mut config = builder.with_cert_resolver(certificate);
+    config.alpn_protocols = alpn();
+    Ok(Arc::new(config))
+}
+
+/// A client that trusts `authorities` alone and shows `identity` if the server asks.
+pub fn client_config(authorities: &Bundle, identity: Option<&Identity>) -> Result<Arc<ClientConfig>, PkiError> {
+    let builder = ClientConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()?
+        .with_root_certificates(roots(authorities)?);
+    let mut config = match identity {
+        None => builder.with_no_client_auth(),
+        Some(identity) => builder.with_client_auth_cert(identity.chain(), identity.private_key()?)?,
+    };
+    config.alpn_protocols = alpn();
+    Ok(Arc::new(config))
+}
+
+fn alpn() -> Vec<Vec<u8>> {
+    vec![b"h2".to_vec(), b"http/1.1".to_vec()]
+}
+
+fn roots(authorities: &Bundle) -> Result<RootCertStore, PkiError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in authorities.certificates() {
+        roots.add(certificate.clone())?;
+    }
+    Ok(roots)
+}
