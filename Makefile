@@ -4,7 +4,7 @@ SHELL := /bin/bash
 CACHE := $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/twinstack
 export CARGO_TARGET_DIR ?= $(CACHE)/target
 export TWINSTACK_TOOLS ?= $(CACHE)/tools
-export TWINSTACK_COMMIT := $(shell git rev-parse --short HEAD 2>/dev/null)
+export TWINSTACK_GIT_COMMIT := $(shell git rev-parse --short HEAD 2>/dev/null)
 
 .PHONY: help up test lint bench fmt dist
 help: ## this list

@@ -20,7 +20,11 @@ const META: &str = "k8s.io/apimachinery/pkg/apis/meta/v1";
 
 /// Import path, API group (none for types that are no kinds), kinds. The list of each kind comes along by itself.
 const ROOTS: &[(&str, Option<&str>, &str)] = &[
-    ("k8s.io/api/core/v1", Some(""), "Binding ConfigMap Endpoints Event Namespace Node Pod Secret Service ServiceAccount"),
+    (
+        "k8s.io/api/core/v1",
+        Some(""),
+        "Binding ConfigMap Endpoints Event Namespace Node Pod Secret Service ServiceAccount",
+    ),
     ("k8s.io/api/apps/v1", Some("apps"), "ControllerRevision DaemonSet Deployment ReplicaSet"),
     ("k8s.io/api/authentication/v1", Some("authentication.k8s.io"), "SelfSubjectReview TokenRequest TokenReview"),
     (
@@ -68,7 +72,11 @@ const BY_HAND: &[(&str, &str)] = &[
 pub fn run(args: &[String]) -> Result<(), String> {
     let from = match args {
         [flag, directory] if flag == "--from" => PathBuf::from(directory),
-        _ => return Err("usage: cargo xtask types --from DIR (the directory that holds api@v*, apimachinery@v*, ...)".into()),
+        _ => {
+            return Err(
+                "usage: cargo xtask types --from DIR (the directory that holds api@v*, apimachinery@v*, ...)".into()
+            );
+        }
     };
     let mut reader = Reader { from, packages: BTreeMap::new(), done: BTreeMap::new() };
     let kinds = reader.roots()?;
@@ -198,14 +206,14 @@ impl Reader {
             Level::Top if number > 0 => _ = write!(line, " {number}"),
             _ => {}
         }
-        let optional = marker(&member.markers, "optional").next().is_some();
+        let marked = |name| marker(&member.markers, name).next().is_some();
         let omitted = options.contains("omitempty") || options.contains("omitzero");
         let flags = [
             ("wrapped", known.wrapped && !member.tag("protobuf").contains(",rep")),
             ("pointer", pointer),
             ("omitempty", options.contains("omitempty") && !options.contains("omitzero")),
             ("omitzero", options.contains("omitzero")),
-            ("required", !optional && !omitted),
+            ("required", marked("required") || !marked("optional") && !omitted),
         ];
         for (flag, _) in flags.iter().filter(|(_, set)| *set) {
             _ = write!(line, " {flag}");
@@ -213,7 +221,8 @@ impl Reader {
         line.push_str(&lists(member));
         if let Some(default) = marker(&member.markers, "default").last() {
             let named = default.strip_prefix("ref(").and_then(|rest| rest.strip_suffix(')'));
-            let value = named.and_then(|name| self.packages[&owner.0].constants.get(name)).map_or(default, String::as_str);
+            let value =
+                named.and_then(|name| self.packages[&owner.0].constants.get(name)).map_or(default, String::as_str);
             _ = write!(line, " default={value}");
         }
         lines.push(line);
@@ -252,7 +261,8 @@ impl Reader {
         };
         let declared = self.packages.get_mut(&name.0).and_then(|package| package.types.remove(&name.1));
         let declared = declared.ok_or_else(|| format!("{full} refers to itself"))?;
-        let shape = self.shape(&name, &declared, &other).map(|inner| Known { wrapped: other.starts_with("[]"), ..inner });
+        let shape =
+            self.shape(&name, &declared, &other).map(|inner| Known { wrapped: other.starts_with("[]"), ..inner });
         if let Some(package) = self.packages.get_mut(&name.0) {
             package.types.insert(name.1, declared);
         }

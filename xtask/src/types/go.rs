@@ -48,10 +48,7 @@ impl Member {
     /// The value of one key of the tag (`json`, `protobuf`), or empty.
     pub fn tag(&self, key: &str) -> &str {
         let opening = format!("{key}:\"");
-        self.tag
-            .split_once(&opening)
-            .and_then(|(_, rest)| rest.split_once('"'))
-            .map_or("", |(value, _)| value)
+        self.tag.split_once(&opening).and_then(|(_, rest)| rest.split_once('"')).map_or("", |(value, _)| value)
     }
 }
 
