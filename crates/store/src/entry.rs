@@ -1,0 +1,177 @@
+//! A key, and the value it had at one revision. Handed out by every read and carried by every event.
+
+use std::any::Any;
+use std::borrow::Borrow;
+use std::fmt;
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+
+/// A key: text, cloned by reference count, ordered by its bytes.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Key(Arc<str>);
+
+impl Deref for Key {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Borrow<str> for Key {
+    fn borrow(&self) -> &str {
+        &self.0
+    }
+}
+
+impl<T: Into<Arc<str>>> From<T> for Key {
+    fn from(text: T) -> Self {
+        Self(text.into())
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&*self.0, f)
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// When a key goes away by itself: milliseconds since the Unix epoch, so that it means the same after a restart.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub(crate) struct Deadline(pub(crate) u64);
+
+/// Everything about a value except the bytes; what an engine writes beside them.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Stamp {
+    pub(crate) create_revision: u64,
+    pub(crate) mod_revision: u64,
+    pub(crate) version: u64,
+    /// `None` also where the engine itself expires the key (an etcd lease).
+    pub(crate) deadline: Option<Deadline>,
+}
+
+/// The value of a key as one revision wrote it. Cloning copies one pointer.
+#[derive(Clone)]
+pub struct Entry(Arc<Inner>);
+
+struct Inner {
+    key: Key,
+    value: Bytes,
+    stamp: Stamp,
+    view: OnceLock<Arc<dyn Any + Send + Sync>>,
+}
+
+impl Entry {
+    pub(crate) fn new(key: Key, value: Bytes, stamp: Stamp) -> Self {
+        Self(Arc::new(Inner { key, value, stamp, view: OnceLock::new() }))
+    }
+
+    /// The key.
+    pub fn key(&self) -> &Key {
+        &self.0.key
+    }
+
+    /// The bytes as they were put. `Bytes::clone` of them copies nothing.
+    pub fn value(&self) -> &Bytes {
+        &self.0.value
+    }
+
+    /// The revision that created the key; a key deleted and put again is a new one.
+    pub fn create_revision(&self) -> u64 {
+        self.0.stamp.create_revision
+    }
+
+    /// The revision that wrote this value.
+    pub fn mod_revision(&self) -> u64 {
+        self.0.stamp.mod_revision
+    }
+
+    /// How often the key was written since its creation; 1 for the value that created it.
+    pub fn version(&self) -> u64 {
+        self.0.stamp.version
+    }
+
+    /// What `parse` makes of the bytes, computed by whoever asks first and shared by all readers and watchers of this value.
+    ///
+    /// The cell holds one type: asking for a second one works but parses each time, so a caller keeps to one `T`.
+    pub fn view<T: Any + Send + Sync>(&self, parse: impl FnOnce(&Bytes) -> T) -> Arc<T> {
+        let mut parse = Some(parse);
+        let cell = self.0.view.get_or_init(|| {
+            let parse = parse.take().expect("the cell is filled by one call of this closure");
+            Arc::new(parse(&self.0.value))
+        });
+        match Arc::clone(cell).downcast::<T>() {
+            Ok(view) => view,
+            Err(_) => {
+                let parse = parse.take().expect("the cell was filled with another type, so this call did not fill it");
+                Arc::new(parse(&self.0.value))
+            }
+        }
+    }
+
+    pub(crate) fn stamp(&self) -> Stamp {
+        self.0.stamp
+    }
+}
+
+/// Equal when key, bytes and revisions are; what was parsed from the bytes does not matter.
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+            || (self.0.key == other.0.key
+                && self.create_revision() == other.create_revision()
+                && self.mod_revision() == other.mod_revision()
+                && self.version() == other.version()
+                && self.0.value == other.0.value)
+    }
+}
+
+impl Eq for Entry {}
+
+impl fmt::Debug for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entry")
+            .field("key", &self.0.key)
+            .field("bytes", &self.0.value.len())
+            .field("create_revision", &self.create_revision())
+            .field("mod_revision", &self.mod_revision())
+            .field("version", &self.version())
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn entry() -> Entry {
+        let stamp = Stamp { create_revision: 2, mod_revision: 3, version: 2, deadline: None };
+        Entry::new("a".into(), Bytes::from_static(b"41"), stamp)
+    }
+
+    #[test]
+    fn a_view_is_computed_once_and_shared_by_clones() {
+        let one = entry();
+        let two = one.clone();
+        let first = one.view(|bytes| bytes.len());
+        let second = two.view(|_| -> usize { panic!("parsed a second time") });
+        assert!(Arc::ptr_eq(&first, &second));
+        assert_eq!(*first, 2);
+    }
+
+    #[test]
+    fn a_view_of_a_second_type_is_parsed_on_its_own() {
+        let one = entry();
+        assert_eq!(*one.view(|bytes| bytes.len()), 2);
+        assert_eq!(*one.view(|bytes| bytes[0]), b'4');
+        assert_eq!(*one.view(|_| 7_usize), 2);
+    }
+}

@@ -1,0 +1,16 @@
+//! What the writer asks of a disk. `redb` implements it; a log of another kind would be a second file beside it.
+
+use std::fmt;
+
+use crate::event::Event;
+
+/// Why a group could not be made durable. The writer then refuses all further ones.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct LogError(pub(super) String);
+
+/// Makes groups of changes last.
+pub(super) trait Log: Send + fmt::Debug {
+    /// Makes `events` durable, all or none, with `revision` as the newest one. Returns when they would survive a power cut.
+    fn append(&mut self, events: &[Event], revision: u64) -> Result<(), LogError>;
+}

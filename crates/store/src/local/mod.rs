@@ -1,0 +1,168 @@
+//! The engine that numbers revisions itself: one writer thread, with group commit into a log.
+//!
+//! Callers queue transactions. The writer takes all that wait, decides them one after the other against the state plus the
+//! group's own changes, makes the group durable in one step, shows it, and only then answers. So nothing is ever visible
+//! that a crash could take back, and a slow disk makes groups larger instead of queues longer.
+
+mod log;
+mod redb;
+mod writer;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use tokio::sync::oneshot;
+
+use self::log::Log;
+use self::redb::Redb;
+use self::writer::{Job, Queue, Writer};
+use crate::engine::{Engine, Health};
+use crate::entry::Entry;
+use crate::error::{OpenError, ReadError, TxnError, Unavailable};
+use crate::mirror::Mirror;
+use crate::mvcc::{Mvcc, Retention};
+use crate::txn::{Committed, Txn};
+
+/// See the module.
+#[derive(Debug)]
+pub(crate) struct Local {
+    cluster_id: String,
+    mirror: Arc<Mirror>,
+    queue: Arc<Queue>,
+    writer: Option<std::thread::JoinHandle<()>>,
+}
+
+/// What a log held when it was opened.
+#[derive(Debug)]
+struct Opened {
+    cluster_id: String,
+    revision: u64,
+    entries: Vec<Entry>,
+}
+
+/// Opens the redb file at `path`.
+pub(crate) fn open(path: &Path, retention: Retention) -> Result<(Arc<Mirror>, Local), OpenError> {
+    let (log, opened) = Redb::open(path)?;
+    Local::start(Some(Box::new(log)), opened, retention).map_err(|source| OpenError::Io { path: path.into(), source })
+}
+
+impl Local {
+    /// An engine without a log.
+    pub(crate) fn memory(retention: Retention) -> (Arc<Mirror>, Self) {
+        let opened = Opened { cluster_id: uuid::Uuid::new_v4().to_string(), revision: 1, entries: Vec::new() };
+        Self::start(None, opened, retention)
+            .expect("a process that cannot start a thread cannot run anything else either")
+    }
+
+    fn start(log: Option<Box<dyn Log>>, opened: Opened, retention: Retention) -> std::io::Result<(Arc<Mirror>, Self)> {
+        let Opened { cluster_id, revision, entries } = opened;
+        let mirror = Arc::new(Mirror::new(Mvcc::new(entries, revision, retention)));
+        let queue = Arc::new(Queue::default());
+        let writer = Writer::new(Arc::clone(&mirror), Arc::clone(&queue), log);
+        let writer = std::thread::Builder::new().name("store-writer".into()).spawn(move || writer.run())?;
+        Ok((Arc::clone(&mirror), Self { cluster_id, mirror, queue, writer: Some(writer) }))
+    }
+}
+
+impl Engine for Local {
+    fn commit(&self, txn: Txn) -> BoxFuture<'_, Result<Committed, TxnError>> {
+        let (reply, answer) = oneshot::channel();
+        self.queue.push(Job { txn, reply });
+        let stopped = || self.queue.failure().unwrap_or_else(|| Unavailable::new("the store is being closed"));
+        async move { answer.await.unwrap_or_else(|_| Err(stopped().into())) }.boxed()
+    }
+
+    fn current(&self) -> BoxFuture<'_, Result<u64, Unavailable>> {
+        std::future::ready(Ok(self.mirror.read().revision())).boxed()
+    }
+
+    fn compact(&self, to: u64) -> BoxFuture<'_, Result<(), ReadError>> {
+        std::future::ready(self.mirror.compact(to)).boxed()
+    }
+
+    fn cluster_id(&self) -> &str {
+        &self.cluster_id
+    }
+
+    fn health(&self) -> Health {
+        self.queue.failure().map_or(Health::Ready, |failure| Health::Failing(failure.to_string()))
+    }
+}
+
+impl Drop for Local {
+    /// Waits for the writer, so that the file is closed and unlocked when the last handle is gone.
+    fn drop(&mut self) {
+        self.queue.close();
+        if let Some(writer) = self.writer.take()
+            && writer.join().is_err()
+        {
+            tracing::error!("the store's writer had panicked");
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+
+    use super::log::LogError;
+    use super::*;
+    use crate::event::Event;
+    use crate::txn::Op;
+
+    /// A disk that fails from the second group on.
+    #[derive(Debug)]
+    struct Failing(u64);
+
+    impl Log for Failing {
+        fn append(&mut self, _: &[Event], revision: u64) -> Result<(), LogError> {
+            if revision > self.0 { Err(LogError("disk on fire".into())) } else { Ok(()) }
+        }
+    }
+
+    /// A disk that takes the writer with it.
+    #[derive(Debug)]
+    struct Panicking;
+
+    impl Log for Panicking {
+        fn append(&mut self, _: &[Event], _: u64) -> Result<(), LogError> {
+            panic!("a mistake in the log")
+        }
+    }
+
+    fn start(log: impl Log + 'static) -> (Arc<Mirror>, Local) {
+        let opened = Opened { cluster_id: "test".into(), revision: 1, entries: Vec::new() };
+        Local::start(Some(Box::new(log)), opened, Retention::default()).unwrap()
+    }
+
+    fn put(key: &str) -> Txn {
+        Txn::of([Op::Put(key.into(), Bytes::new())])
+    }
+
+    #[tokio::test]
+    async fn what_the_disk_did_not_take_is_never_seen_and_nothing_follows_it() {
+        let (mirror, engine) = start(Failing(2));
+        assert_eq!(engine.commit(put("a")).await, Ok(Committed { revision: 2 }));
+        for key in ["b", "c"] {
+            let error = engine.commit(put(key)).await.expect_err("the disk failed");
+            let text =
+                "the store is unavailable: writing to disk failed, and the store must be opened again: disk on fire";
+            assert_eq!(error.to_string(), text);
+            assert_eq!(engine.health(), Health::Failing(text.into()));
+            assert_eq!(mirror.read().get(key), None);
+        }
+        assert_eq!(engine.current().await, Ok(2));
+        assert!(mirror.read().get("a").is_some(), "reads go on");
+    }
+
+    #[tokio::test]
+    async fn nobody_waits_for_a_writer_that_is_gone() {
+        let (_mirror, engine) = start(Panicking);
+        for _ in 0..2 {
+            let error = engine.commit(put("a")).await.expect_err("the writer is gone").to_string();
+            assert_eq!(error, "the store is unavailable: the writer has stopped; the store must be opened again");
+        }
+    }
+}

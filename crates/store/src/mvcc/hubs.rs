@@ -1,0 +1,183 @@
+//! Who has to hear of a change: one hub per watched prefix, found by the key that changed.
+//!
+//! A hub is the ring of events filtered by its prefix. All watchers of a prefix share it, each with its own cursor, so a
+//! change costs one push per distinct prefix that matches, however many watch; and a write elsewhere wakes nobody.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use futures::task::AtomicWaker;
+use parking_lot::Mutex;
+
+use crate::event::Event;
+
+/// Wakes the watchers of one hub. Rung after the state's lock is released.
+#[derive(Debug, Default)]
+pub(crate) struct Bell(Mutex<Vec<Arc<AtomicWaker>>>);
+
+impl Bell {
+    pub(crate) fn ring(&self) {
+        for waker in self.0.lock().iter() {
+            waker.wake();
+        }
+    }
+}
+
+/// Where a cursor starts: half way, since a watch from an older revision puts events in front of the first.
+const MIDDLE: u64 = u64::MAX / 2;
+
+/// The events of one prefix.
+#[derive(Debug)]
+pub(super) struct Hub {
+    events: VecDeque<Arc<Event>>,
+    /// The cursor of `events[0]`.
+    first: u64,
+    /// Every matching event after this revision is in `events`.
+    covers: u64,
+    bell: Arc<Bell>,
+}
+
+impl Hub {
+    fn new(covers: u64) -> Self {
+        Self { events: VecDeque::new(), first: MIDDLE, covers, bell: Arc::default() }
+    }
+
+    pub(super) fn covers(&self) -> u64 {
+        self.covers
+    }
+
+    /// Puts `earlier` (matching, newest first) in front; the hub then covers everything after `covers`.
+    pub(super) fn extend_back(&mut self, covers: u64, earlier: impl Iterator<Item = Arc<Event>>) {
+        for event in earlier {
+            self.events.push_front(event);
+            self.first -= 1;
+        }
+        self.covers = covers;
+    }
+
+    /// The cursor of the first event after `revision`.
+    pub(super) fn cursor_after(&self, revision: u64) -> u64 {
+        self.first + self.events.partition_point(|event| event.revision() <= revision) as u64
+    }
+
+    /// The events from `cursor` on; `None` if some were trimmed before the cursor got to them.
+    pub(super) fn from(&self, cursor: u64) -> Option<impl Iterator<Item = &Arc<Event>>> {
+        let skip = usize::try_from(cursor.checked_sub(self.first)?).ok()?;
+        Some(self.events.range(skip.min(self.events.len())..))
+    }
+}
+
+/// All hubs, by prefix.
+#[derive(Debug, Default)]
+pub(super) struct Hubs(BTreeMap<Arc<str>, Hub>);
+
+impl Hubs {
+    pub(super) fn get(&self, prefix: &str) -> Option<&Hub> {
+        self.0.get(prefix)
+    }
+
+    /// The hub of `prefix`, with one more watcher to wake. A new one covers what comes after `revision`.
+    pub(super) fn join(&mut self, prefix: &Arc<str>, revision: u64, waker: Arc<AtomicWaker>) -> &mut Hub {
+        let hub = self.0.entry(Arc::clone(prefix)).or_insert_with(|| Hub::new(revision));
+        hub.bell.0.lock().push(waker);
+        hub
+    }
+
+    /// Takes a watcher away, and the hub with its last one.
+    pub(super) fn leave(&mut self, prefix: &str, waker: &Arc<AtomicWaker>) {
+        let Some(hub) = self.0.get(prefix) else { return };
+        let mut wakers = hub.bell.0.lock();
+        if let Some(place) = wakers.iter().position(|other| Arc::ptr_eq(other, waker)) {
+            wakers.swap_remove(place);
+        }
+        let deserted = wakers.is_empty();
+        drop(wakers);
+        if deserted {
+            self.0.remove(prefix);
+        }
+    }
+
+    /// Hands `event` to every hub whose prefix it matches; `rung` collects whom to wake.
+    pub(super) fn push(&mut self, event: &Arc<Event>, rung: &mut Vec<Arc<Bell>>) {
+        self.for_each_prefix_of(event.key(), |hub| {
+            hub.events.push_back(Arc::clone(event));
+            if !rung.iter().any(|bell| Arc::ptr_eq(bell, &hub.bell)) {
+                rung.push(Arc::clone(&hub.bell));
+            }
+        });
+    }
+
+    /// Forgets `event`, the oldest of all.
+    pub(super) fn trim(&mut self, event: &Event) {
+        self.for_each_prefix_of(event.key(), |hub| {
+            if hub.covers < event.revision() {
+                hub.events.pop_front();
+                hub.first += 1;
+            }
+        });
+    }
+
+    /// Notes that nothing up to `revision` can be had any more.
+    pub(super) fn trimmed_to(&mut self, revision: u64) {
+        for hub in self.0.values_mut() {
+            hub.covers = hub.covers.max(revision);
+        }
+    }
+
+    pub(super) fn bells(&self) -> Vec<Arc<Bell>> {
+        self.0.values().map(|hub| Arc::clone(&hub.bell)).collect()
+    }
+
+    /// Forgets all events; the watchers stay to be told why.
+    pub(super) fn clear(&mut self, revision: u64) {
+        for hub in self.0.values_mut() {
+            hub.events.clear();
+            hub.covers = revision;
+        }
+    }
+
+    /// Visits the hubs whose prefix `key` starts with, longest first.
+    ///
+    /// Every prefix of `key` sorts at or before it. Going down from there, a hub that does not match shares only some first
+    /// characters with `key`, and every match still to come is a prefix of just those; so each step jumps there.
+    fn for_each_prefix_of(&mut self, key: &str, mut visit: impl FnMut(&mut Hub)) {
+        use std::ops::Bound::{Excluded, Included, Unbounded};
+        let mut bound = Included(key.len());
+        loop {
+            let upper = bound.map(|end| &key[..end]);
+            let Some((prefix, hub)) = self.0.range_mut::<str, _>((Unbounded, upper)).next_back() else { return };
+            if key.starts_with(&**prefix) {
+                visit(hub);
+                bound = Excluded(prefix.len());
+            } else {
+                let shared = prefix.bytes().zip(key.bytes()).take_while(|(one, other)| one == other).count();
+                bound = Included(key.floor_char_boundary(shared));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn exactly_the_hubs_of_prefixes_are_visited(
+            prefixes in prop::collection::btree_set("[ab/é]{0,5}", 0..20),
+            key in "[ab/é]{0,7}",
+        ) {
+            let mut hubs = Hubs::default();
+            for (number, prefix) in prefixes.iter().enumerate() {
+                hubs.join(&prefix.as_str().into(), number as u64, Arc::default());
+            }
+            let mut expected: Vec<_> = (0..).zip(&prefixes).filter(|(_, prefix)| key.starts_with(*prefix)).map(|(number, _)| number).collect();
+            let mut visited = Vec::new();
+            hubs.for_each_prefix_of(&key, |hub| visited.push(hub.covers));
+            expected.reverse();
+            prop_assert_eq!(visited, expected);
+        }
+    }
+}

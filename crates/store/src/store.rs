@@ -1,0 +1,149 @@
+//! The handle that callers hold.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::engine::{Engine, Health};
+use crate::entry::{Entry, Key};
+use crate::error::{OpenError, ReadError, TxnError, Unavailable};
+use crate::etcd::{Etcd, EtcdConfig};
+use crate::local::{self, Local};
+use crate::mirror::Mirror;
+use crate::mvcc::Retention;
+use crate::txn::{Committed, Txn};
+use crate::watch::Watch;
+
+/// An ordered map from keys to bytes with revisions. Cloning gives another handle on the same one; the last handle to go
+/// ends all watches and releases the file.
+#[derive(Clone, Debug)]
+pub struct Store(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    mirror: Arc<Mirror>,
+    engine: Box<dyn Engine>,
+}
+
+/// One page of a list.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Page {
+    /// The entries in the order of their keys.
+    pub entries: Vec<Entry>,
+    /// The revision at which all of them held; give it for the next page.
+    pub revision: u64,
+    /// The key after which the next page starts, if there is one.
+    pub more: Option<Key>,
+    /// How many entries follow this page.
+    pub remaining: usize,
+}
+
+impl Store {
+    /// A store that lasts as long as its handles, for tests and throw-away clusters.
+    pub fn memory(retention: Retention) -> Self {
+        let (mirror, engine) = Local::memory(retention);
+        Self::new(mirror, engine)
+    }
+
+    /// The store in the redb file `path`, created with its directory if there is none. Reads the whole file: call it from a
+    /// thread that may block.
+    pub fn open(path: &Path, retention: Retention) -> Result<Self, OpenError> {
+        let (mirror, engine) = local::open(path, retention)?;
+        Ok(Self::new(mirror, engine))
+    }
+
+    /// The store in an etcd cluster. Its tasks run on the tokio runtime that calls this.
+    pub async fn etcd(config: EtcdConfig) -> Result<Self, OpenError> {
+        let (mirror, engine) = Etcd::connect(config).await?;
+        Ok(Self::new(mirror, engine))
+    }
+
+    fn new(mirror: Arc<Mirror>, engine: impl Engine + 'static) -> Self {
+        Self(Arc::new(Inner { mirror, engine: Box::new(engine) }))
+    }
+
+    /// What a key holds, as far as this process knows. With etcd, call [`revision`](Self::revision) first where others may
+    /// have written.
+    pub fn get(&self, key: &str) -> Option<Entry> {
+        self.0.mirror.read().get(key)
+    }
+
+    /// What a key held at a revision.
+    pub async fn get_at(&self, key: &str, revision: u64) -> Result<Option<Entry>, ReadError> {
+        self.catch_up(Some(revision)).await?;
+        self.0.mirror.read().get_at(key, revision)
+    }
+
+    /// The entries whose keys start with `prefix`, after `start_after`, at most `limit` (`None`: all), as of `at` (`None`:
+    /// what this process knows now; see [`get`](Self::get)).
+    pub async fn list(
+        &self,
+        prefix: &str,
+        start_after: Option<&str>,
+        limit: Option<usize>,
+        at: Option<u64>,
+    ) -> Result<Page, ReadError> {
+        self.catch_up(at).await?;
+        let found = self.0.mirror.list(prefix, start_after, limit.unwrap_or(usize::MAX), at)?;
+        let more = found.entries.last().filter(|_| found.remaining > 0).map(|entry| entry.key().clone());
+        Ok(Page { more, entries: found.entries, revision: found.revision, remaining: found.remaining })
+    }
+
+    /// Carries out a transaction. Answers once it is durable and visible to every read of this store.
+    ///
+    /// Dropping the future does not take the transaction back.
+    pub async fn txn(&self, txn: Txn) -> Result<Committed, TxnError> {
+        let faults = txn.faults();
+        if !faults.is_empty() {
+            return Err(TxnError::Invalid(faults));
+        }
+        self.0.engine.commit(txn).await
+    }
+
+    /// The current revision, not older than anything acknowledged to anyone before this call; reads that follow see it.
+    /// With etcd this asks etcd, once for all who ask at the same time.
+    pub async fn revision(&self) -> Result<u64, Unavailable> {
+        self.0.engine.current().await
+    }
+
+    /// The newest revision that this process knows; never waits.
+    pub fn known_revision(&self) -> u64 {
+        self.0.mirror.read().revision()
+    }
+
+    /// The changes below `prefix` after revision `from` (`None`: from now on).
+    pub async fn watch(&self, prefix: &str, from: Option<u64>) -> Result<Watch, ReadError> {
+        self.catch_up(from).await?;
+        Watch::new(Arc::clone(&self.0.mirror), prefix, from)
+    }
+
+    /// Drops the history before revision `to`: it stays the oldest that can be read at or watched from. Watches under way
+    /// keep the events they have not had yet.
+    pub async fn compact(&self, to: u64) -> Result<(), ReadError> {
+        self.catch_up(Some(to)).await?;
+        self.0.engine.compact(to).await
+    }
+
+    /// Names the history that the revisions belong to: made with the file, or by etcd.
+    pub fn cluster_id(&self) -> &str {
+        self.0.engine.cluster_id()
+    }
+
+    /// Whether writes and consistent reads work at the moment.
+    pub fn health(&self) -> Health {
+        self.0.engine.health()
+    }
+
+    /// A revision that this process has not seen may have come from another one on the same etcd.
+    async fn catch_up(&self, revision: Option<u64>) -> Result<(), ReadError> {
+        if revision.is_some_and(|revision| revision > self.known_revision()) {
+            self.revision().await?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.mirror.write(|state| ((), state.close()));
+    }
+}

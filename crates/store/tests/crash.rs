@@ -1,0 +1,152 @@
+//! A writer killed with SIGKILL at random moments, hundreds of times: what it acknowledged is there, whole, and nothing is half.
+//!
+//! The test runs its own binary as the writer. The child says on its standard output what it is about to write and what was
+//! acknowledged; the pipe outlives it.
+#![allow(missing_docs, reason = "a test")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use store::{Op, Retention, Store, Txn};
+
+const KILLS: u64 = 220;
+const WRITERS: u64 = 6;
+const KEYS: u64 = 9;
+const CHILD: &str = "STORE_CRASH_TEST_FILE";
+
+/// What writer `writer` does in step `step`: a put of two keys that belong together, or the deletion of both.
+fn ops(writer: u64, step: u64) -> Vec<Op> {
+    let keys = keys(writer, step);
+    match value(writer, step) {
+        Some(value) => keys.into_iter().map(|key| Op::Put(key.into(), value.clone())).collect(),
+        None => keys.into_iter().map(|key| Op::Delete(key.into())).collect(),
+    }
+}
+
+fn keys(writer: u64, step: u64) -> [String; 2] {
+    ["one", "two"].map(|half| format!("{half}/{writer}/{}", step % KEYS))
+}
+
+/// The step in clear, then bytes that only this step would have.
+fn value(writer: u64, step: u64) -> Option<Bytes> {
+    let fill = u8::try_from((step * 31 + writer) % 256).expect("below 256");
+    let mut value = step.to_le_bytes().to_vec();
+    value.resize(8 + usize::try_from(step % 3).expect("small") * 2_000 + 100, fill);
+    (step % 4 != 3).then(|| value.into())
+}
+
+#[test]
+fn what_was_acknowledged_survives_two_hundred_kills() {
+    if let Some(path) = std::env::var_os(CHILD) {
+        return write_until_killed(Path::new(&path));
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store.redb");
+    let mut steps = BTreeMap::from_iter((0..WRITERS).map(|writer| (writer, 0)));
+    let mut newest = 0;
+    let mut acknowledged = 0;
+    for kill in 0..KILLS {
+        let said = run_and_kill(&path, &steps, Duration::from_micros(kill * 7_919 % 40_000));
+        acknowledged += said.values().map(|said| said.acknowledged.len()).sum::<usize>();
+        let store = Store::open(&path, Retention::default()).unwrap_or_else(|error| panic!("kill {kill}: {error}"));
+        assert!(store.known_revision() >= newest, "kill {kill}: the revision went back");
+        newest = store.known_revision();
+        for (writer, said) in said {
+            let started = said.started.max(steps[&writer]);
+            let done = *said.acknowledged.keys().last().unwrap_or_else(|| &steps[&writer]);
+            assert!(
+                said.acknowledged.values().all(|revision| *revision <= newest),
+                "kill {kill}: an acknowledged revision is gone"
+            );
+            assert!(started <= done + 1, "a writer has one step under way");
+            let reached = (done..=started).rev().find(|reached| is_state_after(&store, writer, *reached));
+            let reached =
+                reached.unwrap_or_else(|| panic!("kill {kill}: writer {writer} is neither after {done} nor {started}"));
+            steps.insert(writer, reached);
+        }
+    }
+    assert!(acknowledged > 1_000, "only {acknowledged} writes in all; the kills came too early to mean anything");
+}
+
+/// Whether the store shows what `writer` leaves after steps 1 to `last`.
+fn is_state_after(store: &Store, writer: u64, last: u64) -> bool {
+    (0..KEYS).all(|slot| {
+        let step = (last.saturating_sub(KEYS - 1).max(1)..=last).find(|step| step % KEYS == slot);
+        let expected = step.and_then(|step| value(writer, step));
+        keys(writer, slot).iter().all(|key| store.get(key).map(|entry| entry.value().clone()) == expected)
+    })
+}
+
+#[derive(Default)]
+struct Said {
+    /// The last step that was begun.
+    started: u64,
+    /// Revision by step.
+    acknowledged: BTreeMap<u64, u64>,
+}
+
+fn run_and_kill(path: &Path, steps: &BTreeMap<u64, u64>, after: Duration) -> BTreeMap<u64, Said> {
+    let steps: Vec<_> = steps.values().map(ToString::to_string).collect();
+    let mut child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "what_was_acknowledged_survives_two_hundred_kills", "--nocapture"])
+        .env(CHILD, path)
+        .env("STORE_CRASH_TEST_STEPS", steps.join(","))
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let output = BufReader::new(child.stdout.take().unwrap());
+    let (begun, has_begun) = mpsc::channel();
+    let reader = std::thread::spawn(move || {
+        let mut said: BTreeMap<u64, Said> = (0..WRITERS).map(|writer| (writer, Said::default())).collect();
+        for line in output.lines().map_while(Result::ok) {
+            let words: Vec<_> = line.split(' ').collect();
+            let number = |place: usize| words[place].parse::<u64>().expect("a number");
+            match words[..] {
+                ["opening"] => _ = begun.send(()),
+                ["begin", ..] => said.get_mut(&number(1)).expect("a writer").started = number(2),
+                ["done", ..] => {
+                    _ = said.get_mut(&number(1)).expect("a writer").acknowledged.insert(number(2), number(3))
+                }
+                _ => {}
+            }
+        }
+        said
+    });
+    has_begun.recv_timeout(Duration::from_secs(30)).expect("the child starts");
+    // The moment of the kill is the point of the test; nothing tells when it would be a good one.
+    let (_keep, never) = mpsc::channel::<()>();
+    _ = never.recv_timeout(after);
+    child.kill().unwrap();
+    child.wait().unwrap();
+    reader.join().unwrap()
+}
+
+fn write_until_killed(path: &Path) {
+    // One write per line, past the test harness, so that a line is in the pipe whole or not at all.
+    let say = |line: String| {
+        std::io::stdout().lock().write_all(line.as_bytes()).and_then(|()| std::io::stdout().flush()).unwrap()
+    };
+    say("\nopening\n".into());
+    let store = Store::open(path, Retention::default()).unwrap();
+    let steps = std::env::var("STORE_CRASH_TEST_STEPS").unwrap();
+    let write = |(writer, mut step): (u64, u64)| {
+        let store = store.clone();
+        async move {
+            loop {
+                step += 1;
+                say(format!("begin {writer} {step}\n"));
+                let done = store.txn(Txn::of(ops(writer, step))).await.unwrap();
+                say(format!("done {writer} {step} {}\n", done.revision));
+            }
+        }
+    };
+    let writers = (0..).zip(steps.split(',').map(|step| step.parse().unwrap())).map(write);
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let _: Vec<()> = runtime.block_on(futures::future::join_all(writers));
+}

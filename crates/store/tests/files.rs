@@ -1,0 +1,173 @@
+//! Files that are not what they should be: each gives a clear error, or exactly what was written; never an empty store.
+#![allow(missing_docs, reason = "a test")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use store::{Op, OpenError, Retention, Store, Txn};
+use tempfile::TempDir;
+
+fn open(path: &Path) -> Result<Store, OpenError> {
+    Store::open(path, Retention::default())
+}
+
+fn refusal(path: &Path) -> String {
+    open(path).expect_err("must be refused").to_string()
+}
+
+/// A store with 200 entries, closed.
+fn filled() -> (TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("new/directory/store.redb");
+    let store = open(&path).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    for number in 0..200 {
+        let put = Op::Put(format!("key/{number}").into(), value(number));
+        runtime.block_on(store.txn(Txn::of([put]))).unwrap();
+    }
+    (directory, path)
+}
+
+fn value(number: usize) -> Bytes {
+    Bytes::from(vec![u8::try_from(number % 251).unwrap(); 700])
+}
+
+fn is_whole(store: &Store) -> bool {
+    store.known_revision() == 201
+        && (0..200)
+            .all(|number| store.get(&format!("key/{number}")).is_some_and(|entry| entry.value() == &value(number)))
+}
+
+#[test]
+fn a_closed_store_opens_again_with_its_identity() {
+    let (_directory, path) = filled();
+    let first = open(&path).unwrap();
+    let id = first.cluster_id().to_owned();
+    assert!(is_whole(&first));
+    drop(first);
+    assert_eq!(open(&path).unwrap().cluster_id(), id);
+}
+
+#[test]
+fn a_file_in_use_is_refused() {
+    let (_directory, path) = filled();
+    let _first = open(&path).unwrap();
+    let expected = format!("{}: in use by another process; stop it, or choose another directory", path.display());
+    assert_eq!(refusal(&path), expected);
+}
+
+#[test]
+fn an_empty_file_is_not_taken_for_a_new_store() {
+    let (_directory, path) = filled();
+    std::fs::write(&path, b"").unwrap();
+    assert_eq!(
+        refusal(&path),
+        format!(
+            "{}: damaged: the file is empty; restore the file from a copy, or move it away to start empty",
+            path.display()
+        )
+    );
+    assert_eq!(std::fs::metadata(&path).unwrap().len(), 0, "and it is left as it was");
+}
+
+#[test]
+fn a_file_of_another_program_is_left_alone() {
+    let (_directory, path) = filled();
+    for text in [&b"SQLite format 3\0"[..], &[0; 8192], &[b'x'; 100_000]] {
+        std::fs::write(&path, text).unwrap();
+        assert_eq!(
+            refusal(&path),
+            format!(
+                "{}: not a store file: it does not begin like a redb file; choose another path, or move the file away",
+                path.display()
+            )
+        );
+        assert_eq!(std::fs::read(&path).unwrap(), text);
+    }
+}
+
+#[test]
+fn a_redb_file_of_another_program_is_left_alone() {
+    let (_directory, path) = filled();
+    std::fs::remove_file(&path).unwrap();
+    let database = redb::Database::create(&path).unwrap();
+    let write = database.begin_write().unwrap();
+    write.open_table(redb::TableDefinition::<u64, u64>::new("theirs")).unwrap().insert(1, 1).unwrap();
+    write.commit().unwrap();
+    drop(database);
+    assert_eq!(
+        refusal(&path),
+        format!(
+            "{}: not a store file: Table 'meta' does not exist; choose another path, or move the file away",
+            path.display()
+        )
+    );
+}
+
+#[test]
+fn a_file_of_a_newer_version_is_refused() {
+    let (_directory, path) = filled();
+    let database = redb::Database::open(&path).unwrap();
+    let write = database.begin_write().unwrap();
+    write.open_table(redb::TableDefinition::<&str, u64>::new("meta")).unwrap().insert("format", 7).unwrap();
+    write.commit().unwrap();
+    drop(database);
+    let expected = format!(
+        "{}: written by a newer version (format 7, this one reads up to 1); use that version again",
+        path.display()
+    );
+    assert_eq!(refusal(&path), expected);
+}
+
+#[test]
+fn a_directory_that_cannot_be_written_is_named() {
+    let (directory, path) = filled();
+    let file = directory.path().join("file");
+    std::fs::write(&file, b"").unwrap();
+    let inside = file.join("store.redb");
+    assert!(refusal(&inside).starts_with(&format!("{}: ", file.display())), "{}", refusal(&inside));
+    let parent = path.parent().unwrap();
+    std::fs::set_permissions(parent, std::fs::Permissions::from_mode(0o500)).unwrap();
+    // Root may write anywhere, so this half only means something for other users.
+    if !rustix::process::geteuid().is_root() {
+        let text = refusal(&parent.join("other.redb"));
+        assert!(text.contains("other.redb.lock: Permission denied"), "{text}");
+    }
+    std::fs::set_permissions(parent, std::fs::Permissions::from_mode(0o700)).unwrap();
+}
+
+#[test]
+fn a_truncated_file_is_refused_or_whole() {
+    let (_directory, path) = filled();
+    let good = std::fs::read(&path).unwrap();
+    for part in 1..64 {
+        std::fs::write(&path, &good[..good.len() * part / 64]).unwrap();
+        match open(&path) {
+            Ok(store) => assert!(is_whole(&store), "{part}/64 of the file lost data silently"),
+            Err(error) => assert!(error.to_string().starts_with(&path.display().to_string()), "{error}"),
+        }
+    }
+}
+
+#[test]
+fn a_flipped_byte_is_noticed_or_harmless() {
+    let (_directory, path) = filled();
+    let good = std::fs::read(&path).unwrap();
+    let mut noticed = 0;
+    for part in 0..150 {
+        let mut bad = good.clone();
+        let place = (part * 7919 * 13) % bad.len();
+        bad[place] ^= 0x55;
+        std::fs::write(&path, &bad).unwrap();
+        match open(&path) {
+            Ok(store) => assert!(is_whole(&store), "byte {place} was changed and data silently lost"),
+            Err(error) => {
+                noticed += 1;
+                assert!(error.to_string().starts_with(&path.display().to_string()), "{error}");
+            }
+        }
+    }
+    assert!(noticed > 5, "only {noticed} of the changed bytes were noticed");
+}

@@ -1,0 +1,148 @@
+//! What the tests of this crate share: a real etcd of their own, and waiting with a bound.
+#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(missing_docs, reason = "not a library")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::net::{Ipv4Addr, Ipv6Addr, TcpListener};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use store::{EtcdConfig, EtcdTls, OpenError, Retention, Store};
+use tempfile::TempDir;
+
+/// The longest any test waits for something that should happen.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Waits for `done`, or fails with `what`.
+pub(crate) async fn eventually(what: &str, mut done: impl AsyncFnMut() -> bool) {
+    let end = tokio::time::Instant::now() + PATIENCE;
+    while !done().await {
+        assert!(tokio::time::Instant::now() < end, "did not happen: {what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// The address family that an etcd listens on.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) enum Loopback {
+    V4,
+    V6,
+}
+
+/// An etcd on loopback with a directory of its own; killed when dropped.
+#[derive(Debug)]
+pub(crate) struct Server {
+    program: PathBuf,
+    directory: TempDir,
+    pub(crate) client_url: String,
+    peer_url: String,
+    tls: Option<EtcdTls>,
+    process: Option<Child>,
+}
+
+impl Server {
+    /// `None` (said on stderr) if there is no etcd here; in CI that is a failure.
+    pub(crate) fn start(loopback: Loopback) -> Option<Self> {
+        Self::start_with(loopback, None)
+    }
+
+    /// The same with certificates: the files of the server, and what clients need.
+    pub(crate) fn start_with(loopback: Loopback, tls: Option<(&[(&str, &str)], EtcdTls)>) -> Option<Self> {
+        let program = PathBuf::from(std::env::var_os("ETCD").unwrap_or_else(|| "etcd".into()));
+        if Command::new(&program).arg("--version").stdout(Stdio::null()).status().is_err() {
+            assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "CI needs etcd: apt-get install -y etcd-server");
+            eprintln!("SKIP: no etcd; enable with: apt-get install -y etcd-server (or set ETCD to its path)");
+            return None;
+        }
+        let directory = tempfile::tempdir().unwrap();
+        let (files, tls) = tls.map_or((&[][..], None), |(files, tls)| (files, Some(tls)));
+        for (name, text) in files {
+            std::fs::write(directory.path().join(name), text).unwrap();
+        }
+        let scheme = if tls.is_some() { "https" } else { "http" };
+        let [client, peer] = free_addresses(loopback);
+        let (client_url, peer_url) = (format!("{scheme}://{client}"), format!("http://{peer}"));
+        let mut server = Self { program, directory, client_url, peer_url, tls, process: None };
+        server.run();
+        Some(server)
+    }
+
+    pub(crate) fn run(&mut self) {
+        let mut command = Command::new(&self.program);
+        command
+            .env_clear()
+            .arg("--data-dir")
+            .arg(self.directory.path().join("data"))
+            .args(["--name", "one", "--logger", "zap", "--log-level", "error"])
+            .args(["--listen-client-urls", &self.client_url, "--advertise-client-urls", &self.client_url])
+            .args(["--listen-peer-urls", &self.peer_url, "--initial-advertise-peer-urls", &self.peer_url])
+            .args(["--initial-cluster", &format!("one={}", self.peer_url)])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        if self.tls.is_some() {
+            for (flag, file) in
+                [("--cert-file", "server.crt"), ("--key-file", "server.key"), ("--trusted-ca-file", "ca.crt")]
+            {
+                command.arg(flag).arg(self.directory.path().join(file));
+            }
+            command.arg("--client-cert-auth");
+        }
+        self.process = Some(command.spawn().unwrap());
+    }
+
+    pub(crate) fn kill(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            process.kill().unwrap();
+            process.wait().unwrap();
+        }
+    }
+
+    /// Forgets everything it ever stored. To be called while it is down.
+    pub(crate) fn wipe(&self) {
+        std::fs::remove_dir_all(self.directory.path().join("data")).unwrap();
+    }
+
+    pub(crate) fn config(&self, prefix: &str) -> EtcdConfig {
+        EtcdConfig {
+            endpoints: vec![self.client_url.clone()],
+            prefix: prefix.into(),
+            tls: self.tls.clone(),
+            retention: Retention::default(),
+        }
+    }
+
+    /// A store on it; waits for it to come up.
+    pub(crate) async fn store(&self, prefix: &str) -> Store {
+        connect(self.config(prefix)).await
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Opens a store on an etcd that may still be starting.
+pub(crate) async fn connect(config: EtcdConfig) -> Store {
+    let end = tokio::time::Instant::now() + PATIENCE;
+    loop {
+        match Store::etcd(config.clone()).await {
+            Ok(store) => return store,
+            Err(OpenError::Etcd { .. }) if tokio::time::Instant::now() < end => {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+}
+
+/// Two addresses that nobody listens on; both are held until both are known, so that they differ.
+fn free_addresses(loopback: Loopback) -> [String; 2] {
+    let listen = || match loopback {
+        Loopback::V4 => TcpListener::bind((Ipv4Addr::LOCALHOST, 0)),
+        Loopback::V6 => TcpListener::bind((Ipv6Addr::LOCALHOST, 0)),
+    };
+    [listen(), listen()].map(Result::unwrap).each_ref().map(|listener| listener.local_addr().unwrap().to_string())
+}
