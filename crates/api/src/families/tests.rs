@@ -1,0 +1,1 @@
+//! Tables of the rules, for every shape of cluster.

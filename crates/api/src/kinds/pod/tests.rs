@@ -1,0 +1,6 @@
+//! Pods as tables: defaults, preparation, what is refused and where.
+
+use super::*;
+
+#[test]
+fn x() {}

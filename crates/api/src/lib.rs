@@ -1,0 +1,12 @@
+//! Kubernetes vocabulary: the shape of every type, the table of resources with their rules, errors and field paths.
+//!
+//! Pure: no I/O, no async. `apiserver` is the engine that runs these rules; controllers use the same words.
+
+pub mod error;
+pub mod families;
+pub mod kinds;
+pub mod object;
+pub mod path;
+pub mod protobuf;
+pub mod resource;
+pub mod schema;

@@ -1,0 +1,287 @@
+//! A resource as the engine sees it: names, scope, shape, where it is stored, and its rules.
+//!
+//! Built-in kinds are rows of `kinds::table`; a CustomResourceDefinition makes the same value at run time.
+
+use crate::{error::FieldError, object::Fields, schema::Shape};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// Whether objects live in a namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// In a namespace.
+    Namespaced,
+    /// Once per cluster.
+    Cluster,
+}
+
+/// What a resource can be asked to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verbs {
+    /// create delete deletecollection get list patch update watch.
+    All,
+    /// As `All`, but objects are deleted one by one (namespaces).
+    AllButDeleteCollection,
+    /// Posted, answered, never stored (reviews, bindings).
+    CreateOnly,
+}
+
+impl Verbs {
+    /// The verbs as discovery lists them.
+    pub fn names(self) -> &'static [&'static str] {
+        match self {
+            Self::All => &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"],
+            Self::AllButDeleteCollection => &["create", "delete", "get", "list", "patch", "update", "watch"],
+            Self::CreateOnly => &["create"],
+        }
+    }
+}
+
+/// A path below an object.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Subresource {
+    /// `status`: writes change status alone.
+    Status,
+    /// `scale`: the object seen as autoscaling/v1 Scale. Dotted paths to replicas, observed replicas and the selector.
+    Scale {
+        /// Where the wanted number stands.
+        spec_replicas: String,
+        /// Where the seen number stands.
+        status_replicas: String,
+        /// Where the label selector stands: an object (`spec.selector`) or its text form.
+        selector: Option<String>,
+    },
+    /// Any other, by name; the engine knows what to do with it (`eviction`, `binding`, `log`, `token`, ...).
+    Named(&'static str),
+}
+
+/// One column of a Table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Header.
+    pub name: String,
+    /// `string`, `integer`, `date`, ...
+    pub kind: String,
+    /// `name` for the name column, otherwise mostly empty.
+    pub format: String,
+    /// For people.
+    pub description: String,
+    /// 0 is shown always, more only with `-o wide`.
+    pub priority: i32,
+}
+
+/// The rules of a kind. Every method has the answer of a kind without rules.
+///
+/// The engine calls, on create: `default`, `prepare_create`, `validate`; on update: `default`, `prepare_update`,
+/// `validate_update`; through the status subresource: `default`, `prepare_status`, `validate_status`.
+pub trait Rules: Send + Sync {
+    /// Fills in what the client left out. Runs on every decoded object and must be idempotent.
+    fn default(&self, _object: &mut Value) {}
+    /// Brings a new object into the form in which it may be stored: no status from the client, and so on.
+    fn prepare_create(&self, _object: &mut Value) {}
+    /// Carries over what an update may not touch.
+    fn prepare_update(&self, _object: &mut Value, _old: &Value) {}
+    /// Carries over what a status update may not touch.
+    fn prepare_status(&self, object: &mut Value, old: &Value) {
+        carry_over_all_but_status(object, old);
+    }
+    /// Mistakes in a new object, all of them.
+    fn validate(&self, _object: &Value) -> Vec<FieldError> {
+        Vec::new()
+    }
+    /// Mistakes in a changed object, all of them, those of `validate` included.
+    fn validate_update(&self, object: &Value, _old: &Value) -> Vec<FieldError> {
+        self.validate(object)
+    }
+    /// Mistakes in a changed status.
+    fn validate_status(&self, _object: &Value, _old: &Value) -> Vec<FieldError> {
+        Vec::new()
+    }
+    /// Advice that does not stop the request; `old` is absent on create.
+    fn warnings(&self, _object: &Value, _old: Option<&Value>) -> Vec<String> {
+        Vec::new()
+    }
+    /// Why `name` cannot be a name of this kind (empty when it can); `prefix` when it is the start of one (generateName).
+    fn name_mistakes(&self, name: &str, prefix: bool) -> Vec<String> {
+        crate::kinds::names::dns_subdomain(name, prefix)
+    }
+    /// Whether `metadata.generation` is kept: 1 on create, one more when `generation_changes` says so.
+    fn has_generation(&self) -> bool {
+        false
+    }
+    /// Whether an update counts for `metadata.generation`: any change outside metadata and status.
+    fn generation_changes(&self, object: &Value, old: &Value) -> bool {
+        differs_beyond_status(object, old)
+    }
+    /// Whether an update without resourceVersion is accepted.
+    fn unconditional_update(&self) -> bool {
+        true
+    }
+    /// Whether PUT on a missing name creates it.
+    fn create_on_update(&self) -> bool {
+        false
+    }
+    /// Seconds of grace when a delete names none. None deletes at once, whatever the delete names.
+    fn grace_period(&self, _object: &Value) -> Option<i64> {
+        None
+    }
+    /// Shows in the object itself that it is being deleted, where its kind has a place for that.
+    fn mark_deleting(&self, _object: &mut Value) {}
+    /// What a field selector compares with: the value at one of the resource's selectable paths, as text.
+    fn selected(&self, object: &Value, path: &str) -> String {
+        scalar_text(object.at(path))
+    }
+    /// Brings an object of this resource into the form in which resources with the same storage keep it.
+    fn to_stored(&self, _object: &mut Value) {}
+    /// Brings a stored object into the form that this resource shows.
+    fn from_stored(&self, _object: &mut Value) {}
+    /// Table columns.
+    fn columns(&self) -> Vec<Column> {
+        crate::kinds::columns::name_and_age()
+    }
+    /// Table cells for one object; `now` is for ages.
+    fn cells(&self, object: &Value, now: jiff::Timestamp) -> Vec<Value> {
+        crate::kinds::columns::name_and_age_cells(object, now)
+    }
+}
+
+/// A status update changes nothing but status (and metadata that the engine keeps track of).
+pub fn carry_over_all_but_status(object: &mut Value, old: &Value) {
+    let (Some(new), Some(old)) = (object.as_object_mut(), old.as_object()) else { return };
+    let status = new.remove("status");
+    let metadata = new.remove("metadata");
+    *new = old.clone();
+    match status {
+        Some(status) => new.insert("status".into(), status),
+        None => new.remove("status"),
+    };
+    if let Some(metadata) = metadata {
+        new.insert("metadata".into(), metadata);
+    }
+}
+
+/// Whether anything outside metadata and status differs. Absent, null and empty do not.
+pub fn differs_beyond_status(object: &Value, old: &Value) -> bool {
+    let (Some(new), Some(old)) = (object.as_object(), old.as_object()) else { return object != old };
+    let ours = |key: &str| !matches!(key, "apiVersion" | "kind" | "metadata" | "status");
+    new.keys().chain(old.keys()).filter(|key| ours(key)).any(|key| {
+        let side = |map: &serde_json::Map<String, Value>| map.get(key).cloned().unwrap_or_default();
+        !crate::kinds::check::same(&side(new), &side(old))
+    })
+}
+
+/// A scalar as text; empty for anything else.
+pub fn scalar_text(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Bool(_) | Value::Number(_) => value.to_string(),
+        _ => String::new(),
+    }
+}
+
+/// One served resource.
+#[derive(Clone)]
+pub struct Resource {
+    /// API group, empty for core.
+    pub group: String,
+    /// API version.
+    pub version: String,
+    /// `Service`.
+    pub kind: String,
+    /// `ServiceList`.
+    pub list_kind: String,
+    /// `services`.
+    pub plural: String,
+    /// `service`.
+    pub singular: String,
+    /// `svc`.
+    pub short_names: Vec<String>,
+    /// `all`.
+    pub categories: Vec<String>,
+    /// Namespaced or not.
+    pub scope: Scope,
+    /// What can be asked.
+    pub verbs: Verbs,
+    /// Shape of an object.
+    pub shape: Shape,
+    /// Below the store's root: `services/specs`. Resources with the same prefix are views of the same objects.
+    pub storage: String,
+    /// Paths below an object.
+    pub subresources: Vec<Subresource>,
+    /// Field selectors beyond metadata.name and metadata.namespace: label and dotted path.
+    pub selectable: Vec<(String, String)>,
+    /// What is particular to the kind.
+    pub rules: Arc<dyn Rules>,
+    /// Whether it comes from a CustomResourceDefinition.
+    pub custom: bool,
+}
+
+impl Resource {
+    /// `v1`, `apps/v1`.
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() { self.version.clone() } else { format!("{}/{}", self.group, self.version) }
+    }
+    /// Whether it has this subresource, by its path segment.
+    pub fn subresource(&self, name: &str) -> Option<&Subresource> {
+        self.subresources.iter().find(|sub| sub.name() == name)
+    }
+    /// What a field selector on `label` compares with; none when the label cannot be selected by.
+    pub fn field(&self, object: &Value, label: &str) -> Option<String> {
+        if label == "metadata.name" || label == "metadata.namespace" && self.scope == Scope::Namespaced {
+            return Some(object.str_at(label).to_owned());
+        }
+        let (_, path) = self.selectable.iter().find(|(selectable, _)| selectable == label)?;
+        Some(self.rules.selected(object, path))
+    }
+    /// The same resource with other rules, e.g. those that only the server can check.
+    #[must_use]
+    pub fn with_rules(&self, rules: Arc<dyn Rules>) -> Self {
+        Self { rules, ..self.clone() }
+    }
+    /// How discovery shows one of its subresources.
+    pub fn shown_subresource(&self, sub: &Subresource) -> ShownSubresource {
+        const READ_WRITE: &[&str] = &["get", "patch", "update"];
+        let own = |verbs| ShownSubresource { group_version: None, kind: self.kind.clone(), verbs };
+        let options = |kind: &str, verbs| ShownSubresource { kind: format!("{}{kind}Options", self.kind), ..own(verbs) };
+        let other = |group, version, kind: &str, verbs| ShownSubresource {
+            group_version: Some((group, version)),
+            kind: kind.to_owned(),
+            verbs,
+        };
+        match sub.name() {
+            "scale" => other("autoscaling", "v1", "Scale", READ_WRITE),
+            "eviction" => other("policy", "v1", "Eviction", &["create"]),
+            "token" => other("authentication.k8s.io", "v1", "TokenRequest", &["create"]),
+            "binding" => ShownSubresource { kind: "Binding".to_owned(), ..own(&["create"]) },
+            "finalize" => own(&["update"]),
+            "log" => own(&["get"]),
+            "attach" => options("Attach", &["create", "get"]),
+            "exec" => options("Exec", &["create", "get"]),
+            "portforward" => options("PortForward", &["create", "get"]),
+            "proxy" => options("Proxy", &["create", "delete", "get", "patch", "update"]),
+            _ => own(READ_WRITE),
+        }
+    }
+}
+
+/// How discovery shows a subresource.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShownSubresource {
+    /// Group and version of its kind, where they are not the resource's.
+    pub group_version: Option<(&'static str, &'static str)>,
+    /// What is sent to and answered by it.
+    pub kind: String,
+    /// What can be asked.
+    pub verbs: &'static [&'static str],
+}
+
+impl Subresource {
+    /// Path segment.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Status => "status",
+            Self::Scale { .. } => "scale",
+            Self::Named(name) => name,
+        }
+    }
+}
