@@ -1,0 +1,20 @@
+//! Nobody grants rights that they do not have.
+
+use crate::{
+    authz::{
+        escalation::{self, Write},
+        rbac::{GROUP, RbacKind},
+    },
+    call::Call,
+};
+use api::error::ApiError;
+use serde_json::Value;
+
+/// Refuses roles and bindings that would give away more than the writer has.
+pub fn check(call: &Call, new: &Value, old: Option<&Value>) -> Result<(), ApiError> {
+    let kind = (call.resource.group == GROUP).then(|| RbacKind::from_plural(&call.resource.plural)).flatten();
+    let Some(kind) = kind else { return Ok(()) };
+    let write = Write { user: &call.user, kind, namespace: &call.request.namespace, name: &call.request.name, new, old };
+    let access = &call.server.access;
+    escalation::check(write, access.chain(), &access.rbac().snapshot())
+}

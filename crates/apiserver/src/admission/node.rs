@@ -1,0 +1,36 @@
+//! Kubelets write only what concerns their own node.
+
+use crate::{
+    authz::node_restriction::{self, Operation, Write},
+    call::Call,
+};
+use api::{error::ApiError, object::Fields};
+use serde_json::Value;
+
+/// Refuses writes of a node that concern others; `old` is absent on create.
+pub fn restrict(call: &Call, object: &Value, old: Option<&Value>) -> Result<(), ApiError> {
+    let operation = if old.is_some() { Operation::Update } else { Operation::Create };
+    admit(call, operation, object, old.unwrap_or(&Value::Null))
+}
+
+/// The same for a deletion.
+pub fn restrict_delete(call: &Call, old: &Value) -> Result<(), ApiError> {
+    admit(call, Operation::Delete, &Value::Null, old)
+}
+
+fn admit(call: &Call, operation: Operation, object: &Value, old: &Value) -> Result<(), ApiError> {
+    let request = &call.request;
+    let name = if request.name.is_empty() { object.str_at("metadata.name") } else { &request.name };
+    let write = Write {
+        user: &call.user,
+        operation,
+        group: &call.resource.group,
+        resource: &call.resource.plural,
+        subresource: &request.subresource,
+        namespace: &request.namespace,
+        name,
+        object,
+        old,
+    };
+    node_restriction::admit(write, &*call.server, call.server.access.chain())
+}

@@ -1,0 +1,230 @@
+//! Answers: objects, lists and watch events as JSON, Table, PartialObjectMetadata or YAML.
+
+use crate::{
+    call::Call,
+    request::accept::{Encoding, View},
+    stored::{self, Head},
+    table,
+    verbs::{list::Page, watch::Stream},
+};
+use api::{error::ApiError, object::Fields, resource::Resource};
+use bytes::Bytes;
+use serde_json::{Value, json};
+use std::io::Write;
+use store::Entry;
+
+/// What goes back to the client.
+pub enum Answer {
+    /// A whole body.
+    Full {
+        /// HTTP status.
+        status: u16,
+        /// Content type.
+        content_type: &'static str,
+        /// Body.
+        body: Bytes,
+    },
+    /// A watch.
+    Stream(Box<Stream>),
+    /// A connection that was handed over (exec, attach, port-forward, proxied requests).
+    Handed(http::Response<crate::Body>),
+}
+
+const JSON: &str = "application/json";
+const YAML: &str = "application/yaml";
+
+/// A value as it is, whatever view was asked for: Status, Scale, reviews.
+pub fn value(call: &Call, status: u16, value: &Value) -> Result<Answer, ApiError> {
+    encoded(call, status, serde_json::to_vec(value).map_err(ApiError::internal)?)
+}
+
+/// One object from its stored bytes.
+pub fn object(call: &Call, status: u16, bytes: &[u8], revision: u64) -> Result<Answer, ApiError> {
+    let resource = &call.resource;
+    match call.accept.view {
+        View::Object if !crate::events::is_other_view(resource) => {
+            let mut out = Vec::new();
+            stored::write_bytes(&mut out, bytes, revision, resource);
+            encoded(call, status, out)
+        }
+        view => {
+            let object = in_words_of(resource, stored::parse_bytes(bytes, revision)?);
+            let shown = match view {
+                View::Object => object,
+                View::Metadata(version) => metadata(&object, version),
+                View::Table(version) => {
+                    let mut table = table::empty(resource, version, &object.str_at("metadata.resourceVersion").to_owned());
+                    table["rows"] = json!([table::row(call, object)]);
+                    table
+                }
+            };
+            value(call, status, &shown)
+        }
+    }
+}
+
+/// A list.
+pub fn list(call: &Call, page: &Page) -> Result<Answer, ApiError> {
+    let resource = &call.resource;
+    let objects = || page.entries.iter().map(|entry| stored::parse(entry).map(|object| in_words_of(resource, object)));
+    let mut shown = match call.accept.view {
+        View::Object if !crate::events::is_other_view(resource) => {
+            return encoded(call, 200, list_bytes(resource, page));
+        }
+        View::Object => {
+            let items = objects().collect::<Result<Vec<_>, _>>()?;
+            json!({"kind": resource.list_kind, "apiVersion": resource.api_version(), "items": items})
+        }
+        View::Metadata(version) => {
+            let items = objects().map(|object| Ok(metadata(&object?, version))).collect::<Result<Vec<_>, ApiError>>()?;
+            json!({"kind": "PartialObjectMetadataList", "apiVersion": format!("meta.k8s.io/{version}"), "items": items})
+        }
+        View::Table(version) => {
+            let mut table = table::empty(resource, version, "");
+            table["rows"] = objects().map(|object| Ok(table::row(call, object?))).collect::<Result<Vec<_>, ApiError>>()?.into();
+            table
+        }
+    };
+    shown["metadata"] = list_metadata(page);
+    value(call, 200, &shown)
+}
+
+fn list_metadata(page: &Page) -> Value {
+    let mut metadata = json!({"resourceVersion": page.revision.to_string()});
+    if let Some(next) = &page.next {
+        metadata["continue"] = next.as_str().into();
+    }
+    if let Some(remaining) = page.remaining {
+        metadata["remainingItemCount"] = remaining.into();
+    }
+    metadata
+}
+
+fn list_bytes(resource: &Resource, page: &Page) -> Vec<u8> {
+    let size: usize = page.entries.iter().map(|entry| entry.value().len() + 64).sum();
+    let mut out = Vec::with_capacity(size + 256);
+    // Writing to a Vec cannot fail.
+    let _ = write!(
+        out,
+        "{{\"kind\":\"{}\",\"apiVersion\":\"{}\",\"metadata\":{},\"items\":[",
+        resource.list_kind,
+        resource.api_version(),
+        list_metadata(page)
+    );
+    let head = if resource.custom { Head::Full } else { Head::Bare };
+    for (index, entry) in page.entries.iter().enumerate() {
+        if index > 0 {
+            out.push(b',');
+        }
+        stored::write(&mut out, entry, entry.mod_revision(), resource, head);
+    }
+    out.extend_from_slice(b"]}\n");
+    out
+}
+
+/// The metadata of an object, for clients that want nothing else.
+fn metadata(object: &Value, version: &str) -> Value {
+    json!({"kind": "PartialObjectMetadata", "apiVersion": format!("meta.k8s.io/{version}"), "metadata": object.at("metadata")})
+}
+
+/// A stored object in the version that was asked for.
+pub fn in_words_of(resource: &Resource, mut object: Value) -> Value {
+    object.set("kind", resource.kind.as_str());
+    object.set("apiVersion", resource.api_version());
+    if crate::events::is_other_view(resource) {
+        crate::events::from_stored(&mut object);
+    }
+    object
+}
+
+fn encoded(call: &Call, status: u16, json: Vec<u8>) -> Result<Answer, ApiError> {
+    let pretty = call.query.flag("pretty");
+    Ok(match call.accept.encoding {
+        Encoding::Json if !pretty => Answer::Full { status, content_type: JSON, body: json.into() },
+        Encoding::Json => {
+            let value: Value = serde_json::from_slice(&json).map_err(ApiError::internal)?;
+            let body = serde_json::to_vec_pretty(&value).map_err(ApiError::internal)?;
+            Answer::Full { status, content_type: JSON, body: body.into() }
+        }
+        Encoding::Yaml => {
+            let value: Value = serde_json::from_slice(&json).map_err(ApiError::internal)?;
+            let body = serde_saphyr::to_string(&value).map_err(ApiError::internal)?;
+            Answer::Full { status, content_type: YAML, body: body.into() }
+        }
+    })
+}
+
+/// Writes watch events in the view that the client asked for.
+pub struct Frames {
+    /// Of a Table, only the first event carries the columns.
+    columns_sent: bool,
+}
+
+impl Frames {
+    /// For one watch.
+    pub fn new(_call: &Call) -> Self {
+        Self { columns_sent: false }
+    }
+
+    /// One change.
+    pub fn event(&mut self, call: &Call, word: &str, entry: &Entry, revision: u64) -> Bytes {
+        if call.accept.view == View::Object && !crate::events::is_other_view(&call.resource) {
+            let mut out = Vec::with_capacity(entry.value().len() + 160);
+            // Writing to a Vec cannot fail.
+            let _ = write!(out, "{{\"type\":\"{word}\",\"object\":");
+            stored::write(&mut out, entry, revision, &call.resource, Head::Full);
+            out.extend_from_slice(b"}\n");
+            return out.into();
+        }
+        match stored::parse(entry) {
+            Ok(mut object) => {
+                object.set("metadata.resourceVersion", revision.to_string());
+                let object = in_words_of(&call.resource, object);
+                let shown = self.shown(call, object, revision);
+                line(word, &shown)
+            }
+            Err(error) => self.error(&error),
+        }
+    }
+
+    /// How far the server is; `initial` marks the end of the initial events.
+    pub fn bookmark(&mut self, call: &Call, revision: u64, initial: bool) -> Bytes {
+        let mut object = json!({
+            "kind": call.resource.kind, "apiVersion": call.resource.api_version(),
+            "metadata": {"resourceVersion": revision.to_string(), "creationTimestamp": null},
+        });
+        if initial {
+            object["metadata"]["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        }
+        let shown = match call.accept.view {
+            View::Object => object,
+            View::Metadata(version) => metadata(&object, version),
+            View::Table(_) => self.shown(call, object, revision),
+        };
+        line("BOOKMARK", &shown)
+    }
+
+    /// The watch breaks off.
+    pub fn error(&self, error: &ApiError) -> Bytes {
+        line("ERROR", &error.status())
+    }
+
+    fn shown(&mut self, call: &Call, object: Value, revision: u64) -> Value {
+        match call.accept.view {
+            View::Object => object,
+            View::Metadata(version) => metadata(&object, version),
+            View::Table(version) => {
+                let mut table = table::empty(&call.resource, version, &revision.to_string());
+                if std::mem::replace(&mut self.columns_sent, true) {
+                    table["columnDefinitions"] = Value::Null;
+                }
+                table["rows"] = json!([table::row(call, object)]);
+                table
+            }
+        }
+    }
+}
+
+fn line(word: &str, object: &Value) -> Bytes {
+    format!("{}\n", json!({"type": word, "object": object})).into()
+}

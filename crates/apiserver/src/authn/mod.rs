@@ -1,0 +1,166 @@
+//! Who asks: every request becomes a `User` here, or is answered 401.
+//!
+//! The engine calls `Authenticator::authenticate` once per request, then reads `Impersonation`. Order as upstream: client
+//! certificate, bearer token, WebSocket token, nobody. A credential that was shown and is wrong is refused; it never falls
+//! through to anonymous. No credential is ever part of an error, a log line or `Debug`.
+
+mod bearer;
+mod certificate;
+mod impersonation;
+pub mod service_account;
+#[cfg(test)]
+mod tests;
+mod token_file;
+pub mod user;
+
+pub use bearer::{SubprotocolError, Subprotocols, Token, websocket};
+pub use certificate::CertificateError;
+pub use impersonation::Impersonation;
+pub use token_file::{TokenFile, TokenFileError};
+pub use user::User;
+
+use api::error::ApiError;
+use http::HeaderMap;
+use jiff::Timestamp;
+use service_account::{Objects, TokenError, Verifier};
+
+/// Where a request without credentials is let in, to be judged by the authorizers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Anonymous {
+    /// Nowhere (`--anonymous-auth=false`).
+    Nowhere,
+    /// On these paths alone.
+    Paths(Vec<String>),
+    /// Everywhere, as upstream without configuration.
+    Everywhere,
+}
+
+impl Default for Anonymous {
+    /// Health and version: what a load balancer or a newcomer needs before it has credentials.
+    fn default() -> Self {
+        Self::Paths(["/healthz", "/livez", "/readyz", "/version", "/version/"].map(str::to_owned).into())
+    }
+}
+
+/// Why somebody is not known. The answer is 401 without the reason; the reason is for logs and TokenReviews.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AuthnError {
+    /// No credentials where they are needed.
+    #[error("no credentials")]
+    Missing,
+    /// A token that no authenticator knows.
+    #[error("invalid bearer token")]
+    UnknownToken,
+    /// A service account token that is ours and not valid.
+    #[error(transparent)]
+    Token(#[from] TokenError),
+    /// A token among the WebSocket subprotocols that cannot be read.
+    #[error(transparent)]
+    Subprotocol(#[from] SubprotocolError),
+}
+
+impl From<AuthnError> for ApiError {
+    fn from(_: AuthnError) -> Self {
+        Self::unauthorized()
+    }
+}
+
+/// What a request shows of its sender.
+#[derive(Clone, Copy, Debug)]
+pub struct Credentials<'a> {
+    /// DER of the verified client certificate, the leaf.
+    pub certificate: Option<&'a [u8]>,
+    /// Headers of the request.
+    pub headers: &'a HeaderMap,
+    /// Path of the request.
+    pub path: &'a str,
+}
+
+/// Who a token is, and for which of the wanted audiences.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Authenticated {
+    /// The user, `system:authenticated` among its groups.
+    pub user: User,
+    /// Audiences that both the token and the reader name.
+    pub audiences: Vec<String>,
+}
+
+/// All the ways to know somebody.
+#[derive(Debug, Default)]
+pub struct Authenticator {
+    /// `--token-auth-file`.
+    pub token_file: Option<TokenFile>,
+    /// Service account tokens.
+    pub service_accounts: Option<Verifier>,
+    /// `--api-audiences`: whom static tokens are for.
+    pub audiences: Vec<String>,
+    /// Requests without credentials.
+    pub anonymous: Anonymous,
+}
+
+impl Authenticator {
+    /// The user of a request.
+    pub fn authenticate(
+        &self,
+        credentials: Credentials<'_>,
+        objects: &dyn Objects,
+        now: Timestamp,
+    ) -> Result<User, AuthnError> {
+        let Credentials { certificate, headers, path } = credentials;
+        if let Some(der) = certificate {
+            match certificate::user(der) {
+                Ok(Some(user)) => return Ok(authenticated(user)),
+                Ok(None) => {}
+                // The chain is valid and merely names nobody; a token may still do so.
+                Err(error) => tracing::debug!(%error, "client certificate names no user"),
+            }
+        }
+        let token = match bearer::authorization(headers) {
+            Some(token) => Some(token),
+            None => websocket(headers)?.token,
+        };
+        match token {
+            Some(token) => Ok(self.token(&token, &[], objects, now)?.user),
+            None if self.admits_anonymous(path) => Ok(User::anonymous()),
+            None => Err(AuthnError::Missing),
+        }
+    }
+
+    /// Who a token is. `wanted` are the audiences of the reader; empty means the API server's own.
+    pub fn token(
+        &self,
+        token: &Token,
+        wanted: &[String],
+        objects: &dyn Objects,
+        now: Timestamp,
+    ) -> Result<Authenticated, AuthnError> {
+        if let Some(user) = self.token_file.as_ref().and_then(|file| file.user(token)) {
+            // A static token names no audience: it is for the API server and nobody else.
+            let wanted = if wanted.is_empty() { &self.audiences } else { wanted };
+            let audiences: Vec<_> = self.audiences.iter().filter(|a| wanted.contains(a)).cloned().collect();
+            if audiences.is_empty() && !wanted.is_empty() {
+                return Err(AuthnError::UnknownToken);
+            }
+            return Ok(Authenticated { user: authenticated(user.clone()), audiences });
+        }
+        let Some(verifier) = &self.service_accounts else { return Err(AuthnError::UnknownToken) };
+        let verified = verifier.verify(token.expose(), wanted, objects, now)?.ok_or(AuthnError::UnknownToken)?;
+        Ok(Authenticated { user: authenticated(verified.user), audiences: verified.audiences })
+    }
+
+    fn admits_anonymous(&self, path: &str) -> bool {
+        match &self.anonymous {
+            Anonymous::Nowhere => false,
+            Anonymous::Paths(paths) => paths.iter().any(|p| p == path),
+            Anonymous::Everywhere => true,
+        }
+    }
+}
+
+/// Adds the group of everybody with credentials.
+fn authenticated(mut user: User) -> User {
+    if !user.in_group(user::AUTHENTICATED) && !user.in_group(user::UNAUTHENTICATED) {
+        user.groups.push(user::AUTHENTICATED.to_owned());
+    }
+    user
+}

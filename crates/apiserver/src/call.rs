@@ -1,0 +1,122 @@
+//! One request on its way through the engine: who asks for what, and how the answer is written.
+
+use crate::{
+    ApiServer,
+    answer::{self, Answer},
+    apply,
+    authn::User,
+    request::{accept::Accept, info::ResourceRequest, query::Query},
+    stored,
+};
+use api::{error::ApiError, resource::Resource};
+use bytes::Bytes;
+use parking_lot::Mutex;
+use std::sync::Arc;
+
+/// Everything a verb needs to know.
+pub struct Call {
+    /// The server.
+    pub server: Arc<ApiServer>,
+    /// What is asked for.
+    pub request: ResourceRequest,
+    /// Of which resource.
+    pub resource: Arc<Resource>,
+    /// Parameters.
+    pub query: Query,
+    /// The form of the answer.
+    pub accept: Accept,
+    /// Who asks.
+    pub user: User,
+    /// `User-Agent`, which names the manager of plain updates.
+    pub agent: String,
+    /// `Content-Type` of the body.
+    pub content_type: String,
+    /// Advice for the client, sent as Warning headers.
+    pub warnings: Mutex<Vec<String>>,
+}
+
+impl Call {
+    /// The store key of the object, or the prefix of the collection.
+    pub fn key(&self) -> String {
+        crate::registry::key(&self.resource, &self.request.namespace, &self.request.name)
+    }
+
+    /// 404 for the object asked for.
+    pub fn not_found(&self) -> ApiError {
+        ApiError::not_found(&self.resource.plural, &self.resource.group, &self.request.name)
+    }
+
+    /// 409 for the object asked for.
+    pub fn conflict(&self, why: impl std::fmt::Display) -> ApiError {
+        ApiError::conflict(&self.resource.plural, &self.resource.group, &self.request.name, why)
+    }
+
+    /// 405 for the verb asked for.
+    pub fn not_allowed(&self) -> ApiError {
+        ApiError::method_not_allowed(self.request.verb, &self.resource.plural, &self.resource.group)
+    }
+
+    /// Adds advice for the client.
+    pub fn warn(&self, warnings: impl IntoIterator<Item = String>) {
+        let mut kept = self.warnings.lock();
+        for warning in warnings {
+            if !kept.contains(&warning) {
+                kept.push(warning);
+            }
+        }
+    }
+
+    /// The manager of the fields that a plain write sets: named by the client, or its program.
+    pub fn manager(&self, named: &str) -> String {
+        if named.is_empty() { apply::manager_of(&self.agent) } else { named.to_owned() }
+    }
+
+    /// All versions in which the kind is served, as `group/version`.
+    pub fn versions(&self) -> Vec<String> {
+        let registry = self.server.registry();
+        let group = &self.resource.group;
+        let same = registry.group(group).filter(|other| other.kind == self.resource.kind);
+        same.map(|resource| resource.api_version()).collect()
+    }
+
+    /// The same caller asking about something else, with the same parameters.
+    pub fn about(&self, resource: Arc<Resource>, request: ResourceRequest) -> Self {
+        Self {
+            server: Arc::clone(&self.server),
+            request,
+            resource,
+            query: self.query.clone(),
+            accept: self.accept,
+            user: self.user.clone(),
+            agent: self.agent.clone(),
+            content_type: self.content_type.clone(),
+            warnings: Mutex::default(),
+        }
+    }
+
+    /// The answer that is one object.
+    pub fn object(&self, status: u16, written: &Written) -> Result<Answer, ApiError> {
+        answer::object(self, status, &written.bytes, written.revision)
+    }
+}
+
+/// An object as it was stored, or would have been in a dry run (revision 0).
+pub struct Written {
+    /// The stored form.
+    pub bytes: Bytes,
+    /// Its resourceVersion.
+    pub revision: u64,
+}
+
+impl Written {
+    /// The object as a value.
+    pub fn parse(&self) -> Result<serde_json::Value, ApiError> {
+        stored::parse_bytes(&self.bytes, self.revision)
+    }
+}
+
+impl From<&store::Entry> for Written {
+    fn from(entry: &store::Entry) -> Self {
+        Self { bytes: entry.value().clone(), revision: entry.mod_revision() }
+    }
+}

@@ -1,0 +1,146 @@
+//! Discovery: which groups, versions and resources there are, in the old form and the aggregated one.
+
+use crate::registry::Registry;
+use api::resource::{Resource, Scope, Verbs};
+use aws_lc_rs::digest;
+use base64::{Engine, engine::general_purpose::STANDARD};
+use serde_json::{Value, json};
+
+/// `/api`.
+pub fn core_versions(server_address: &str) -> Value {
+    json!({
+        "kind": "APIVersions", "versions": ["v1"],
+        "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": server_address}],
+    })
+}
+
+/// `/apis`.
+pub fn groups(registry: &Registry) -> Value {
+    let list: Vec<Value> = registry.groups().iter().filter(|group| !group.is_empty()).map(|group| one_group(registry, group)).collect();
+    json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": list})
+}
+
+/// `/apis/GROUP`.
+pub fn group(registry: &Registry, group: &str) -> Option<Value> {
+    if group.is_empty() || !registry.groups().iter().any(|known| known == group) {
+        return None;
+    }
+    let mut value = one_group(registry, group);
+    value["kind"] = "APIGroup".into();
+    value["apiVersion"] = "v1".into();
+    Some(value)
+}
+
+fn one_group(registry: &Registry, group: &str) -> Value {
+    let versions: Vec<Value> = registry
+        .versions(group)
+        .iter()
+        .map(|version| json!({"groupVersion": format!("{group}/{version}"), "version": version}))
+        .collect();
+    json!({"name": group, "preferredVersion": versions.first(), "versions": versions})
+}
+
+/// `/api/v1`, `/apis/GROUP/VERSION`.
+pub fn resources(registry: &Registry, group: &str, version: &str) -> Option<Value> {
+    let mut list = Vec::new();
+    for resource in registry.group(group).filter(|resource| resource.version == version) {
+        let mut entry = json!({
+            "name": resource.plural, "singularName": resource.singular, "namespaced": resource.scope == Scope::Namespaced,
+            "kind": resource.kind, "verbs": resource.verbs.names(),
+        });
+        if !resource.short_names.is_empty() {
+            entry["shortNames"] = resource.short_names.clone().into();
+        }
+        if !resource.categories.is_empty() {
+            entry["categories"] = resource.categories.clone().into();
+        }
+        if resource.verbs != Verbs::CreateOnly {
+            entry["storageVersionHash"] = storage_hash(resource).into();
+        }
+        list.push(entry);
+        for subresource in &resource.subresources {
+            let about = resource.shown_subresource(subresource);
+            let mut entry = json!({
+                "name": format!("{}/{}", resource.plural, subresource.name()), "singularName": "",
+                "namespaced": resource.scope == Scope::Namespaced, "kind": about.kind, "verbs": about.verbs,
+            });
+            if let Some((group, version)) = about.group_version {
+                entry["group"] = group.into();
+                entry["version"] = version.into();
+            }
+            list.push(entry);
+        }
+    }
+    if list.is_empty() {
+        return None;
+    }
+    list.sort_by(|a, b| a["name"].as_str().cmp(&b["name"].as_str()));
+    let group_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+    let mut value = json!({"kind": "APIResourceList", "groupVersion": group_version, "resources": list});
+    if !group.is_empty() {
+        value["apiVersion"] = "v1".into();
+    }
+    Some(value)
+}
+
+/// Stored events are core ones whatever they are called.
+fn storage_hash(resource: &Resource) -> String {
+    let group = if crate::events::is_other_view(resource) { "" } else { &resource.group };
+    let text = format!("{group}/{}/{}", resource.version, resource.kind);
+    STANDARD.encode(&digest::digest(&digest::SHA256, text.as_bytes()).as_ref()[..8])
+}
+
+/// Aggregated discovery: everything of `/api` or `/apis` in one document.
+pub fn aggregated(registry: &Registry, core: bool, version: &str) -> Value {
+    let items: Vec<Value> = registry
+        .groups()
+        .iter()
+        .filter(|group| group.is_empty() == core)
+        .map(|group| {
+            let versions: Vec<Value> = registry.versions(group).iter().map(|v| aggregated_version(registry, group, v)).collect();
+            let metadata = if core { json!({"creationTimestamp": null}) } else { json!({"name": group, "creationTimestamp": null}) };
+            json!({"metadata": metadata, "versions": versions})
+        })
+        .collect();
+    json!({
+        "kind": "APIGroupDiscoveryList", "apiVersion": format!("apidiscovery.k8s.io/{version}"), "metadata": {}, "items": items,
+    })
+}
+
+fn aggregated_version(registry: &Registry, group: &str, version: &str) -> Value {
+    let mut list: Vec<Value> = registry
+        .group(group)
+        .filter(|resource| resource.version == version)
+        .map(|resource| {
+            let kind = |group: &str, version: &str, kind: &str| json!({"group": group, "version": version, "kind": kind});
+            let mut entry = json!({
+                "resource": resource.plural, "responseKind": kind(group, version, &resource.kind),
+                "scope": if resource.scope == Scope::Namespaced { "Namespaced" } else { "Cluster" },
+                "singularResource": resource.singular, "verbs": resource.verbs.names(),
+            });
+            if !resource.short_names.is_empty() {
+                entry["shortNames"] = resource.short_names.clone().into();
+            }
+            if !resource.categories.is_empty() {
+                entry["categories"] = resource.categories.clone().into();
+            }
+            let subresources: Vec<Value> = resource
+                .subresources
+                .iter()
+                .map(|subresource| {
+                    let about = resource.shown_subresource(subresource);
+                    let (group, version) = about.group_version.unwrap_or((group, version));
+                    json!({
+                        "subresource": subresource.name(), "responseKind": kind(group, version, &about.kind), "verbs": about.verbs,
+                    })
+                })
+                .collect();
+            if !subresources.is_empty() {
+                entry["subresources"] = subresources.into();
+            }
+            entry
+        })
+        .collect();
+    list.sort_by(|a, b| a["resource"].as_str().cmp(&b["resource"].as_str()));
+    json!({"version": version, "resources": list, "freshness": "Current"})
+}

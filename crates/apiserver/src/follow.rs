@@ -1,0 +1,73 @@
+//! Keeps the server's own indexes in step with the store: roles, pods' secrets, definitions.
+//!
+//! Loaded once before the server is ready, then fed by watches. A restart of the task loads again.
+
+use crate::{ApiServer, definitions, stored};
+use std::sync::Arc;
+use store::{Entry, Event, ReadError, WatchError};
+use tokio_util::sync::CancellationToken;
+
+/// What is indexed, by storage prefix.
+const FOLLOWED: [&str; 5] = ["roles", "rolebindings", "clusterroles", "clusterrolebindings", "pods"];
+
+/// Why following broke off; it starts again from a fresh list.
+#[derive(Debug, thiserror::Error)]
+pub enum FollowError {
+    /// The list could not be read.
+    #[error(transparent)]
+    Read(#[from] ReadError),
+    /// The watch ended.
+    #[error(transparent)]
+    Watch(#[from] WatchError),
+}
+
+/// Loads one prefix and returns the revision to go on from.
+async fn load(server: &ApiServer, storage: &str) -> Result<u64, FollowError> {
+    let page = server.store.list(&format!("/registry/{storage}/"), None, None, None).await?;
+    for entry in &page.entries {
+        note(server, storage, entry, true);
+    }
+    Ok(page.revision)
+}
+
+/// Loads everything; called before the server is ready.
+pub async fn prime(server: &Arc<ApiServer>) -> Result<(), FollowError> {
+    for storage in FOLLOWED {
+        load(server, storage).await?;
+    }
+    definitions::publish(server);
+    Ok(())
+}
+
+/// Follows one prefix until the server stops.
+pub async fn run(server: Arc<ApiServer>, storage: &'static str, stop: CancellationToken) -> Result<(), FollowError> {
+    let from = load(&server, storage).await?;
+    let mut watch = server.store.watch(&format!("/registry/{storage}/"), Some(from)).await?;
+    loop {
+        let event = tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            event = watch.next() => event?,
+        };
+        match &*event {
+            Event::Put { entry, .. } => note(&server, storage, entry, true),
+            Event::Delete { previous, .. } => note(&server, storage, previous, false),
+        }
+    }
+}
+
+/// The prefixes that need a task each.
+pub fn followed() -> impl Iterator<Item = &'static str> {
+    FOLLOWED.into_iter()
+}
+
+fn note(server: &ApiServer, storage: &str, entry: &Entry, present: bool) {
+    let key = entry.key().to_string();
+    let rest = key.strip_prefix("/registry/").and_then(|rest| rest.strip_prefix(storage)).unwrap_or_default();
+    let rest = rest.trim_start_matches('/');
+    let (namespace, name) = rest.split_once('/').unwrap_or(("", rest));
+    let object = if present { stored::parse(entry).ok() } else { None };
+    if present && object.is_none() {
+        tracing::warn!(%key, "stored object cannot be read and is left out of authorization");
+    }
+    server.access.follow(storage, namespace, name, object.as_ref());
+}

@@ -1,0 +1,130 @@
+//! What is remembered of a request: a metric always, an audit event on request, never a secret.
+
+use crate::{
+    ApiServer, Body,
+    audit::{Record, Request as Audited, Response as AuditedResponse, Stage},
+    authn::User,
+    authz::Attributes,
+    request::info::RequestInfo,
+};
+use bytes::Bytes;
+use http::{HeaderValue, Request, Response, header};
+use prometheus_client::{
+    encoding::EncodeLabelSet,
+    metrics::{counter::Counter, family::Family},
+};
+use runtime::{http::Peer, metrics::Metrics};
+use std::net::IpAddr;
+
+/// Labels of a request; the path of an object is not among them, so that they stay few.
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+pub struct Labels {
+    verb: String,
+    group: String,
+    resource: String,
+    subresource: String,
+    code: u16,
+}
+
+/// Counts requests, under upstream's name.
+#[derive(Clone, Debug)]
+pub struct RequestMetrics(Family<Labels, Counter>);
+
+impl RequestMetrics {
+    /// Registers the counter.
+    pub fn new(metrics: &Metrics) -> Self {
+        Self(metrics.register("apiserver_request", "requests by verb, resource and answer code", Family::default()))
+    }
+}
+
+/// One request.
+pub struct Journal {
+    id: String,
+    uri: String,
+    agent: String,
+    source: Option<IpAddr>,
+    received: jiff::Timestamp,
+    labels: Labels,
+    record: Option<Record>,
+}
+
+impl Journal {
+    /// Notes what is known before anybody looked at it.
+    pub fn begin<B>(request: &Request<B>, info: &RequestInfo) -> Self {
+        let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+        let given = header("audit-id");
+        let labels = match info {
+            RequestInfo::Path { verb, .. } => Labels {
+                verb: verb.to_ascii_uppercase(),
+                group: String::new(),
+                resource: String::new(),
+                subresource: String::new(),
+                code: 0,
+            },
+            RequestInfo::Resource(asked) => Labels {
+                verb: asked.verb.to_ascii_uppercase(),
+                group: asked.group.clone(),
+                resource: asked.resource.clone(),
+                subresource: asked.subresource.clone(),
+                code: 0,
+            },
+        };
+        Self {
+            id: if given.is_empty() || given.len() > 64 { uuid::Uuid::new_v4().to_string() } else { given },
+            uri: request.uri().to_string(),
+            agent: header("user-agent"),
+            source: request.extensions().get::<Peer>().map(|peer| peer.address.ip()),
+            received: jiff::Timestamp::now(),
+            labels,
+            record: None,
+        }
+    }
+
+    /// Notes who asks; from here on the audit policy can decide.
+    pub fn user(&mut self, server: &ApiServer, attributes: &Attributes<'_>) {
+        let source_ips: Vec<IpAddr> = self.source.into_iter().collect();
+        self.record = server.auditor.as_ref().and_then(|auditor| {
+            auditor.begin(Audited {
+                id: &self.id,
+                attributes,
+                uri: &self.uri,
+                user_agent: &self.agent,
+                source_ips: &source_ips,
+                received: self.received,
+            })
+        });
+    }
+
+    /// Notes whom the request goes on as.
+    pub fn impersonated(&mut self, user: &User) {
+        if let Some(record) = &mut self.record {
+            record.impersonated(user);
+        }
+    }
+
+    /// Notes the body, if the policy wants bodies.
+    pub fn request_body(&mut self, bytes: &Bytes) {
+        if let Some(record) = &mut self.record
+            && record.wants_request()
+            && let Ok(object) = serde_json::from_slice(bytes)
+        {
+            record.request_object(&object);
+        }
+    }
+
+    /// Notes the answer.
+    pub fn finish(mut self, server: &ApiServer, mut response: Response<Body>) -> Response<Body> {
+        self.labels.code = response.status().as_u16();
+        server.requests.0.get_or_create(&self.labels).inc();
+        if let (Some(auditor), Some(record)) = (&server.auditor, &self.record) {
+            let stage = if self.labels.verb == "WATCH" { Stage::ResponseStarted } else { Stage::ResponseComplete };
+            let answer = AuditedResponse { code: self.labels.code, status: None, object: None };
+            auditor.write(record, stage, answer, jiff::Timestamp::now());
+        }
+        if let Ok(id) = HeaderValue::from_str(&self.id) {
+            response.headers_mut().insert("audit-id", id);
+        }
+        response.headers_mut().entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-cache, private"));
+        response
+    }
+}

@@ -1,0 +1,39 @@
+//! The API server: one engine and a table of kinds.
+//!
+//! A request is read (`request`), its sender known (`authn`) and allowed (`authz`), then one of the `verbs` serves it by the
+//! rules of its `api::Resource`. Objects live in `store` as bytes and leave it as bytes (`stored`).
+
+pub mod access;
+pub mod admission;
+pub mod answer;
+pub mod apply;
+pub mod audit;
+pub mod authn;
+pub mod authz;
+pub mod bootstrap;
+pub mod call;
+pub mod client;
+pub mod crd;
+pub mod definitions;
+pub mod discovery;
+pub mod events;
+pub mod follow;
+pub mod inflight;
+pub mod journal;
+pub mod kubelet;
+pub mod openapi;
+pub mod patch;
+pub mod paths;
+pub mod registry;
+pub mod request;
+pub mod select;
+pub mod server;
+pub mod service;
+pub mod services;
+pub mod stored;
+pub mod subresource;
+pub mod table;
+pub mod verbs;
+
+pub use runtime::http::Body;
+pub use server::{ApiServer, Config};

@@ -1,0 +1,77 @@
+//! Answers to requests below `/openapi`: which document, in which form, and whether the client has it already.
+
+use super::{Document, Documents, v3};
+use crate::{Body, registry::Registry, request::query::Query};
+use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
+
+/// How clients ask for protobuf; `@` is no character of a media type, so answers have a dot instead.
+const V2_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+const JSON: &str = "application/json";
+/// A document whose hash is in the URL never changes.
+const FOREVER: &str = "public, immutable, max-age=31536000";
+
+impl Documents {
+    /// Answers a GET of `/openapi/` and `parts`; none when there is no such document.
+    pub fn serve(&self, registry: &Registry, parts: &[&str], headers: &HeaderMap, query: &Query) -> Option<Response<Body>> {
+        let made = self.of(registry.iter().cloned().collect());
+        match parts {
+            ["v2"] if wants_protobuf(headers) => Some(answer(made.v2_protobuf(), V2_PROTOBUF, headers)),
+            ["v2"] => Some(answer(made.v2(), JSON, headers)),
+            ["v3"] => {
+                let list = v3::index(made.v3().iter().map(|(key, document)| (key.as_str(), document.hash.as_str())));
+                Some(answer(&Document::new(list.to_string().into_bytes()), JSON, headers))
+            }
+            ["v3", key @ ..] => {
+                let key = key.join("/");
+                let document = made.v3().get(&key)?;
+                match query.get("hash") {
+                    "" => Some(answer(document, JSON, headers)),
+                    hash if hash == document.hash => {
+                        let mut response = answer(document, JSON, headers);
+                        response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static(FOREVER));
+                        Some(response)
+                    }
+                    // The client's list of documents is from before a change.
+                    _ => moved(&format!("/openapi/v3/{key}?hash={}", document.hash)),
+                }
+            }
+            _ => None,
+        }
+    }
+}
+
+fn wants_protobuf(headers: &HeaderMap) -> bool {
+    let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    accept.split(',').any(|kind| {
+        let kind = kind.split(';').next().unwrap_or_default().trim();
+        kind.ends_with("+protobuf") && (kind.contains("spec.v2") || kind.contains("OpenAPIv2"))
+    })
+}
+
+fn answer(document: &Document, kind: &'static str, headers: &HeaderMap) -> Response<Body> {
+    let tag = format!("\"{}\"", document.hash);
+    let known = headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let unchanged = known.split(',').any(|one| one.trim().trim_start_matches("W/") == tag);
+    let mut response = if unchanged {
+        let mut response = Response::new(runtime::http::empty());
+        *response.status_mut() = StatusCode::NOT_MODIFIED;
+        response
+    } else {
+        Response::new(runtime::http::full(document.bytes.clone()))
+    };
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
+    headers.insert(header::VARY, HeaderValue::from_static("Accept"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    if let Ok(tag) = HeaderValue::from_str(&tag) {
+        headers.insert(header::ETAG, tag);
+    }
+    response
+}
+
+fn moved(to: &str) -> Option<Response<Body>> {
+    let mut response = Response::new(runtime::http::empty());
+    *response.status_mut() = StatusCode::MOVED_PERMANENTLY;
+    response.headers_mut().insert(header::LOCATION, HeaderValue::from_str(to).ok()?);
+    Some(response)
+}

@@ -1,0 +1,154 @@
+//! Request bodies: read within limits, understood by their content type, brought into the shape of their kind.
+
+use super::query::FieldValidation;
+use crate::apply::Claim;
+use api::{
+    error::ApiError,
+    object::Fields,
+    protobuf,
+    resource::Resource,
+    schema::{self, Shape},
+};
+use bytes::Bytes;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde_json::{Value, json};
+
+/// Upstream's limit for a request body.
+pub const MOST_BYTES: usize = 3 * 1024 * 1024;
+
+/// What a create or update accepts.
+const ACCEPTED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
+
+/// Reads a whole body, refusing more than the limit.
+pub async fn read<B>(body: B) -> Result<Bytes, ApiError>
+where
+    B: http_body::Body<Data = Bytes>,
+    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+{
+    match Limited::new(body, MOST_BYTES).collect().await {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<LengthLimitError>() => Err(ApiError::too_large(MOST_BYTES)),
+        Err(error) => Err(ApiError::bad_request(format!("the request body could not be read: {error}"))),
+    }
+}
+
+/// A body as a value, and the fields that stood in it twice.
+pub struct Parsed {
+    /// The value.
+    pub value: Value,
+    /// Paths of fields that stand twice.
+    pub duplicates: Vec<String>,
+}
+
+/// Understands a body by its content type; an empty one is JSON, as upstream has it.
+pub fn parse(bytes: &[u8], content_type: &str) -> Result<Parsed, ApiError> {
+    let media = content_type.split(';').next().unwrap_or_default().trim();
+    match media {
+        "" | "application/json" => {
+            let (value, duplicates) =
+                schema::parse_json(bytes).map_err(|error| ApiError::bad_request(format!("error decoding JSON: {error}")))?;
+            Ok(Parsed { value, duplicates })
+        }
+        "application/yaml" | "application/apply-patch+yaml" => {
+            let (value, duplicates) =
+                schema::parse_yaml(bytes).map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))?;
+            Ok(Parsed { value, duplicates })
+        }
+        "application/vnd.kubernetes.protobuf" => {
+            let value = protobuf::decode(bytes, None)
+                .map_err(|error| ApiError::bad_request(format!("error decoding protobuf: {error}")))?;
+            Ok(Parsed { value, duplicates: Vec::new() })
+        }
+        _ => Err(ApiError::unsupported_media_type(ACCEPTED)),
+    }
+}
+
+/// An object that a request wants, and what it says of managedFields.
+#[derive(Clone, Debug, Default)]
+pub struct Wanted {
+    /// The object, in the shape of its kind.
+    pub object: Value,
+    /// Read before the shape was enforced, as that drops an empty list.
+    pub claim: Claim,
+}
+
+impl From<Value> for Wanted {
+    fn from(object: Value) -> Self {
+        Self { object, claim: Claim::default() }
+    }
+}
+
+/// An object of `resource`'s kind from a parsed body; unknown and duplicate fields are treated as asked.
+pub fn object(
+    parsed: Parsed,
+    resource: &Resource,
+    validation: FieldValidation,
+    warnings: &mut Vec<String>,
+) -> Result<Wanted, ApiError> {
+    let Parsed { mut value, duplicates } = parsed;
+    if value.is_null() {
+        value = json!({});
+    }
+    expect_kind(&mut value, &resource.api_version(), &resource.kind)?;
+    let claim = Claim::of(&value);
+    shape(&mut value, &resource.shape, duplicates, validation, warnings)?;
+    Ok(Wanted { object: value, claim })
+}
+
+/// Checks `apiVersion` and `kind`, or fills them in.
+pub fn expect_kind(value: &mut Value, api_version: &str, kind: &str) -> Result<(), ApiError> {
+    if !value.is_object() {
+        return Err(ApiError::bad_request(format!("the body must be an object of kind {kind}, not {}", describe(value))));
+    }
+    for (field, want) in [("apiVersion", api_version), ("kind", kind)] {
+        match value.at(field) {
+            Value::Null => value.set(field, want),
+            Value::String(text) if text.is_empty() => value.set(field, want),
+            Value::String(text) if text == want => {}
+            other => {
+                return Err(ApiError::bad_request(format!(
+                    "the {field} in the data ({other}) does not match the expected {field} ({want})"
+                )));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The typed round trip, and what is done about fields that the type does not have.
+pub fn shape(
+    value: &mut Value,
+    shape: &Shape,
+    duplicates: Vec<String>,
+    validation: FieldValidation,
+    warnings: &mut Vec<String>,
+) -> Result<(), ApiError> {
+    let decoded = schema::decode(shape, value);
+    if let Some(first) = decoded.errors.first() {
+        let more = decoded.errors.len() - 1;
+        let more = if more == 0 { String::new() } else { format!(" (and {more} more mistakes)") };
+        return Err(ApiError::bad_request(format!("{first}{more}")));
+    }
+    let mut odd: Vec<String> = decoded.unknown.iter().map(|path| format!("unknown field {path:?}")).collect();
+    odd.extend(duplicates.iter().map(|path| format!("duplicate field {path:?}")));
+    match validation {
+        FieldValidation::Ignore => {}
+        FieldValidation::Warn => warnings.append(&mut odd),
+        FieldValidation::Strict if odd.is_empty() => {}
+        FieldValidation::Strict => {
+            return Err(ApiError::bad_request(format!("strict decoding error: {}", odd.join(", "))));
+        }
+    }
+    Ok(())
+}
+
+fn describe(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "a list",
+        Value::Object(_) => "an object",
+    }
+}

@@ -1,0 +1,6 @@
+//! Reading a request: what it asks for, its parameters, its body, and the form of answer it accepts.
+
+pub mod accept;
+pub mod body;
+pub mod info;
+pub mod query;

@@ -1,0 +1,130 @@
+//! The server's parts, put together, and what the verbs ask of them.
+
+use crate::{
+    access::Access,
+    audit::Auditor,
+    authn::{
+        Authenticator,
+        service_account::{Issuer, ObjectKind, Objects},
+    },
+    inflight::Inflight,
+    journal::RequestMetrics,
+    kubelet::Kubelets,
+    openapi::Documents,
+    registry::Registry,
+    services::Services,
+    stored,
+};
+use arc_swap::ArcSwap;
+use runtime::admin::Admin;
+use serde_json::Value;
+use std::sync::Arc;
+use store::Store;
+use tokio_util::sync::CancellationToken;
+
+/// Letters of random name parts.
+const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+
+/// What an administrator decides.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// How long Events are kept.
+    pub event_ttl_seconds: u64,
+    /// Whether Pods get a service account and its token (`ServiceAccount` in `--enable-admission-plugins`).
+    pub service_account_admission: bool,
+    /// `host:port` that discovery tells clients.
+    pub server_address: String,
+    /// Where service account tokens say their keys are.
+    pub jwks_uri: String,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            event_ttl_seconds: 3600,
+            service_account_admission: true,
+            server_address: "localhost:6443".into(),
+            jwks_uri: "https://kubernetes.default.svc/openid/v1/jwks".into(),
+        }
+    }
+}
+
+/// A running API server. Requests come through `service::handle`.
+pub struct ApiServer {
+    /// Objects.
+    pub store: Store,
+    /// Resources being served.
+    pub registry: ArcSwap<Registry>,
+    /// Pools of addresses and ports.
+    pub services: Services,
+    /// Who is who.
+    pub authenticator: Authenticator,
+    /// Who may what.
+    pub access: Access,
+    /// Signs service account tokens.
+    pub issuer: Option<Issuer>,
+    /// Connections to nodes.
+    pub kubelets: Kubelets,
+    /// How much at a time.
+    pub inflight: Inflight,
+    /// The audit log.
+    pub auditor: Option<Auditor>,
+    /// OpenAPI documents.
+    pub documents: Documents,
+    /// Health and metrics.
+    pub admin: Admin,
+    /// Requests by verb, resource and code.
+    pub requests: RequestMetrics,
+    /// Settings.
+    pub config: Config,
+    /// Cancelled when the server stops, which ends watches.
+    pub stop: CancellationToken,
+}
+
+impl ApiServer {
+    /// The time.
+    pub fn now(&self) -> jiff::Timestamp {
+        jiff::Timestamp::now()
+    }
+
+    /// Completes when the server stops.
+    pub async fn stopping(&self) {
+        self.stop.cancelled().await;
+    }
+
+    /// All objects below a storage prefix, for rules that look across objects.
+    pub async fn objects(&self, storage: &str) -> Vec<Value> {
+        let page = self.store.list(&format!("/registry/{storage}/"), None, None, None).await;
+        page.map(|page| page.entries.iter().filter_map(|entry| stored::parse(entry).ok()).collect()).unwrap_or_default()
+    }
+
+    /// One object by its key below the root.
+    pub fn object(&self, path: &str) -> Option<Value> {
+        self.store.get(&format!("/registry/{path}")).and_then(|entry| stored::parse(&entry).ok())
+    }
+
+    /// Five random letters for names.
+    pub fn random_suffix(&self) -> String {
+        let mut bytes = [0_u8; 5];
+        // Without randomness the name is still one; a clash is answered as one.
+        let _ = getrandom::fill(&mut bytes);
+        bytes.iter().map(|byte| char::from(LETTERS[usize::from(*byte) % LETTERS.len()])).collect()
+    }
+
+    /// The registry of this moment.
+    pub fn registry(&self) -> Arc<Registry> {
+        self.registry.load_full()
+    }
+}
+
+impl Objects for ApiServer {
+    fn get(&self, kind: ObjectKind, namespace: &str, name: &str) -> Option<Arc<Value>> {
+        let path = match kind {
+            ObjectKind::ServiceAccount => format!("serviceaccounts/{namespace}/{name}"),
+            ObjectKind::Pod => format!("pods/{namespace}/{name}"),
+            ObjectKind::Secret => format!("secrets/{namespace}/{name}"),
+            ObjectKind::Node => format!("minions/{name}"),
+        };
+        self.object(&path).map(Arc::new)
+    }
+}

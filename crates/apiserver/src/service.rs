@@ -1,0 +1,243 @@
+//! A request from its first header to its answer: the order in which the server's parts have their say.
+
+use crate::{
+    ApiServer, Body,
+    answer::Answer,
+    authn::{Credentials, Impersonation, User},
+    authz::Attributes,
+    call::Call,
+    journal::Journal,
+    kubelet, paths,
+    request::{
+        accept::Accept,
+        info::{RequestInfo, ResourceRequest},
+        query::Query,
+    },
+    subresource,
+    verbs::{create, delete, delete_collection, finish::Part, get, list, patch, update, watch},
+};
+use api::{
+    error::ApiError,
+    resource::{Scope, Verbs},
+};
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
+use http_body_util::BodyExt;
+use runtime::http::{BoxError, Peer};
+use std::{convert::Infallible, sync::Arc};
+
+/// The sender of an in-process request, put into its extensions by `client`.
+#[derive(Clone)]
+pub struct Insider(pub User);
+
+/// Serves one request. Never fails: what goes wrong is a Status.
+pub async fn handle<B>(server: Arc<ApiServer>, request: Request<B>) -> Result<Response<Body>, Infallible>
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    let query = Query::new(request.uri().query());
+    let info = RequestInfo::new(request.method(), request.uri().path(), query.flag("watch"));
+    let mut journal = Journal::begin(&request, &info);
+    let response = match serve(&server, request, query, info, &mut journal).await {
+        Ok(response) => response,
+        Err(error) => refusal(&error),
+    };
+    Ok(journal.finish(&server, response))
+}
+
+async fn serve<B>(
+    server: &Arc<ApiServer>,
+    request: Request<B>,
+    query: Query,
+    info: RequestInfo,
+    journal: &mut Journal,
+) -> Result<Response<Body>, ApiError>
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    let user = who(server, &request)?;
+    journal.user(server, &attributes(&user, &info, &query));
+    let user = match Impersonation::parse(request.headers())? {
+        Some(wish) => {
+            let user = server.access.impersonate(&user, wish)?;
+            journal.impersonated(&user);
+            user
+        }
+        None => user,
+    };
+    let mutating = !matches!(*request.method(), http::Method::GET | http::Method::HEAD | http::Method::OPTIONS);
+    let _place = server.inflight.enter(&user, mutating, is_long(&info, &query))?;
+    server.access.authorize(&attributes(&user, &info, &query))?;
+    match info {
+        RequestInfo::Path { path, .. } => paths::serve(server, &request, &path, &query),
+        RequestInfo::Resource(asked) => resource(server, request, query, asked, user, journal).await,
+    }
+}
+
+fn who<B>(server: &ApiServer, request: &Request<B>) -> Result<User, ApiError> {
+    if let Some(Insider(user)) = request.extensions().get() {
+        return Ok(user.clone());
+    }
+    let certificate = request.extensions().get::<Peer>().and_then(|peer| peer.certificates.first());
+    let credentials = Credentials {
+        certificate: certificate.map(AsRef::as_ref),
+        headers: request.headers(),
+        path: request.uri().path(),
+    };
+    Ok(server.authenticator.authenticate(credentials, server, server.now())?)
+}
+
+fn attributes<'a>(user: &'a User, info: &'a RequestInfo, query: &'a Query) -> Attributes<'a> {
+    match info {
+        RequestInfo::Path { verb, path } => Attributes::path(user, verb, path),
+        RequestInfo::Resource(asked) => Attributes {
+            namespace: &asked.namespace,
+            version: &asked.version,
+            subresource: &asked.subresource,
+            name: &asked.name,
+            field_selector: query.get("fieldSelector"),
+            ..Attributes::resource(user, asked.verb, &asked.group, &asked.resource)
+        },
+    }
+}
+
+/// Requests that last: watches, and connections to nodes.
+fn is_long(info: &RequestInfo, query: &Query) -> bool {
+    match info {
+        RequestInfo::Path { .. } => false,
+        RequestInfo::Resource(asked) => {
+            asked.verb == "watch"
+                || matches!(asked.subresource.as_str(), "exec" | "attach" | "portforward" | "proxy")
+                || (asked.subresource == "log" && query.flag("follow"))
+        }
+    }
+}
+
+async fn resource<B>(
+    server: &Arc<ApiServer>,
+    request: Request<B>,
+    query: Query,
+    asked: ResourceRequest,
+    user: User,
+    journal: &mut Journal,
+) -> Result<Response<Body>, ApiError>
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    let registry = server.registry();
+    let Some(found) = registry.get(&asked.group, &asked.version, &asked.resource) else {
+        return Ok(no_such_resource(&asked, registry.groups().contains(&asked.group)));
+    };
+    let in_place = match found.scope {
+        Scope::Namespaced => !asked.namespace.is_empty() || asked.name.is_empty(),
+        Scope::Cluster => asked.namespace.is_empty() || asked.resource == "namespaces",
+    };
+    if !in_place {
+        return Err(ApiError::no_such_path());
+    }
+    let headers = request.headers();
+    let call = Arc::new(Call {
+        server: Arc::clone(server),
+        resource: Arc::clone(found),
+        accept: Accept::new(text(headers, &header::ACCEPT).as_deref())?,
+        agent: text(headers, &header::USER_AGENT).unwrap_or_default(),
+        content_type: text(headers, &header::CONTENT_TYPE).unwrap_or_default(),
+        request: asked,
+        query,
+        user,
+        warnings: parking_lot::Mutex::default(),
+    });
+    let (connection, bytes) = kubelet::Connection::split(&call, request).await?;
+    journal.request_body(&bytes);
+    let answer = dispatch(Arc::clone(&call), connection, &bytes).await;
+    let mut response = match answer {
+        Ok(answer) => respond(answer),
+        Err(error) => refusal(&error),
+    };
+    for warning in call.warnings.lock().iter() {
+        if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{}\"", quoted(warning))) {
+            response.headers_mut().append(header::WARNING, value);
+        }
+    }
+    Ok(response)
+}
+
+/// Warning texts go into a quoted string of printable ASCII.
+fn quoted(text: &str) -> String {
+    let printable: String = text.chars().map(|c| if c.is_ascii() && !c.is_ascii_control() { c } else { '?' }).collect();
+    printable.replace('\\', "\\\\").replace('"', "\\\"")
+}
+
+async fn dispatch(call: Arc<Call>, connection: kubelet::Connection, bytes: &[u8]) -> Result<Answer, ApiError> {
+    let one = !call.request.name.is_empty();
+    if !call.request.subresource.is_empty() {
+        return subresource::serve(call, connection, bytes).await;
+    }
+    if call.resource.verbs == Verbs::CreateOnly && call.request.verb != "create" {
+        return Err(call.not_allowed());
+    }
+    match call.request.verb {
+        "get" => get::get(&call).await,
+        "list" => list::list(&call).await,
+        "watch" => watch::watch(call).await,
+        "create" if !one => create::create(&call, bytes).await,
+        "update" if one => update::update(&call, Part::Main, bytes).await,
+        "patch" if one => patch::patch(&call, Part::Main, bytes).await,
+        "delete" => delete::delete(&call, bytes).await,
+        "deletecollection" if call.resource.verbs == Verbs::All => delete_collection::delete_collection(&call, bytes).await,
+        _ => Err(call.not_allowed()),
+    }
+}
+
+/// In a known group a missing resource is a Status; elsewhere there is nobody to write one, as upstream has it.
+fn no_such_resource(asked: &ResourceRequest, group_known: bool) -> Response<Body> {
+    if group_known || asked.group.is_empty() {
+        return refusal(&ApiError::no_such_path());
+    }
+    paths::not_found()
+}
+
+fn text(headers: &HeaderMap, name: &header::HeaderName) -> Option<String> {
+    headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
+}
+
+/// An error as a response.
+pub fn refusal(error: &ApiError) -> Response<Body> {
+    let mut response = full(error.code, "application/json", error.status().to_string().into());
+    if let Some(seconds) = error.details.get("retryAfterSeconds").and_then(serde_json::Value::as_u64) {
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    response
+}
+
+/// A whole body.
+pub fn full(status: u16, content_type: &str, body: Bytes) -> Response<Body> {
+    let mut response = Response::new(runtime::http::full(body));
+    *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+    let headers = response.headers_mut();
+    if let Ok(value) = HeaderValue::from_str(content_type) {
+        headers.insert(header::CONTENT_TYPE, value);
+    }
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    response
+}
+
+fn respond(answer: Answer) -> Response<Body> {
+    match answer {
+        Answer::Full { status, content_type, body } => full(status, content_type, body),
+        Answer::Handed(response) => response,
+        Answer::Stream(stream) => {
+            let frames = futures::stream::unfold(stream, async |mut stream| {
+                stream.next().await.map(|bytes| (Ok::<_, BoxError>(http_body::Frame::data(bytes)), stream))
+            });
+            let mut response = Response::new(http_body_util::StreamBody::new(frames).boxed_unsync());
+            let headers = response.headers_mut();
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+            response
+        }
+    }
+}

@@ -1,0 +1,28 @@
+//! `serviceaccounts/NAME/token`: a token for a service account.
+
+use crate::{
+    answer::{self, Answer},
+    authn::service_account::Asked,
+    call::Call,
+    request::body,
+};
+use api::{
+    error::ApiError,
+    schema::{self, Shape},
+};
+
+/// POST of a TokenRequest.
+pub async fn issue(call: &Call, bytes: &[u8]) -> Result<Answer, ApiError> {
+    let mut request = body::parse(bytes, &call.content_type)?.value;
+    body::expect_kind(&mut request, "authentication.k8s.io/v1", "TokenRequest")?;
+    let decoded = schema::decode(&Shape::Named("io.k8s.api.authentication.v1.TokenRequest"), &mut request);
+    if let Some(error) = decoded.errors.first() {
+        return Err(ApiError::bad_request(error.to_string()));
+    }
+    crate::admission::token(call, &request)?;
+    let issuer = call.server.issuer.as_ref().ok_or_else(|| call.not_allowed())?;
+    let asked = Asked { namespace: &call.request.namespace, name: &call.request.name, request: &request };
+    let issued = issuer.issue(asked, &*call.server, call.server.now(), &uuid::Uuid::new_v4().to_string())?;
+    call.warn(issued.warnings);
+    answer::value(call, 201, &issued.answer)
+}

@@ -1,0 +1,124 @@
+//! `create`: a new object, or a review that is answered and not kept.
+
+use super::{finish, update::Tracking};
+use crate::{
+    admission,
+    answer::Answer,
+    call::{Call, Written},
+    request::{
+        body::{self, Wanted},
+        query::{Write, WriteOptions},
+    },
+};
+use api::{
+    error::ApiError,
+    object::Fields,
+    resource::{Scope, Verbs},
+};
+use serde_json::Value;
+
+/// Letters of generated names: no vowels, no look-alikes, so that no word and no misreading comes out.
+const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+/// How many letters are appended to generateName.
+const SUFFIX: usize = 5;
+/// A name is at most 63 characters long when it is generated.
+const MOST_GENERATED: usize = 63;
+/// How often a generated name that is taken is drawn again.
+const TRIES: usize = 8;
+
+/// POST to a collection.
+pub async fn create(call: &Call, bytes: &[u8]) -> Result<Answer, ApiError> {
+    let options = WriteOptions::new(&call.query, Write::Create)?;
+    if call.resource.scope == Scope::Namespaced && call.request.namespace.is_empty() {
+        return Err(call.not_allowed());
+    }
+    let parsed = body::parse(bytes, &call.content_type)?;
+    let mut warnings = Vec::new();
+    let wanted = body::object(parsed, &call.resource, options.field_validation, &mut warnings)?;
+    call.warn(warnings);
+    if call.resource.verbs == Verbs::CreateOnly {
+        return crate::subresource::review(call, wanted.object).await;
+    }
+    let written = create_object(call, wanted, &options).await?;
+    call.object(201, &written)
+}
+
+/// Creates an object that has the shape of its kind. PUT and server-side apply on a missing name come here too.
+pub async fn create_object(call: &Call, mut wanted: Wanted, options: &WriteOptions) -> Result<Written, ApiError> {
+    let object = &mut wanted.object;
+    match_namespace(call, object)?;
+    if !object.str_at("metadata.resourceVersion").is_empty() {
+        return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
+    }
+    call.resource.rules.default(object);
+    let generated = object.str_at("metadata.name").is_empty() && !object.str_at("metadata.generateName").is_empty();
+    for attempt in 1.. {
+        let mut candidate = wanted.clone();
+        if generated {
+            let name = generate(candidate.object.str_at("metadata.generateName"));
+            candidate.object.set("metadata.name", name);
+        }
+        match try_create(call, candidate, options, Tracking::Update).await? {
+            Some(written) => return Ok(written),
+            None if generated && attempt < TRIES => {}
+            None => break,
+        }
+    }
+    Err(ApiError::already_exists(&call.resource.plural, &call.resource.group, wanted.object.str_at("metadata.name")))
+}
+
+/// Creates an object that server-side apply has made; none when the name is taken.
+pub async fn create_applied(call: &Call, object: Value, options: &WriteOptions) -> Result<Option<Written>, ApiError> {
+    try_create(call, object.into(), options, Tracking::Done).await
+}
+
+async fn try_create(
+    call: &Call,
+    mut wanted: Wanted,
+    options: &WriteOptions,
+    tracking: Tracking,
+) -> Result<Option<Written>, ApiError> {
+    finish::fill_metadata(call, &mut wanted.object);
+    if tracking == Tracking::Update {
+        finish::track(call, finish::Part::Main, None, &mut wanted, options);
+    }
+    let mut object = wanted.object;
+    admission::create(call, &mut object).await?;
+    call.resource.rules.prepare_create(&mut object);
+    let reserved = call.server.services.create(call, &mut object, options.dry_run)?;
+    finish::validate_new(call, &object)?;
+    admission::check(call, &object, None)?;
+    let key = crate::registry::key(&call.resource, &call.request.namespace, object.str_at("metadata.name"));
+    let written = finish::put_new(call, key, &object, options.dry_run).await?;
+    if written.is_some() {
+        reserved.commit();
+    }
+    Ok(written)
+}
+
+/// The namespace of the path is the object's; another one in the body is a mistake.
+pub fn match_namespace(call: &Call, object: &mut Value) -> Result<(), ApiError> {
+    let given = object.str_at("metadata.namespace").to_owned();
+    let wanted = match call.resource.scope {
+        Scope::Namespaced => call.request.namespace.as_str(),
+        Scope::Cluster => "",
+    };
+    if given.is_empty() && !wanted.is_empty() {
+        object.set("metadata.namespace", wanted);
+    } else if given != wanted {
+        return Err(ApiError::bad_request(format!(
+            "the namespace of the provided object ({given:?}) does not match the namespace sent on the request ({wanted:?})"
+        )));
+    }
+    Ok(())
+}
+
+fn generate(base: &str) -> String {
+    let mut random = [0_u8; SUFFIX];
+    // Without randomness the name is still made; a clash is answered as one.
+    let _ = getrandom::fill(&mut random);
+    let cut = base.char_indices().map(|(at, c)| at + c.len_utf8()).take_while(|end| *end <= MOST_GENERATED - SUFFIX).last();
+    let mut name = base[..cut.unwrap_or(0)].to_owned();
+    name.extend(random.iter().map(|byte| char::from(ALPHABET[usize::from(*byte) % ALPHABET.len()])));
+    name
+}

@@ -1,0 +1,237 @@
+//! What every write has in common: metadata, rules, managed fields, and the one transaction at the end.
+
+use crate::{
+    apply::{self, FieldSet, Update},
+    call::{Call, Written},
+    events,
+    request::{
+        body::Wanted,
+        query::{DryRun, WriteOptions},
+    },
+    stored,
+};
+use api::{
+    error::{ApiError, FieldError},
+    kinds::meta,
+    object::{Fields, timestamp},
+    resource::Resource,
+};
+use bytes::Bytes;
+use serde_json::{Value, json};
+use std::time::Duration;
+use store::{Compare, Entry, Op, Txn, TxnError};
+
+/// Which part of an object a write may change.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Everything but status.
+    Main,
+    /// Status alone.
+    Status,
+    /// The number of replicas.
+    Scale,
+    /// The node of a Pod.
+    Binding,
+    /// The finalizers of a namespace.
+    Finalizers,
+}
+
+impl Part {
+    /// As managedFields names it.
+    pub fn subresource(self) -> &'static str {
+        match self {
+            Self::Main => "",
+            Self::Status => "status",
+            Self::Scale => "scale",
+            Self::Binding => "binding",
+            Self::Finalizers => "finalize",
+        }
+    }
+
+    /// Fields that a write of this part cannot change, so that nobody comes to own them through it.
+    pub fn reset(self, resource: &Resource) -> FieldSet {
+        match self {
+            Self::Main | Self::Scale if resource.subresource("status").is_some() => FieldSet::of(&["status"]),
+            Self::Status => FieldSet::of(&["spec", "metadata.labels"]),
+            _ => FieldSet::default(),
+        }
+    }
+}
+
+/// Fills in what the server decides about a new object's metadata.
+pub fn fill_metadata(call: &Call, object: &mut Value) {
+    let metadata = object.at_mut("metadata");
+    if !metadata.is_object() {
+        *metadata = json!({});
+    }
+    for field in ["selfLink", "deletionTimestamp", "deletionGracePeriodSeconds", "generation", "resourceVersion"] {
+        metadata.remove(field);
+    }
+    metadata.set("uid", uuid::Uuid::new_v4().to_string());
+    metadata.set("creationTimestamp", timestamp(call.server.now()));
+    if call.resource.rules.has_generation() {
+        metadata.set("generation", 1);
+    }
+}
+
+/// Carries over what an update cannot touch, so that old clients that leave it out change nothing.
+pub fn carry_metadata(object: &mut Value, old: &Value) {
+    object.remove("metadata.selfLink");
+    for field in ["uid", "creationTimestamp"] {
+        let path = format!("metadata.{field}");
+        if object.at(&path).is_null() || object.str_at(&path).is_empty() {
+            object.set(&path, old.at(&path).clone());
+        }
+    }
+    for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "generation"] {
+        let path = format!("metadata.{field}");
+        match old.at(&path) {
+            Value::Null => drop(object.remove(&path)),
+            kept => object.set(&path, kept.clone()),
+        }
+    }
+}
+
+/// Counts a change of anything but metadata and status.
+pub fn bump_generation(call: &Call, object: &mut Value, old: &Value) {
+    if !call.resource.rules.has_generation() {
+        return;
+    }
+    let differs = {
+        let (Some(new), Some(old)) = (object.as_object(), old.as_object()) else { return };
+        let counts = |(key, _): &(&String, &Value)| !matches!(key.as_str(), "metadata" | "status");
+        !new.iter().filter(counts).eq(old.iter().filter(counts))
+    };
+    if differs {
+        object.set("metadata.generation", old.int_at("metadata.generation").unwrap_or(0) + 1);
+    }
+}
+
+/// 422 with every mistake, or nothing.
+pub fn refuse(call: &Call, object: &Value, errors: &[FieldError]) -> Result<(), ApiError> {
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(ApiError::invalid(&call.resource.kind, &call.resource.group, object.str_at("metadata.name"), errors))
+}
+
+/// Everything that can be wrong with a new object.
+pub fn validate_new(call: &Call, object: &Value) -> Result<(), ApiError> {
+    let mut errors = meta::validate(object, &call.resource);
+    errors.extend(call.resource.rules.validate(object));
+    refuse(call, object, &errors)?;
+    call.warn(call.resource.rules.warnings(object, None));
+    Ok(())
+}
+
+/// Everything that can be wrong with a change.
+pub fn validate_change(call: &Call, part: Part, object: &Value, old: &Value) -> Result<(), ApiError> {
+    let mut errors = meta::validate_update(object, old, &call.resource);
+    errors.extend(match part {
+        Part::Main | Part::Scale => call.resource.rules.validate_update(object, old),
+        Part::Status => call.resource.rules.validate_status(object, old),
+        // These write one field that was checked on the way.
+        Part::Binding | Part::Finalizers => Vec::new(),
+    });
+    refuse(call, object, &errors)?;
+    call.warn(call.resource.rules.warnings(object, Some(old)));
+    Ok(())
+}
+
+/// Records who set which field by a plain write.
+pub fn track(call: &Call, part: Part, live: Option<&Value>, wanted: &mut Wanted, options: &WriteOptions) {
+    let versions = call.versions();
+    let update = Update {
+        shape: &call.resource.shape,
+        live,
+        claim: std::mem::take(&mut wanted.claim),
+        manager: &call.manager(&options.field_manager),
+        api_version: &call.resource.api_version(),
+        versions: &versions.iter().map(String::as_str).collect::<Vec<_>>(),
+        subresource: part.subresource(),
+        reset: &part.reset(&call.resource),
+        now: call.server.now(),
+    };
+    apply::track_update(&update, &mut wanted.object);
+}
+
+/// The stored form; events are stored in the words of the core group.
+pub fn encode(call: &Call, object: &Value) -> Result<Bytes, ApiError> {
+    if !events::is_other_view(&call.resource) {
+        return stored::encode(object);
+    }
+    let mut core = object.clone();
+    events::to_stored(&mut core);
+    stored::encode(&core)
+}
+
+/// Stores a new object.
+pub async fn put_new(call: &Call, key: String, object: &Value, dry_run: DryRun) -> Result<Option<Written>, ApiError> {
+    let bytes = encode(call, object)?;
+    if dry_run == DryRun::All {
+        return Ok(match call.server.store.get(&key) {
+            Some(_) => None,
+            None => Some(Written { bytes, revision: 0 }),
+        });
+    }
+    let txn = Txn::of([put(call, &key, bytes.clone())]).when(key, Compare::Absent);
+    match call.server.store.txn(txn).await {
+        Ok(done) => Ok(Some(Written { bytes, revision: done.revision })),
+        Err(TxnError::Conflict(_)) => Ok(None),
+        Err(error) => Err(store_error(&error)),
+    }
+}
+
+/// Stores a changed object if it is still the one that was read; none when somebody was faster.
+pub async fn put_changed(call: &Call, entry: &Entry, object: &Value, dry_run: DryRun) -> Result<Option<Written>, ApiError> {
+    let bytes = encode(call, object)?;
+    if bytes == *entry.value() {
+        return Ok(Some(entry.into()));
+    }
+    if dry_run == DryRun::All {
+        return Ok(Some(Written { bytes, revision: entry.mod_revision() }));
+    }
+    let txn = Txn::of([put(call, entry.key(), bytes.clone())])
+        .when(entry.key().clone(), Compare::ModRevision(entry.mod_revision()));
+    match call.server.store.txn(txn).await {
+        Ok(done) => Ok(Some(Written { bytes, revision: done.revision })),
+        Err(TxnError::Conflict(_)) => caught_up(call).await.map(|()| None),
+        Err(error) => Err(store_error(&error)),
+    }
+}
+
+/// Removes an object if it is still the one that was read; false when somebody was faster.
+pub async fn remove(call: &Call, entry: &Entry, dry_run: DryRun) -> Result<bool, ApiError> {
+    if dry_run == DryRun::All {
+        return Ok(true);
+    }
+    let txn =
+        Txn::of([Op::Delete(entry.key().clone())]).when(entry.key().clone(), Compare::ModRevision(entry.mod_revision()));
+    match call.server.store.txn(txn).await {
+        Ok(_) => Ok(true),
+        Err(TxnError::Conflict(_)) => caught_up(call).await.map(|()| false),
+        Err(error) => Err(store_error(&error)),
+    }
+}
+
+/// Waits until what was faster can be read; on etcd it may have come through another server.
+async fn caught_up(call: &Call) -> Result<(), ApiError> {
+    call.server.store.revision().await.map(drop).map_err(|error| ApiError::unavailable(error.to_string()))
+}
+
+/// Events expire by themselves, an hour after they were last written.
+fn put(call: &Call, key: &str, bytes: Bytes) -> Op {
+    match call.resource.storage.as_str() {
+        "events" => Op::PutTtl(key.into(), bytes, Duration::from_secs(call.server.config.event_ttl_seconds)),
+        _ => Op::Put(key.into(), bytes),
+    }
+}
+
+/// What a client hears when the store does not answer.
+pub fn store_error(error: &TxnError) -> ApiError {
+    match error {
+        TxnError::Refused(why) => ApiError::new(413, "RequestEntityTooLarge", why.clone()),
+        TxnError::Unavailable(_) => ApiError::unavailable(error.to_string()),
+        other => ApiError::internal(other),
+    }
+}

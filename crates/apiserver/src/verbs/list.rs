@@ -1,0 +1,263 @@
+//! `list`: a consistent page of objects, copied from their stored bytes.
+
+use crate::{
+    answer::{self, Answer},
+    call::Call,
+    registry,
+    select::{fields::FieldSelector, labels::Labels},
+    stored::{self, View},
+};
+use api::{
+    error::{ApiError, FieldError},
+    path::Path,
+    resource::Scope,
+};
+use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
+use serde_json::{Value, json};
+use std::time::Duration;
+use store::{Entry, ReadError};
+
+/// How long a read of a future revision waits for it.
+const PATIENCE: Duration = Duration::from_secs(3);
+/// How often it looks.
+const PAUSE: Duration = Duration::from_millis(50);
+/// Entries taken from the store at a time while selectors thin them out.
+const STEP: usize = 1000;
+
+/// What a client says about the version it wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Revision {
+    /// Nothing: the most recent one.
+    Latest,
+    /// "0": whatever is at hand.
+    Any,
+    /// A number.
+    At(u64),
+}
+
+/// Reads a resourceVersion.
+pub fn parse_revision(text: &str) -> Result<Revision, ApiError> {
+    match text {
+        "" => Ok(Revision::Latest),
+        "0" => Ok(Revision::Any),
+        text => text
+            .parse()
+            .map(Revision::At)
+            .map_err(|_| ApiError::bad_request(format!("resourceVersion {text:?} is not a number; leave it out, or use one that the server gave"))),
+    }
+}
+
+/// Waits until the state at hand is as new as the client asks for.
+pub async fn wait_for(call: &Call, revision: &Revision) -> Result<(), ApiError> {
+    match *revision {
+        Revision::Any => Ok(()),
+        Revision::Latest => latest(call).await.map(drop),
+        Revision::At(wanted) => {
+            let patience = call.query.get("timeoutSeconds").parse().map_or(PATIENCE, Duration::from_secs).min(PATIENCE);
+            let deadline = tokio::time::Instant::now() + patience;
+            let mut current = call.server.store.known_revision();
+            while current < wanted && tokio::time::Instant::now() < deadline {
+                current = latest(call).await?;
+                if current < wanted {
+                    tokio::time::sleep(PAUSE).await;
+                }
+            }
+            if current >= wanted {
+                return Ok(());
+            }
+            Err(ApiError::timeout(format!("Too large resource version: {wanted}, current: {current}"))
+                .with_details(json!({"retryAfterSeconds": 1, "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]})))
+        }
+    }
+}
+
+async fn latest(call: &Call) -> Result<u64, ApiError> {
+    call.server.store.revision().await.map_err(|error| ApiError::unavailable(error.to_string()))
+}
+
+/// Which objects.
+pub struct Selection {
+    /// By label.
+    pub labels: Labels,
+    /// By field.
+    pub fields: FieldSelector,
+}
+
+impl Selection {
+    /// From the query.
+    pub fn new(call: &Call) -> Result<Self, ApiError> {
+        let mut fields = FieldSelector::parse(call.query.get("fieldSelector"), &call.resource)?;
+        if !call.request.name.is_empty() {
+            // A watch of one object by its path.
+            fields.0.push(crate::select::fields::Term::name(&call.request.name));
+        }
+        Ok(Self { labels: Labels::parse(call.query.get("labelSelector"))?, fields })
+    }
+
+    /// Whether everything is selected.
+    pub fn is_everything(&self) -> bool {
+        self.labels.is_empty() && self.fields.is_empty()
+    }
+
+    /// Whether an object is selected.
+    pub fn matches(&self, view: &View) -> bool {
+        self.labels.matches(&view.labels) && self.fields.matches(|label| view.field(label))
+    }
+
+    /// The prefix in the store that holds all that can match.
+    pub fn prefix(&self, call: &Call) -> String {
+        let resource = &call.resource;
+        let namespace = match (resource.scope, call.request.namespace.as_str()) {
+            (Scope::Cluster, _) => "",
+            (Scope::Namespaced, "") => self.fields.namespace().unwrap_or_default(),
+            (Scope::Namespaced, given) => given,
+        };
+        registry::key(resource, namespace, "")
+    }
+}
+
+/// A page to continue after.
+struct Continue {
+    revision: u64,
+    start: String,
+}
+
+impl Continue {
+    fn parse(token: &str) -> Result<Self, ApiError> {
+        let bad = || ApiError::bad_request("continue key is not valid: use the token of the previous page as it is");
+        let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|_| bad())?;
+        let value: Value = serde_json::from_slice(&bytes).map_err(|_| bad())?;
+        if value["v"] != "meta.k8s.io/v1" {
+            return Err(bad());
+        }
+        let revision = value["rv"].as_u64().ok_or_else(bad)?;
+        let start = value["start"].as_str().filter(|start| !start.contains("..")).ok_or_else(bad)?;
+        Ok(Self { revision, start: start.trim_end_matches('\0').to_owned() })
+    }
+
+    fn token(revision: u64, start: &str) -> String {
+        URL_SAFE_NO_PAD.encode(json!({"v": "meta.k8s.io/v1", "rv": revision, "start": format!("{start}\0")}).to_string())
+    }
+}
+
+/// GET of a collection.
+pub async fn list(call: &Call) -> Result<Answer, ApiError> {
+    let page = read(call).await?;
+    answer::list(call, &page)
+}
+
+/// One page of objects.
+pub struct Page {
+    /// What was selected.
+    pub entries: Vec<Entry>,
+    /// The revision at which that was so.
+    pub revision: u64,
+    /// Where to go on.
+    pub next: Option<String>,
+    /// How many follow, when that is known.
+    pub remaining: Option<u64>,
+}
+
+/// Reads the page that the query asks for.
+pub async fn read(call: &Call) -> Result<Page, ApiError> {
+    let query = &call.query;
+    let limit: usize = match query.get("limit") {
+        "" => 0,
+        text => text.parse().map_err(|_| ApiError::bad_request(format!("limit {text:?} is not a whole number")))?,
+    };
+    let selection = Selection::new(call)?;
+    let revision = parse_revision(query.get("resourceVersion"))?;
+    check_match(query.get("resourceVersionMatch"), query.get("resourceVersion"), query.get("continue"))?;
+    let (at, start) = match query.get("continue") {
+        "" => {
+            wait_for(call, &revision).await?;
+            let exact = query.get("resourceVersionMatch") == "Exact"
+                || (limit > 0 && query.get("resourceVersionMatch").is_empty());
+            match revision {
+                Revision::At(wanted) if exact => (Some(wanted), None),
+                _ => (None, None),
+            }
+        }
+        token => {
+            if revision != Revision::Latest && revision != Revision::Any {
+                return Err(ApiError::bad_request("specifying resource version is not allowed when using continue"));
+            }
+            let token = Continue::parse(token)?;
+            (Some(token.revision), Some(token.start))
+        }
+    };
+    collect(call, &selection, limit, at, start).await
+}
+
+async fn collect(
+    call: &Call,
+    selection: &Selection,
+    limit: usize,
+    at: Option<u64>,
+    start: Option<String>,
+) -> Result<Page, ApiError> {
+    let prefix = selection.prefix(call);
+    let mut after = start.map(|start| format!("{prefix}{start}"));
+    let mut page = Page { entries: Vec::new(), revision: 0, next: None, remaining: None };
+    let mut at = at;
+    loop {
+        let step = (limit > 0).then(|| if selection.is_everything() { limit } else { STEP });
+        let got = call.server.store.list(&prefix, after.as_deref(), step, at).await.map_err(|error| gone(&error, call))?;
+        page.revision = got.revision;
+        at = Some(got.revision);
+        for (index, entry) in got.entries.iter().enumerate() {
+            if selection.is_everything() || selection.matches(&stored::view(entry, &call.resource)) {
+                page.entries.push(entry.clone());
+            }
+            if limit > 0 && page.entries.len() == limit {
+                let left = (got.entries.len() - index - 1) as u64 + got.remaining as u64;
+                if left > 0 {
+                    page.next = Some(Continue::token(got.revision, &entry.key()[prefix.len()..]));
+                    page.remaining = selection.is_everything().then_some(left);
+                }
+                return Ok(page);
+            }
+        }
+        match got.more {
+            Some(last) => after = Some(last.to_string()),
+            None => return Ok(page),
+        }
+    }
+}
+
+/// 410 when the revision is compacted; a fresh token lets a client go on without consistency.
+fn gone(error: &ReadError, call: &Call) -> ApiError {
+    match error {
+        ReadError::Compacted { .. } => {
+            let message = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter.";
+            let start = Continue::parse(call.query.get("continue")).map(|token| token.start).unwrap_or_default();
+            let token = Continue::token(call.server.store.known_revision(), &start);
+            ApiError::expired(message).with_metadata(json!({"continue": token}))
+        }
+        ReadError::FutureRevision { requested, current } => {
+            ApiError::timeout(format!("Too large resource version: {requested}, current: {current}"))
+        }
+        ReadError::Unavailable(why) => ApiError::unavailable(why.to_string()),
+    }
+}
+
+fn check_match(mode: &str, revision: &str, token: &str) -> Result<(), ApiError> {
+    if mode.is_empty() {
+        return Ok(());
+    }
+    let path = Path::new("resourceVersionMatch");
+    let mut errors = Vec::new();
+    if revision.is_empty() {
+        errors.push(FieldError::forbidden(&path, "resourceVersionMatch is forbidden unless resourceVersion is provided"));
+    }
+    if !token.is_empty() {
+        errors.push(FieldError::forbidden(&path, "resourceVersionMatch is forbidden when continue is provided"));
+    }
+    if mode != "Exact" && mode != "NotOlderThan" {
+        errors.push(FieldError::not_supported(&path, mode, &["Exact", "NotOlderThan", ""]));
+    }
+    if mode == "Exact" && revision == "0" {
+        errors.push(FieldError::forbidden(&path, "resourceVersionMatch \"Exact\" is forbidden for resourceVersion \"0\""));
+    }
+    if errors.is_empty() { Ok(()) } else { Err(ApiError::invalid("ListOptions", "meta.k8s.io", "", &errors)) }
+}

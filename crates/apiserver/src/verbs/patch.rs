@@ -1,0 +1,149 @@
+//! `patch`: the four ways to change a part of an object.
+
+use super::{
+    create,
+    finish::Part,
+    update::{self, Tracking},
+};
+use crate::{
+    answer::Answer,
+    apply::{self, Apply, Claim, Force},
+    call::Call,
+    patch::{self, Format},
+    request::{
+        body::{self, Parsed, Wanted},
+        query::{DryRun, FieldValidation, Write, WriteOptions},
+    },
+};
+use api::{error::ApiError, object::Fields, schema};
+use serde_json::Value;
+
+/// PATCH.
+pub async fn patch(call: &Call, part: Part, bytes: &[u8]) -> Result<Answer, ApiError> {
+    let accepted: &[Format] = if call.resource.custom { &Format::CUSTOM } else { &Format::ALL };
+    let format = Format::from_content_type(&call.content_type, accepted)?;
+    match format {
+        Format::Apply => apply_patch(call, part, bytes).await,
+        Format::Json | Format::Merge | Format::Strategic => plain_patch(call, part, format, bytes).await,
+    }
+}
+
+async fn plain_patch(call: &Call, part: Part, format: Format, bytes: &[u8]) -> Result<Answer, ApiError> {
+    let options = WriteOptions::new(&call.query, Write::Patch)?;
+    let (document, duplicates) = schema::parse_json(bytes)
+        .map_err(|error| ApiError::bad_request(format!("error decoding patch: {error}")))?;
+    refuse_duplicates(call, &options, &duplicates)?;
+    let edit = Edit::new(format, document)?;
+    let written = update::change(call, part, &options, Tracking::Update, |old| {
+        let patched = edit.apply(call, old)?;
+        patched_object(call, patched, &options)
+    })
+    .await?;
+    call.object(200, &written)
+}
+
+/// A patch document that was understood.
+enum Edit {
+    Json(Value),
+    Merge(Value),
+    Strategic(Value),
+}
+
+impl Edit {
+    fn new(format: Format, document: Value) -> Result<Self, ApiError> {
+        match format {
+            Format::Json => Ok(Self::Json(document)),
+            Format::Merge | Format::Apply => Ok(Self::Merge(document)),
+            Format::Strategic => Ok(Self::Strategic(document)),
+        }
+    }
+
+    fn apply(&self, call: &Call, old: &Value) -> Result<Value, ApiError> {
+        match self {
+            Self::Json(document) => patch::json::apply(old.clone(), document),
+            Self::Merge(document) => patch::merge::apply(old.clone(), document.clone()),
+            Self::Strategic(document) => patch::strategic::apply(&call.resource.shape, old.clone(), document.clone()),
+        }
+    }
+}
+
+/// The patched document as an object of its kind.
+fn patched_object(call: &Call, mut patched: Value, options: &WriteOptions) -> Result<Wanted, ApiError> {
+    let claim = Claim::of(&patched);
+    let shown = patched.clone();
+    body::expect_kind(&mut patched, &call.resource.api_version(), &call.resource.kind)?;
+    let mut warnings = Vec::new();
+    body::shape(&mut patched, &call.resource.shape, Vec::new(), options.field_validation, &mut warnings).map_err(|error| {
+        if error.message.starts_with("strict decoding error") { error } else { patch::not_an_object(&shown, &error.message) }
+    })?;
+    call.warn(warnings);
+    call.resource.rules.default(&mut patched);
+    update::match_name(call, &patched)?;
+    create::match_namespace(call, &mut patched)?;
+    Ok(Wanted { object: patched, claim })
+}
+
+fn refuse_duplicates(call: &Call, options: &WriteOptions, duplicates: &[String]) -> Result<(), ApiError> {
+    let found: Vec<String> = duplicates.iter().map(|path| format!("duplicate field {path:?}")).collect();
+    match options.field_validation {
+        FieldValidation::Strict if !found.is_empty() => {
+            Err(ApiError::bad_request(format!("strict decoding error: {}", found.join(", "))))
+        }
+        FieldValidation::Warn => {
+            call.warn(found);
+            Ok(())
+        }
+        _ => Ok(()),
+    }
+}
+
+async fn apply_patch(call: &Call, part: Part, bytes: &[u8]) -> Result<Answer, ApiError> {
+    let options = WriteOptions::new(&call.query, Write::Apply)?;
+    let Parsed { mut value, duplicates } = body::parse(bytes, "application/yaml")?;
+    refuse_duplicates(call, &options, &duplicates)?;
+    body::expect_kind(&mut value, &call.resource.api_version(), &call.resource.kind)?;
+    if value.str_at("metadata.name").is_empty() {
+        value.set("metadata.name", call.request.name.as_str());
+    }
+    update::match_name(call, &value)?;
+    create::match_namespace(call, &mut value)?;
+    if call.server.store.get(&call.key()).is_none() {
+        if part != Part::Main {
+            return Err(call.not_found());
+        }
+        let object = applied(call, part, None, &value, &options)?;
+        match create::create_applied(call, object, &options).await? {
+            Some(written) => return call.object(201, &written),
+            // Somebody created it in the meantime: it is a change now.
+            None if options.dry_run == DryRun::No => {}
+            None => return Err(call.conflict("the object was created meanwhile; please try again")),
+        }
+    }
+    let written = update::change(call, part, &options, Tracking::Done, |old| {
+        applied(call, part, Some(old), &value, &options).map(Wanted::from)
+    })
+    .await?;
+    call.object(200, &written)
+}
+
+fn applied(call: &Call, part: Part, live: Option<&Value>, config: &Value, options: &WriteOptions) -> Result<Value, ApiError> {
+    let versions = call.versions();
+    let mut object = apply::apply(&Apply {
+        shape: &call.resource.shape,
+        kind: &call.resource.kind,
+        live,
+        config,
+        manager: &options.field_manager,
+        force: if options.force.unwrap_or(false) { Force::Yes } else { Force::No },
+        api_version: &call.resource.api_version(),
+        versions: &versions.iter().map(String::as_str).collect::<Vec<_>>(),
+        subresource: part.subresource(),
+        reset: &part.reset(&call.resource),
+        now: call.server.now(),
+    })?;
+    let mut warnings = Vec::new();
+    body::shape(&mut object, &call.resource.shape, Vec::new(), options.field_validation, &mut warnings)?;
+    call.warn(warnings);
+    call.resource.rules.default(&mut object);
+    Ok(object)
+}

@@ -1,0 +1,177 @@
+//! `update`: PUT of a whole object, and the path that every change of an object takes.
+
+use super::{
+    create,
+    finish::{self, Part},
+};
+use crate::{
+    admission,
+    answer::{self, Answer},
+    apply,
+    call::{Call, Written},
+    request::{
+        body::{self, Wanted},
+        query::{Write, WriteOptions},
+    },
+    stored,
+};
+use api::{error::ApiError, object::Fields};
+use serde_json::Value;
+
+/// How often a change that names no resourceVersion is tried again when somebody else was faster.
+const TRIES: usize = 5;
+
+/// PUT.
+pub async fn update(call: &Call, part: Part, bytes: &[u8]) -> Result<Answer, ApiError> {
+    let options = WriteOptions::new(&call.query, Write::Update)?;
+    let parsed = body::parse(bytes, &call.content_type)?;
+    let mut warnings = Vec::new();
+    let mut wanted = body::object(parsed, &call.resource, options.field_validation, &mut warnings)?;
+    call.warn(warnings);
+    let object = &mut wanted.object;
+    match_name(call, object)?;
+    create::match_namespace(call, object)?;
+    call.resource.rules.default(object);
+    if part == Part::Main && call.resource.rules.create_on_update() && call.server.store.get(&call.key()).is_none() {
+        let written = create::create_object(call, wanted, &options).await?;
+        return call.object(201, &written);
+    }
+    let changed = change(call, part, &options, Tracking::Update, |_| Ok(wanted.clone())).await?;
+    call.object(200, &changed)
+}
+
+/// The name of the path is the object's.
+pub fn match_name(call: &Call, object: &Value) -> Result<(), ApiError> {
+    let given = object.str_at("metadata.name");
+    if given != call.request.name {
+        let why = if given.is_empty() {
+            "name must be provided".to_owned()
+        } else {
+            format!("the name of the object ({given}) does not match the name on the URL ({})", call.request.name)
+        };
+        return Err(ApiError::bad_request(why));
+    }
+    Ok(())
+}
+
+/// Who sets managedFields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tracking {
+    /// A plain write: what differs is the writer's.
+    Update,
+    /// Server-side apply has set them already.
+    Done,
+}
+
+/// Reads the object, lets `new` make the wanted one of it, and stores that under all rules.
+///
+/// `new` gets an object of the resource's shape and returns one; it may run several times.
+pub async fn change(
+    call: &Call,
+    part: Part,
+    options: &WriteOptions,
+    tracking: Tracking,
+    new: impl Fn(&Value) -> Result<Wanted, ApiError> + Send + Sync,
+) -> Result<Written, ApiError> {
+    for _ in 0..TRIES {
+        let entry = call.server.store.get(&call.key()).ok_or_else(|| call.not_found())?;
+        let old = answer::in_words_of(&call.resource, stored::parse(&entry)?);
+        let mut wanted = new(&old)?;
+        let conditional = wanted.object.str_at("metadata.resourceVersion").to_owned();
+        preconditions(call, &wanted.object, &old)?;
+        let reserved = prepare(call, part, options, tracking, &mut wanted, &old).await?;
+        let object = wanted.object;
+        let written = if deletes_itself(&object, &old) {
+            finish::remove(call, &entry, options.dry_run).await?.then(|| finish::encode(call, &object)).transpose()?.map(|bytes| {
+                Written { bytes, revision: entry.mod_revision() }
+            })
+        } else {
+            finish::put_changed(call, &entry, &object, options.dry_run).await?
+        };
+        if let Some(written) = written {
+            if deletes_itself(&object, &old) {
+                call.server.services.deleted(call, &old, options.dry_run);
+            }
+            reserved.commit();
+            return Ok(written);
+        }
+        if !conditional.is_empty() && conditional == old.str_at("metadata.resourceVersion") {
+            return Err(call.conflict(STALE));
+        }
+    }
+    Err(call.conflict(STALE))
+}
+
+const STALE: &str = "the object has been modified; please apply your changes to the latest version and try again";
+
+fn preconditions(call: &Call, object: &Value, old: &Value) -> Result<(), ApiError> {
+    let uid = object.str_at("metadata.uid");
+    if !uid.is_empty() && uid != old.str_at("metadata.uid") {
+        return Err(call.conflict(format!(
+            "Precondition failed: UID in precondition: {uid}, UID in object meta: {}",
+            old.str_at("metadata.uid")
+        )));
+    }
+    let version = object.str_at("metadata.resourceVersion");
+    if version.is_empty() {
+        if !call.resource.rules.unconditional_update() {
+            let error = api::error::FieldError::invalid(
+                &api::path::Path::new("metadata").child("resourceVersion"),
+                0,
+                "must be specified for an update",
+            );
+            return finish::refuse(call, object, &[error]);
+        }
+        return Ok(());
+    }
+    if version.parse::<u64>().is_err() {
+        return Err(ApiError::bad_request(format!("resourceVersion {version:?} is not a number")));
+    }
+    if version != old.str_at("metadata.resourceVersion") {
+        return Err(call.conflict(STALE));
+    }
+    Ok(())
+}
+
+async fn prepare(
+    call: &Call,
+    part: Part,
+    options: &WriteOptions,
+    tracking: Tracking,
+    wanted: &mut Wanted,
+    old: &Value,
+) -> Result<crate::services::Reserved, ApiError> {
+    finish::carry_metadata(&mut wanted.object, old);
+    if tracking == Tracking::Update {
+        finish::track(call, part, Some(old), wanted, options);
+    }
+    let object = &mut wanted.object;
+    admission::update(call, object, old).await?;
+    let rules = &call.resource.rules;
+    let reserved = match part {
+        Part::Main | Part::Scale => {
+            let reserved = call.server.services.update(call, object, old, options.dry_run)?;
+            rules.prepare_update(object, old);
+            finish::bump_generation(call, object, old);
+            reserved
+        }
+        Part::Status => {
+            rules.prepare_status(object, old);
+            crate::services::Reserved::none()
+        }
+        Part::Binding | Part::Finalizers => crate::services::Reserved::none(),
+    };
+    finish::validate_change(call, part, object, old)?;
+    admission::check(call, object, Some(old))?;
+    object.set("metadata.resourceVersion", old.at("metadata.resourceVersion").clone());
+    apply::settle_times(old, object);
+    Ok(reserved)
+}
+
+/// The last finalizer of an object that is being deleted was removed: now it goes.
+fn deletes_itself(object: &Value, old: &Value) -> bool {
+    !old.at("metadata.deletionTimestamp").is_null()
+        && object.list_at("metadata.finalizers").is_empty()
+        && object.int_at("metadata.deletionGracePeriodSeconds").unwrap_or(0) == 0
+        && object.list_at("spec.finalizers").is_empty()
+}

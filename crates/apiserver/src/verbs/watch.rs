@@ -1,0 +1,238 @@
+//! `watch`: a stream of changes from a revision, with bookmarks, initial events and an end.
+
+use super::list::{self, Revision, Selection};
+use crate::{
+    answer::{Answer, Frames},
+    call::Call,
+    stored,
+};
+use api::{
+    error::{ApiError, FieldError},
+    path::Path,
+};
+use bytes::Bytes;
+use serde_json::json;
+use std::{sync::Arc, time::Duration};
+use store::{Entry, Event, ReadError, Watch, WatchError};
+use tokio::time::Instant;
+
+/// How often a quiet watch hears how far the server is.
+const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
+/// A bookmark comes this long before the end.
+const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
+/// Upstream's `--min-request-timeout`: a watch without a timeout ends between one and two of these.
+const LEAST: u64 = 1800;
+
+/// Where the stream is.
+enum State {
+    /// The objects that exist when it starts.
+    Initial(std::vec::IntoIter<Entry>),
+    /// Changes.
+    Live,
+    /// Nothing more comes.
+    Ended,
+}
+
+/// A running watch.
+pub struct Stream {
+    call: Arc<Call>,
+    selection: Selection,
+    watch: Watch,
+    state: State,
+    /// Mark the end of the initial events by a bookmark.
+    marks_initial: bool,
+    bookmarks: bool,
+    next_bookmark: Instant,
+    end: Instant,
+    /// The newest revision that the client was told.
+    revision: u64,
+    frames: Frames,
+}
+
+/// GET with `watch`.
+pub async fn watch(call: Arc<Call>) -> Result<Answer, ApiError> {
+    let options = Options::new(&call)?;
+    let selection = Selection::new(&call)?;
+    let prefix = selection.prefix(&call);
+    let (from, initial) = match options.revision {
+        Revision::At(revision) if !options.initial_events => {
+            list::wait_for(&call, &options.revision).await?;
+            (revision, Vec::new())
+        }
+        _ => {
+            list::wait_for(&call, &options.revision).await?;
+            let page = call.server.store.list(&prefix, None, None, None).await.map_err(|error| refused(&error))?;
+            let wanted = options.initial_events || options.revision != Revision::Latest || options.old_start;
+            (page.revision, if wanted { page.entries } else { Vec::new() })
+        }
+    };
+    let watch = call.server.store.watch(&prefix, Some(from)).await.map_err(|error| refused(&error))?;
+    let now = Instant::now();
+    let frames = Frames::new(&call);
+    Ok(Answer::Stream(Box::new(Stream {
+        call,
+        selection,
+        watch,
+        state: State::Initial(initial.into_iter()),
+        marks_initial: options.initial_events,
+        bookmarks: options.bookmarks,
+        next_bookmark: now + BOOKMARK_EVERY,
+        end: now + options.timeout,
+        revision: from,
+        frames,
+    })))
+}
+
+impl Stream {
+    /// The next bytes for the client; none when the stream is over.
+    pub async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            match &mut self.state {
+                State::Ended => return None,
+                State::Initial(entries) => match entries.next() {
+                    Some(entry) => {
+                        let view = stored::view(&entry, &self.call.resource);
+                        if self.selection.matches(&view) {
+                            return Some(self.frames.event(&self.call, "ADDED", &entry, entry.mod_revision()));
+                        }
+                    }
+                    None => {
+                        self.state = State::Live;
+                        if self.marks_initial {
+                            return Some(self.frames.bookmark(&self.call, self.revision, true));
+                        }
+                    }
+                },
+                State::Live => {
+                    if let Some(bytes) = self.live().await {
+                        return Some(bytes);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Waits for what comes first: a change, the time for a bookmark, the end, the server's.
+    async fn live(&mut self) -> Option<Bytes> {
+        let last_bookmark = self.end - BOOKMARK_BEFORE_END;
+        let bookmark_at = if self.next_bookmark < last_bookmark { self.next_bookmark } else { last_bookmark.max(self.next_bookmark.min(self.end)) };
+        tokio::select! {
+            biased;
+            event = self.watch.next() => match event {
+                Ok(event) => self.change(&event),
+                Err(error) => {
+                    self.state = State::Ended;
+                    ended(&error).map(|error| self.frames.error(&error))
+                }
+            },
+            () = self.call.server.stopping() => {
+                self.state = State::Ended;
+                None
+            }
+            () = tokio::time::sleep_until(self.end) => {
+                self.state = State::Ended;
+                None
+            }
+            () = tokio::time::sleep_until(bookmark_at), if self.bookmarks && bookmark_at < self.end => {
+                self.next_bookmark = if bookmark_at >= last_bookmark { self.end } else { bookmark_at + BOOKMARK_EVERY };
+                self.revision = self.watch.progress().max(self.revision);
+                Some(self.frames.bookmark(&self.call, self.revision, false))
+            }
+        }
+    }
+
+    /// What a change means for this client: an object may enter or leave its selection.
+    fn change(&mut self, event: &Event) -> Option<Bytes> {
+        let call = Arc::clone(&self.call);
+        self.revision = event.revision();
+        let selected = |entry: &Entry| self.selection.is_everything() || self.selection.matches(&stored::view(entry, &call.resource));
+        let (word, entry) = match (event.previous(), event.entry()) {
+            (before, Some(now)) => match (before.is_some_and(selected), selected(now)) {
+                (false, true) => ("ADDED", now),
+                (true, true) => ("MODIFIED", now),
+                // Gone from the client's sight: told with the last state in which it was in sight.
+                (true, false) => ("DELETED", before?),
+                (false, false) => return None,
+            },
+            (Some(before), None) if selected(before) => ("DELETED", before),
+            _ => return None,
+        };
+        Some(self.frames.event(&call, word, entry, event.revision()))
+    }
+}
+
+/// Parameters of a watch.
+struct Options {
+    revision: Revision,
+    initial_events: bool,
+    /// No revision at all: starts with what exists, as it always has.
+    old_start: bool,
+    bookmarks: bool,
+    timeout: Duration,
+}
+
+impl Options {
+    fn new(call: &Call) -> Result<Self, ApiError> {
+        let query = &call.query;
+        let mut errors = Vec::new();
+        let given = query.get("sendInitialEvents");
+        let initial_events = query.flag("sendInitialEvents") && !given.is_empty();
+        let mode = query.get("resourceVersionMatch");
+        let match_path = Path::new("resourceVersionMatch");
+        if !given.is_empty() && mode != "NotOlderThan" {
+            errors.push(FieldError::forbidden(&match_path, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"));
+        }
+        if given.is_empty() && !mode.is_empty() {
+            errors.push(FieldError::forbidden(&match_path, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"));
+        }
+        let bookmarks = query.flag("allowWatchBookmarks");
+        if initial_events && !bookmarks {
+            errors.push(FieldError::forbidden(&Path::new("sendInitialEvents"), "sendInitialEvents needs allowWatchBookmarks"));
+        }
+        if !errors.is_empty() {
+            return Err(ApiError::invalid("ListOptions", "meta.k8s.io", "", &errors));
+        }
+        let timeout = match query.get("timeoutSeconds") {
+            "" | "0" => LEAST + random_below(LEAST),
+            text => text.parse().map_err(|_| ApiError::bad_request(format!("timeoutSeconds {text:?} is not a whole number")))?,
+        };
+        let revision = list::parse_revision(query.get("resourceVersion"))?;
+        Ok(Self {
+            revision,
+            initial_events,
+            old_start: given.is_empty(),
+            bookmarks,
+            timeout: Duration::from_secs(timeout.min(24 * 3600)),
+        })
+    }
+}
+
+fn random_below(limit: u64) -> u64 {
+    let mut bytes = [0; 8];
+    // Without randomness all watches end together, which is only unkind.
+    let _ = getrandom::fill(&mut bytes);
+    u64::from_le_bytes(bytes) % limit
+}
+
+fn refused(error: &ReadError) -> ApiError {
+    match error {
+        ReadError::Compacted { requested, oldest } => {
+            ApiError::expired(format!("too old resource version: {requested} ({oldest})"))
+        }
+        ReadError::FutureRevision { requested, current } => {
+            ApiError::timeout(format!("Too large resource version: {requested}, current: {current}"))
+                .with_details(json!({"retryAfterSeconds": 1, "causes": [{"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}]}))
+        }
+        ReadError::Unavailable(why) => ApiError::unavailable(why.to_string()),
+    }
+}
+
+/// What the client hears when its watch breaks off; nothing when the server is going.
+fn ended(error: &WatchError) -> Option<ApiError> {
+    match error {
+        WatchError::Lagged { oldest } | WatchError::Compacted { oldest } => {
+            Some(ApiError::expired(format!("too old resource version: the oldest one kept is {oldest}")))
+        }
+        WatchError::Closed => None,
+    }
+}
