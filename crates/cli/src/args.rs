@@ -1,0 +1,136 @@
+//! From words on the command line to a command and its settings.
+
+use crate::commands::{self, Command};
+use crate::flag::{COMMON, Flag};
+use runtime::config::{Mistakes, Settings};
+use std::{ffi::OsString, path::Path, process::ExitCode};
+
+/// Exit code for a command line or settings that cannot be used (`EX_USAGE`).
+const USAGE: u8 = 64;
+
+/// The command that was asked for, with everything given to it; or the exit code when there is nothing to run.
+pub(crate) fn parse(words: impl Iterator<Item = OsString>) -> Result<(&'static Command, Settings), ExitCode> {
+    let matches = clap().try_get_matches_from(words).map_err(|error| {
+        // Nothing can be done about a closed terminal.
+        let _ = error.print();
+        if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS }
+    })?;
+    let Some((name, given)) = matches.subcommand() else { return Err(ExitCode::from(USAGE)) };
+    let Some(command) = commands::ALL.iter().find(|command| command.name == name) else {
+        return Err(ExitCode::from(USAGE));
+    };
+    let flags = flags(command).filter_map(|flag| Some((flag.name.to_owned(), given.get_one::<String>(flag.name)?.clone())));
+    let mut settings = Settings::new(command.name).flags(flags).environment(std::env::vars());
+    if let Some(path) = command.long_running.then(|| given.get_one::<String>("config")).flatten() {
+        settings = settings.file(Path::new(path));
+    }
+    Ok((command, settings))
+}
+
+fn flags(command: &Command) -> impl Iterator<Item = &'static Flag> + use<> {
+    let common: &[Flag] = if command.long_running { COMMON } else { &[] };
+    command.flags.iter().chain(common)
+}
+
+/// The whole command line as clap knows it; completions and man pages are made from it.
+pub(crate) fn clap() -> clap::Command {
+    let root = clap::Command::new("twinstack")
+        .about("Dual-stack Kubernetes networking in one binary")
+        .long_about(
+            "Dual-stack (IPv4 + IPv6) Kubernetes networking in one binary.\n\n\
+             Every component is a command with the flags of the program it stands for, and works against Twinstack's \
+             own API server or any Kubernetes. `twinstack up` runs all of them in one process.",
+        )
+        .after_help("Try:\n  twinstack up                  a cluster on this machine\n  twinstack help apiserver      what a command does, with an example")
+        .version(runtime::build::BUILD.version)
+        .subcommand_required(true)
+        .arg_required_else_help(true)
+        .max_term_width(120);
+    commands::ALL.iter().fold(root, |root, command| root.subcommand(subcommand(command)))
+}
+
+fn subcommand(command: &Command) -> clap::Command {
+    let example = format!("Example:\n{}", command.example.lines().map(|line| format!("  {line}\n")).collect::<String>());
+    let mut sub = clap::Command::new(command.name).about(command.about).after_help(example.trim_end().to_owned());
+    if !command.more.is_empty() {
+        sub = sub.long_about(format!("{}\n\n{}", capitalised(command.about), command.more));
+    }
+    for flag in flags(command) {
+        let mut arg = clap::Arg::new(flag.name).value_name(flag.value).help(help(flag));
+        arg = match command.positional == Some(flag.name) {
+            true => arg.required(true),
+            false => arg.long(flag.name),
+        };
+        if let Some(letter) = flag.short {
+            arg = arg.short(letter);
+        }
+        // `--flag` alone means true, as upstream's boolean flags have it.
+        if flag.value == "BOOL" {
+            arg = arg.num_args(0..=1).require_equals(true).default_missing_value("true").value_name("true|false");
+        }
+        sub = sub.arg(arg);
+    }
+    sub
+}
+
+fn help(flag: &Flag) -> String {
+    if flag.default.is_empty() { flag.help.to_owned() } else { format!("{} [default: {}]", flag.help, flag.default) }
+}
+
+fn capitalised(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
+/// Why a command ended without success.
+pub(crate) enum Failure {
+    /// The settings are wrong; every mistake is in it.
+    Usage(Mistakes),
+    /// Anything else.
+    Other(anyhow::Error),
+}
+
+impl From<Mistakes> for Failure {
+    fn from(mistakes: Mistakes) -> Self {
+        Self::Usage(mistakes)
+    }
+}
+
+impl<E: Into<anyhow::Error>> From<E> for Failure {
+    fn from(error: E) -> Self {
+        Self::Other(error.into())
+    }
+}
+
+/// Tells what went wrong and turns it into an exit code.
+pub(crate) fn exit(result: Result<(), Failure>) -> ExitCode {
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Usage(mistakes)) => {
+            anstream::eprintln!("{mistakes}");
+            ExitCode::from(USAGE)
+        }
+        Err(Failure::Other(error)) => {
+            anstream::eprintln!("\x1b[1;31merror:\x1b[0m {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        clap().debug_assert();
+    }
+
+    #[test]
+    fn every_command_teaches_with_an_example() {
+        for command in commands::ALL {
+            assert!(command.example.contains("twinstack "), "{}", command.name);
+            assert!(!command.about.ends_with('.'), "{}", command.name);
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! `twinstack man`: manual pages, made from the same table as `--help`.
+
+use super::Command;
+use crate::{args, args::Failure, flag::flag};
+use anyhow::Context;
+use runtime::config::Settings;
+use std::{convert::Infallible, fs, path::PathBuf};
+
+pub(super) const COMMAND: Command = Command {
+    name: "man",
+    about: "write manual pages into a folder",
+    more: "",
+    example: "twinstack man /usr/local/share/man/man1 && man twinstack-version",
+    flags: &[flag("folder", "FOLDER", "", "where the pages go; made if it is missing")],
+    positional: Some("folder"),
+    long_running: false,
+    run,
+};
+
+fn run(settings: Settings) -> Result<(), Failure> {
+    let folder =
+        settings.read(|given| given.required("folder", "a path", |text| Ok::<_, Infallible>(PathBuf::from(text))))?;
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    clap_mangen::generate_to(args::clap(), &folder).with_context(|| format!("cannot write into {}", folder.display()))?;
+    anstream::println!("wrote the pages of {} commands into {}", super::ALL.len(), folder.display());
+    Ok(())
+}

@@ -1,0 +1,32 @@
+//! The commands, one file each. A command that is not built is not here.
+
+mod completions;
+mod man;
+mod version;
+
+use crate::args::Failure;
+use crate::flag::Flag;
+use runtime::config::Settings;
+
+/// One command.
+pub(crate) struct Command {
+    /// Upstream's name for the component, or a plain verb.
+    pub(crate) name: &'static str,
+    /// One line, lower case.
+    pub(crate) about: &'static str,
+    /// What an administrator wants to know next.
+    pub(crate) more: &'static str,
+    /// A command line to copy, with a word on what it does.
+    pub(crate) example: &'static str,
+    /// Its flags.
+    pub(crate) flags: &'static [Flag],
+    /// The one that is given without its name.
+    pub(crate) positional: Option<&'static str>,
+    /// Whether it serves until it is stopped, and so has the flags of `flag::COMMON`.
+    pub(crate) long_running: bool,
+    /// Does it.
+    pub(crate) run: fn(Settings) -> Result<(), Failure>,
+}
+
+/// In the order of `--help`.
+pub(crate) static ALL: &[Command] = &[version::COMMAND, completions::COMMAND, man::COMMAND];

@@ -1,0 +1,19 @@
+//! The binary: allocator, TLS provider, parse, run, exit code.
+
+mod args;
+mod commands;
+mod flag;
+
+use std::process::ExitCode;
+
+/// Many short-lived objects from many threads: mimalloc keeps the resident set smallest.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> ExitCode {
+    runtime::tls::install_provider();
+    match args::parse(std::env::args_os()) {
+        Ok((command, settings)) => args::exit((command.run)(settings)),
+        Err(code) => code,
+    }
+}

@@ -1,0 +1,107 @@
+//! kubectl, every version that the machine has.
+
+use std::{
+    collections::BTreeMap,
+    io::Write,
+    path::{Path, PathBuf},
+    process::{Command, Stdio},
+};
+
+/// One kubectl with a kubeconfig and a cache of its own.
+#[derive(Clone, Debug)]
+pub struct Kubectl {
+    program: PathBuf,
+    /// `1.20`.
+    pub version: String,
+    kubeconfig: PathBuf,
+    home: PathBuf,
+}
+
+/// What it printed, and whether it was content.
+#[derive(Clone, Debug)]
+pub struct Output {
+    /// Exit code 0.
+    pub success: bool,
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+}
+
+impl Kubectl {
+    /// All of them: on the PATH, fetched by `scripts/need`, and named by `KUBECTLS` (separated by colons); one per version.
+    pub fn all(kubeconfig: &Path, home: &Path) -> Vec<Self> {
+        let folders = std::env::var_os("PATH").unwrap_or_default();
+        let tools = std::env::var_os("TWINSTACK_TOOLS").map(PathBuf::from);
+        let on_path = std::env::split_paths(&folders).chain(tools).map(|folder| folder.join("kubectl"));
+        let named = std::env::var_os("KUBECTLS").unwrap_or_default();
+        let mut found = BTreeMap::new();
+        for program in on_path.chain(std::env::split_paths(&named)) {
+            if let Some(version) = version(&program) {
+                found.entry(version.clone()).or_insert(Self {
+                    program,
+                    home: home.join(format!("home-{version}")),
+                    version,
+                    kubeconfig: kubeconfig.to_owned(),
+                });
+            }
+        }
+        let list: Vec<_> = found.into_values().collect();
+        if list.is_empty() {
+            crate::skip("everything with kubectl", "scripts/need test, or put kubectl on the PATH");
+        }
+        list
+    }
+
+    /// Runs it.
+    pub fn run(&self, words: &[&str]) -> Output {
+        self.run_with(words, "")
+    }
+
+    /// Runs it with standard input.
+    pub fn run_with(&self, words: &[&str], input: &str) -> Output {
+        let mut child = Command::new(&self.program)
+            .args(words)
+            .env("KUBECONFIG", &self.kubeconfig)
+            .env("HOME", &self.home)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("kubectl starts");
+        // kubectl may end without reading; that is its choice.
+        let _ = child.stdin.take().map(|mut pipe| pipe.write_all(input.as_bytes()));
+        let output = child.wait_with_output().expect("kubectl ends");
+        Output {
+            success: output.status.success(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    /// Runs it and expects success; the answer is what it printed.
+    pub fn ok(&self, words: &[&str]) -> String {
+        self.ok_with(words, "")
+    }
+
+    /// The same with standard input.
+    pub fn ok_with(&self, words: &[&str], input: &str) -> String {
+        let output = self.run_with(words, input);
+        assert!(output.success, "kubectl {} {words:?}\n{}{}", self.version, output.stdout, output.stderr);
+        output.stdout
+    }
+
+    /// Runs it and expects a refusal; the answer is what it complained of.
+    pub fn fails(&self, words: &[&str], input: &str) -> String {
+        let output = self.run_with(words, input);
+        assert!(!output.success, "kubectl {} {words:?} should fail\n{}", self.version, output.stdout);
+        output.stderr
+    }
+}
+
+fn version(program: &Path) -> Option<String> {
+    let output = Command::new(program).args(["version", "--client", "-o", "json"]).output().ok()?;
+    let value: serde_json::Value = serde_json::from_slice(&output.stdout).ok()?;
+    let part = |name: &str| Some(value["clientVersion"][name].as_str()?.trim_end_matches('+').to_owned());
+    Some(format!("{}.{}", part("major")?, part("minor")?))
+}

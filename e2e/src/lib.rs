@@ -1,0 +1,29 @@
+//! Black-box tests: the real binary with its real neighbours (kubectl, etcd), as a user runs them.
+//!
+//! This library starts and stops things; the tests are in `tests/`, numbered by theme. Everything that is started ends with
+//! its handle, also when a test fails.
+
+mod binary;
+mod kubectl;
+mod process;
+mod server;
+
+pub use binary::{run, twinstack};
+pub use kubectl::{Kubectl, Output};
+pub use process::{Process, wait_for};
+pub use server::Server;
+
+use std::io::Write;
+
+/// Notes that a test could not run here, and how it could. In CI that is a failure.
+pub fn skip(what: &str, enable: &str) {
+    let line = format!("{what}: skipped; to run it: {enable}");
+    assert!(std::env::var("CI").as_deref() != Ok("true"), "in CI no test may be skipped: {line}");
+    eprintln!("SKIP {line}");
+    if let Ok(path) = std::env::var("TWINSTACK_SKIPPED")
+        && let Ok(mut file) = std::fs::OpenOptions::new().append(true).create(true).open(path)
+    {
+        // The list is for people; the test itself has already said so.
+        let _ = writeln!(file, "{line}");
+    }
+}

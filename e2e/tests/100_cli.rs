@@ -1,0 +1,66 @@
+//! The command line: help that teaches, versions, and mistakes answered with exit code 64 and a way on.
+
+use e2e::run;
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn help_names_every_command_and_succeeds() {
+    let output = run(&["--help"]);
+    let help = text(&output.stdout);
+    assert!(output.status.success());
+    for word in ["apiserver", "up", "version", "completions", "man"] {
+        assert!(help.contains(word), "{word} is missing in\n{help}");
+    }
+}
+
+#[test]
+fn help_of_a_command_has_an_example() {
+    let help = text(&run(&["apiserver", "--help"]).stdout);
+    assert!(help.contains("Example:"), "{help}");
+    assert!(help.contains("--service-cluster-ip-range"), "{help}");
+}
+
+#[test]
+fn version_is_for_people_and_for_programs() {
+    assert!(text(&run(&["version"]).stdout).starts_with("twinstack 0."));
+    let json: serde_json::Value = serde_json::from_slice(&run(&["version", "-o", "json"]).stdout).expect("JSON");
+    assert!(json["version"].as_str().is_some_and(|version| version.starts_with("0.")), "{json}");
+}
+
+#[test]
+fn a_wrong_flag_is_answered_with_a_suggestion_and_exit_code_64() {
+    let output = run(&["version", "--outputt=json"]);
+    assert_eq!(output.status.code(), Some(64));
+    assert!(text(&output.stderr).contains("--output"), "{}", text(&output.stderr));
+    let output = run(&["versoin"]);
+    assert_eq!(output.status.code(), Some(64));
+    assert!(text(&output.stderr).contains("version"), "{}", text(&output.stderr));
+}
+
+#[test]
+fn all_mistakes_are_reported_at_once_before_anything_is_bound() {
+    let output = run(&[
+        "apiserver",
+        "--service-cluster-ip-range=10.96.0.0/16,10.97.0.0/16",
+        "--secure-port=99999",
+        "--bind-address=::1,fd00::1",
+    ]);
+    let complaint = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(64), "{complaint}");
+    for word in ["--service-cluster-ip-range", "10.97.0.0/16", "--secure-port", "99999", "--bind-address", "fd00::1"] {
+        assert!(complaint.contains(word), "{word} is missing in\n{complaint}");
+    }
+}
+
+#[test]
+fn completions_and_manual_pages_are_made() {
+    assert!(text(&run(&["completions", "bash"]).stdout).contains("_twinstack"));
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let output = run(&["man", &folder.path().display().to_string()]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let page = std::fs::read_to_string(folder.path().join("twinstack-apiserver.1")).expect("a page");
+    assert!(page.contains("service\\-cluster\\-ip\\-range"), "{page}");
+}
