@@ -69,7 +69,7 @@ const BY_HAND: &[(&str, &str)] = &[
 ];
 
 /// Runs the command with the arguments that follow its name.
-pub fn run(args: &[String]) -> Result<(), String> {
+pub(crate) fn run(args: &[String]) -> Result<(), String> {
     let from = match args {
         [flag, directory] if flag == "--from" => PathBuf::from(directory),
         _ => {

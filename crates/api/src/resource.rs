@@ -105,6 +105,10 @@ pub trait Rules: Send + Sync {
     fn name_mistakes(&self, name: &str, prefix: bool) -> Vec<String> {
         crate::kinds::names::dns_subdomain(name, prefix)
     }
+    /// Whether a finalizer without a domain must be one that Kubernetes knows.
+    fn strict_finalizers(&self) -> bool {
+        true
+    }
     /// Whether `metadata.generation` is kept: 1 on create, one more when `generation_changes` says so.
     fn has_generation(&self) -> bool {
         false

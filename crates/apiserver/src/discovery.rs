@@ -83,10 +83,11 @@ pub fn resources(registry: &Registry, group: &str, version: &str) -> Option<Valu
     Some(value)
 }
 
-/// Stored events are core ones whatever they are called.
+/// Stored events are core ones whatever they are called; definitions count as stored in the version they began with.
 fn storage_hash(resource: &Resource) -> String {
     let group = if crate::events::is_other_view(resource) { "" } else { &resource.group };
-    let text = format!("{group}/{}/{}", resource.version, resource.kind);
+    let version = if resource.kind == "CustomResourceDefinition" { "v1beta1" } else { &resource.version };
+    let text = format!("{group}/{version}/{}", resource.kind);
     STANDARD.encode(&digest::digest(&digest::SHA256, text.as_bytes()).as_ref()[..8])
 }
 

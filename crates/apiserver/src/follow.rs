@@ -35,7 +35,7 @@ pub async fn prime(server: &Arc<ApiServer>) -> Result<(), FollowError> {
     for storage in FOLLOWED {
         load(server, storage).await?;
     }
-    definitions::publish(server);
+    definitions::prime(server).await?;
     Ok(())
 }
 

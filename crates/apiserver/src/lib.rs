@@ -27,12 +27,15 @@ pub mod paths;
 pub mod registry;
 pub mod request;
 pub mod select;
+pub mod serve;
 pub mod server;
 pub mod service;
 pub mod services;
+pub mod start;
 pub mod stored;
 pub mod subresource;
 pub mod table;
+pub mod testing;
 pub mod verbs;
 
 pub use runtime::http::Body;

@@ -7,6 +7,7 @@ use crate::{
         Authenticator,
         service_account::{Issuer, ObjectKind, Objects},
     },
+    definitions::Definitions,
     inflight::Inflight,
     journal::RequestMetrics,
     kubelet::Kubelets,
@@ -18,7 +19,7 @@ use crate::{
 use arc_swap::ArcSwap;
 use runtime::admin::Admin;
 use serde_json::Value;
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 use store::Store;
 use tokio_util::sync::CancellationToken;
 
@@ -36,6 +37,8 @@ pub struct Config {
     pub server_address: String,
     /// Where service account tokens say their keys are.
     pub jwks_uri: String,
+    /// How long a request may take that does not last by its nature.
+    pub request_timeout: Duration,
 }
 
 impl Default for Config {
@@ -45,6 +48,7 @@ impl Default for Config {
             service_account_admission: true,
             server_address: "localhost:6443".into(),
             jwks_uri: "https://kubernetes.default.svc/openid/v1/jwks".into(),
+            request_timeout: Duration::from_secs(60),
         }
     }
 }
@@ -55,6 +59,8 @@ pub struct ApiServer {
     pub store: Store,
     /// Resources being served.
     pub registry: ArcSwap<Registry>,
+    /// What CustomResourceDefinitions bring into it.
+    pub definitions: Definitions,
     /// Pools of addresses and ports.
     pub services: Services,
     /// Who is who.

@@ -21,7 +21,7 @@ use api::{
     resource::{Scope, Verbs},
 };
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::BodyExt;
 use runtime::http::{BoxError, Peer};
 use std::{convert::Infallible, sync::Arc};
@@ -67,8 +67,8 @@ where
         }
         None => user,
     };
-    let mutating = !matches!(*request.method(), http::Method::GET | http::Method::HEAD | http::Method::OPTIONS);
-    let _place = server.inflight.enter(&user, mutating, is_long(&info, &query))?;
+    let lasting = matches!(&info, RequestInfo::Resource(asked) if is_long(asked, &query));
+    let _place = server.inflight.enter(&user, is_mutating(request.method()), lasting)?;
     server.access.authorize(&attributes(&user, &info, &query))?;
     match info {
         RequestInfo::Path { path, .. } => paths::serve(server, &request, &path, &query),
@@ -103,16 +103,15 @@ fn attributes<'a>(user: &'a User, info: &'a RequestInfo, query: &'a Query) -> At
     }
 }
 
+fn is_mutating(method: &Method) -> bool {
+    !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
+}
+
 /// Requests that last: watches, and connections to nodes.
-fn is_long(info: &RequestInfo, query: &Query) -> bool {
-    match info {
-        RequestInfo::Path { .. } => false,
-        RequestInfo::Resource(asked) => {
-            asked.verb == "watch"
-                || matches!(asked.subresource.as_str(), "exec" | "attach" | "portforward" | "proxy")
-                || (asked.subresource == "log" && query.flag("follow"))
-        }
-    }
+fn is_long(asked: &ResourceRequest, query: &Query) -> bool {
+    asked.verb == "watch"
+        || matches!(asked.subresource.as_str(), "exec" | "attach" | "portforward" | "proxy")
+        || (asked.subresource == "log" && query.flag("follow"))
 }
 
 async fn resource<B>(
@@ -150,9 +149,16 @@ where
         user,
         warnings: parking_lot::Mutex::default(),
     });
+    let (mutating, lasting) = (is_mutating(request.method()), is_long(&call.request, &call.query));
     let (connection, bytes) = kubelet::Connection::split(&call, request).await?;
     journal.request_body(&bytes);
-    let answer = dispatch(Arc::clone(&call), connection, &bytes).await;
+    let work = dispatch(Arc::clone(&call), connection, bytes);
+    let answer = match (lasting, mutating) {
+        (true, _) => work.await,
+        (false, false) => in_time(server, work).await,
+        // A write goes on to its end even if nobody waits for the answer any more: half a write would leak.
+        (false, true) => in_time(server, async { tokio::spawn(work).await.map_err(ApiError::internal)? }).await,
+    };
     let mut response = match answer {
         Ok(answer) => respond(answer),
         Err(error) => refusal(&error),
@@ -171,7 +177,13 @@ fn quoted(text: &str) -> String {
     printable.replace('\\', "\\\\").replace('"', "\\\"")
 }
 
-async fn dispatch(call: Arc<Call>, connection: kubelet::Connection, bytes: &[u8]) -> Result<Answer, ApiError> {
+async fn in_time(server: &ApiServer, work: impl Future<Output = Result<Answer, ApiError>>) -> Result<Answer, ApiError> {
+    let late = || ApiError::timeout("request did not complete within the allotted timeout");
+    tokio::time::timeout(server.config.request_timeout, work).await.map_err(|_| late())?
+}
+
+async fn dispatch(call: Arc<Call>, connection: kubelet::Connection, bytes: Bytes) -> Result<Answer, ApiError> {
+    let bytes = &bytes[..];
     let one = !call.request.name.is_empty();
     if !call.request.subresource.is_empty() {
         return subresource::serve(call, connection, bytes).await;

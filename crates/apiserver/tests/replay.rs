@@ -119,6 +119,7 @@ fn normalise(reply: &Reply, step: &Value, want: &Value) -> Value {
             got["more"] = object["metadata"]["continue"].is_string().into();
         }
         Some(_) => {}
+        None if object.is_null() => got["object"] = json!({}),
         None if reply.status < 300 && object["kind"] != "Status" => got["object"] = shown(object),
         None => {}
     }

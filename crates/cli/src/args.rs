@@ -19,7 +19,10 @@ pub(crate) fn parse(words: impl Iterator<Item = OsString>) -> Result<(&'static C
     let Some(command) = commands::ALL.iter().find(|command| command.name == name) else {
         return Err(ExitCode::from(USAGE));
     };
-    let flags = flags(command).filter_map(|flag| Some((flag.name.to_owned(), given.get_one::<String>(flag.name)?.clone())));
+    let flags = flags(command).filter_map(|flag| {
+        let values: Vec<&str> = given.get_many::<String>(flag.name)?.map(String::as_str).collect();
+        Some((flag.name.to_owned(), values.join(",")))
+    });
     let mut settings = Settings::new(command.name).flags(flags).environment(std::env::vars());
     if let Some(path) = command.long_running.then(|| given.get_one::<String>("config")).flatten() {
         settings = settings.file(Path::new(path));
@@ -50,8 +53,12 @@ pub(crate) fn clap() -> clap::Command {
 }
 
 fn subcommand(command: &Command) -> clap::Command {
-    let example = format!("Example:\n{}", command.example.lines().map(|line| format!("  {line}\n")).collect::<String>());
-    let mut sub = clap::Command::new(command.name).about(command.about).after_help(example.trim_end().to_owned());
+    let example =
+        format!("Example:\n{}", command.example.lines().map(|line| format!("  {line}\n")).collect::<String>());
+    let mut sub = clap::Command::new(command.name)
+        .args_override_self(true)
+        .about(command.about)
+        .after_help(example.trim_end().to_owned());
     if !command.more.is_empty() {
         sub = sub.long_about(format!("{}\n\n{}", capitalised(command.about), command.more));
     }
@@ -63,6 +70,10 @@ fn subcommand(command: &Command) -> clap::Command {
         };
         if let Some(letter) = flag.short {
             arg = arg.short(letter);
+        }
+        // A list may also be given one value at a time; of anything else the last one counts, as upstream has it.
+        if flag.value.ends_with(",...") {
+            arg = arg.action(clap::ArgAction::Append);
         }
         // `--flag` alone means true, as upstream's boolean flags have it.
         if flag.value == "BOOL" {
@@ -82,39 +93,15 @@ fn capitalised(text: &str) -> String {
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
-/// Why a command ended without success.
-pub(crate) enum Failure {
-    /// The settings are wrong; every mistake is in it.
-    Usage(Mistakes),
-    /// Anything else.
-    Other(anyhow::Error),
-}
-
-impl From<Mistakes> for Failure {
-    fn from(mistakes: Mistakes) -> Self {
-        Self::Usage(mistakes)
-    }
-}
-
-impl<E: Into<anyhow::Error>> From<E> for Failure {
-    fn from(error: E) -> Self {
-        Self::Other(error.into())
-    }
-}
-
 /// Tells what went wrong and turns it into an exit code.
-pub(crate) fn exit(result: Result<(), Failure>) -> ExitCode {
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(Failure::Usage(mistakes)) => {
-            anstream::eprintln!("{mistakes}");
-            ExitCode::from(USAGE)
-        }
-        Err(Failure::Other(error)) => {
-            anstream::eprintln!("\x1b[1;31merror:\x1b[0m {error:#}");
-            ExitCode::FAILURE
-        }
+pub(crate) fn exit(result: anyhow::Result<()>) -> ExitCode {
+    let Err(error) = result else { return ExitCode::SUCCESS };
+    if let Some(mistakes) = error.downcast_ref::<Mistakes>() {
+        anstream::eprintln!("{mistakes}");
+        return ExitCode::from(USAGE);
     }
+    anstream::eprintln!("\x1b[1;31merror:\x1b[0m {error:#}");
+    ExitCode::FAILURE
 }
 
 #[cfg(test)]

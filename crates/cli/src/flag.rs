@@ -29,7 +29,13 @@ impl Flag {
 
 /// Flags that every long-running command has.
 pub(crate) const COMMON: &[Flag] = &[
-    flag("config", "FILE", "", "YAML or JSON file with flags as keys; a flag wins over the environment, that over the file"),
+    flag(
+        "config",
+        "FILE",
+        "",
+        "YAML or JSON file with flags as keys; a flag wins over the environment, that over the file",
+    ),
     flag("log-format", "text|json", "text", "how log lines are written, to stderr"),
-    flag("log-level", "LEVEL", "info", "error, warn, info, debug, trace, or a filter such as info,hyper=warn").short('v'),
+    flag("log-level", "LEVEL", "info", "error, warn, info, debug, trace, or a filter such as info,hyper=warn")
+        .short('v'),
 ];

@@ -2,7 +2,9 @@
 
 mod args;
 mod commands;
+mod component;
 mod flag;
+mod read;
 
 use std::process::ExitCode;
 

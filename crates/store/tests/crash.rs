@@ -52,7 +52,7 @@ fn what_was_acknowledged_survives_two_hundred_kills() {
     let mut newest = 0;
     let mut acknowledged = 0;
     for kill in 0..KILLS {
-        let said = run_and_kill(&path, &steps, Duration::from_micros(kill * 7_919 % 40_000));
+        let said = run_and_kill(&path, &steps, Moment::of(kill));
         acknowledged += said.values().map(|said| said.acknowledged.len()).sum::<usize>();
         let store = Store::open(&path, Retention::default()).unwrap_or_else(|error| panic!("kill {kill}: {error}"));
         assert!(store.known_revision() >= newest, "kill {kill}: the revision went back");
@@ -91,7 +91,24 @@ struct Said {
     acknowledged: BTreeMap<u64, u64>,
 }
 
-fn run_and_kill(path: &Path, steps: &BTreeMap<u64, u64>, after: Duration) -> BTreeMap<u64, Said> {
+/// When a writer is killed.
+struct Moment {
+    /// After it has begun to open the store and this many writes were acknowledged; 0 hits the opening itself.
+    acknowledged: u64,
+    /// And this much later, so that the kill falls anywhere between two acknowledgements.
+    then: Duration,
+}
+
+impl Moment {
+    fn of(kill: u64) -> Self {
+        Self {
+            acknowledged: if kill.is_multiple_of(5) { 0 } else { kill * 7 % 43 },
+            then: Duration::from_micros(kill * 7_919 % 4_000),
+        }
+    }
+}
+
+fn run_and_kill(path: &Path, steps: &BTreeMap<u64, u64>, moment: Moment) -> BTreeMap<u64, Said> {
     let steps: Vec<_> = steps.values().map(ToString::to_string).collect();
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "what_was_acknowledged_survives_two_hundred_kills", "--nocapture"])
@@ -101,27 +118,31 @@ fn run_and_kill(path: &Path, steps: &BTreeMap<u64, u64>, after: Duration) -> BTr
         .spawn()
         .unwrap();
     let output = BufReader::new(child.stdout.take().unwrap());
-    let (begun, has_begun) = mpsc::channel();
+    let (progress, has_progressed) = mpsc::channel();
     let reader = std::thread::spawn(move || {
         let mut said: BTreeMap<u64, Said> = (0..WRITERS).map(|writer| (writer, Said::default())).collect();
         for line in output.lines().map_while(Result::ok) {
             let words: Vec<_> = line.split(' ').collect();
             let number = |place: usize| words[place].parse::<u64>().expect("a number");
             match words[..] {
-                ["opening"] => _ = begun.send(()),
+                ["opening"] => _ = progress.send(()),
                 ["begin", ..] => said.get_mut(&number(1)).expect("a writer").started = number(2),
                 ["done", ..] => {
-                    _ = said.get_mut(&number(1)).expect("a writer").acknowledged.insert(number(2), number(3))
+                    said.get_mut(&number(1)).expect("a writer").acknowledged.insert(number(2), number(3));
+                    // After the kill nobody counts any more.
+                    _ = progress.send(());
                 }
                 _ => {}
             }
         }
         said
     });
-    has_begun.recv_timeout(Duration::from_secs(30)).expect("the child starts");
+    for _ in 0..=moment.acknowledged {
+        has_progressed.recv_timeout(Duration::from_secs(60)).expect("the child starts and writes");
+    }
     // The moment of the kill is the point of the test; nothing tells when it would be a good one.
     let (_keep, never) = mpsc::channel::<()>();
-    _ = never.recv_timeout(after);
+    _ = never.recv_timeout(moment.then);
     child.kill().unwrap();
     child.wait().unwrap();
     reader.join().unwrap()

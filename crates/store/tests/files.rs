@@ -166,6 +166,12 @@ fn a_flipped_byte_is_noticed_or_harmless() {
             Err(error) => {
                 noticed += 1;
                 assert!(error.to_string().starts_with(&path.display().to_string()), "{error}");
+                // What noticed it may have mended it, with a loss; starting again is not a way around the error.
+                match open(&path) {
+                    Ok(store) => assert!(is_whole(&store), "byte {place}: the second start lost data silently"),
+                    Err(again) => assert!(again.to_string().starts_with(&path.display().to_string()), "{again}"),
+                }
+                _ = std::fs::remove_file(path.with_extension("redb.damaged"));
             }
         }
     }

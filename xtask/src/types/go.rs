@@ -7,25 +7,25 @@ use std::{collections::BTreeMap, fs, path::Path};
 
 /// One package: the declarations of all its files.
 #[derive(Default)]
-pub struct Package {
+pub(super) struct Package {
     /// Declared types by name.
-    pub types: BTreeMap<String, Declared>,
+    pub(super) types: BTreeMap<String, Declared>,
     /// Text constants by name, quotes included.
-    pub constants: BTreeMap<String, String>,
+    pub(super) constants: BTreeMap<String, String>,
 }
 
 /// A declared type with the imports of the file it stands in.
-pub struct Declared {
+pub(super) struct Declared {
     /// Markers above the declaration: `structType` -> `atomic`.
-    pub markers: Vec<(String, String)>,
+    pub(super) markers: Vec<(String, String)>,
     /// Struct or other.
-    pub body: Body,
+    pub(super) body: Body,
     /// Import path by the name that the file uses for it.
-    pub imports: BTreeMap<String, String>,
+    pub(super) imports: BTreeMap<String, String>,
 }
 
 /// What a type is declared as.
-pub enum Body {
+pub(super) enum Body {
     /// A struct.
     Struct(Vec<Member>),
     /// Another type, as written: `string`, `[]string`, `map[ResourceName]resource.Quantity`.
@@ -33,32 +33,32 @@ pub enum Body {
 }
 
 /// One field of a struct, or an embedded struct.
-pub struct Member {
+pub(super) struct Member {
     /// The type as written.
-    pub go_type: String,
+    pub(super) go_type: String,
     /// Whether the field has no name of its own.
-    pub embedded: bool,
+    pub(super) embedded: bool,
     /// The raw tag string between backquotes.
-    pub tag: String,
+    pub(super) tag: String,
     /// Markers above the field: `listType` -> `map`.
-    pub markers: Vec<(String, String)>,
+    pub(super) markers: Vec<(String, String)>,
 }
 
 impl Member {
     /// The value of one key of the tag (`json`, `protobuf`), or empty.
-    pub fn tag(&self, key: &str) -> &str {
+    pub(super) fn tag(&self, key: &str) -> &str {
         let opening = format!("{key}:\"");
         self.tag.split_once(&opening).and_then(|(_, rest)| rest.split_once('"')).map_or("", |(value, _)| value)
     }
 }
 
 /// The values of all markers of this name.
-pub fn marker<'a>(markers: &'a [(String, String)], name: &'a str) -> impl Iterator<Item = &'a str> {
+pub(super) fn marker<'a>(markers: &'a [(String, String)], name: &'a str) -> impl Iterator<Item = &'a str> {
     markers.iter().filter(move |(key, _)| key == name).map(|(_, value)| value.as_str())
 }
 
 /// Reads every source file of a package directory that people wrote.
-pub fn package(directory: &Path) -> Result<Package, String> {
+pub(super) fn package(directory: &Path) -> Result<Package, String> {
     let mut package = Package::default();
     let entries = fs::read_dir(directory).map_err(|error| format!("{}: {error}", directory.display()))?;
     for entry in entries {

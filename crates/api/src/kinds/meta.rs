@@ -47,7 +47,7 @@ pub fn validate(object: &Value, resource: &Resource) -> Errors {
     }
     check::not_negative(&mut errors, &path, meta, "generation");
     finalizers(&mut errors, &path.child("finalizers"), meta);
-    both(&mut errors, &path, meta, !resource.custom);
+    both(&mut errors, &path, meta, needs_known_finalizers(resource));
     errors
 }
 
@@ -73,7 +73,7 @@ pub fn validate_update(object: &Value, old: &Value, resource: &Resource) -> Erro
     for field in ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
         check::immutable(&mut errors, &path.child(field), meta.at(field), before.at(field));
     }
-    both(&mut errors, &path, meta, !resource.custom);
+    both(&mut errors, &path, meta, needs_known_finalizers(resource));
     errors
 }
 
@@ -100,6 +100,11 @@ fn both(errors: &mut Errors, path: &Path, meta: &Value, built_in: bool) {
             known_finalizer(errors, &path.child("finalizers").index(i), name);
         }
     }
+}
+
+/// Custom objects and their definitions may have finalizers without a domain; upstream's own on definitions is one.
+fn needs_known_finalizers(resource: &Resource) -> bool {
+    !resource.custom && resource.group != "apiextensions.k8s.io"
 }
 
 fn finalizers(errors: &mut Errors, path: &Path, meta: &Value) {

@@ -7,13 +7,14 @@ mod namespace;
 mod node;
 mod pod;
 
-use crate::call::Call;
+use crate::{call::Call, definitions};
 use api::error::ApiError;
 use serde_json::Value;
 
 /// A new object.
 pub async fn create(call: &Call, object: &mut Value) -> Result<(), ApiError> {
     namespace::exists(call).await?;
+    definitions::open(call)?;
     if call.resource.kind == "Pod" && call.resource.group.is_empty() {
         pod::create(call, object).await?;
     }

@@ -7,7 +7,7 @@ use serde_json::json;
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
 /// Refuses a create in a namespace that is missing or going away.
-pub async fn exists(call: &Call) -> Result<(), ApiError> {
+pub(super) async fn exists(call: &Call) -> Result<(), ApiError> {
     if call.resource.scope == Scope::Cluster {
         return Ok(());
     }
@@ -32,7 +32,7 @@ pub async fn exists(call: &Call) -> Result<(), ApiError> {
 }
 
 /// Refuses the deletion of a namespace that the cluster cannot do without.
-pub fn mortal(call: &Call) -> Result<(), ApiError> {
+pub(super) fn mortal(call: &Call) -> Result<(), ApiError> {
     let is_namespace = call.resource.group.is_empty() && call.resource.plural == "namespaces";
     if is_namespace && IMMORTAL.contains(&call.request.name.as_str()) {
         return Err(ApiError::forbidden("namespaces", "", &call.request.name, "this namespace may not be deleted"));

@@ -8,13 +8,13 @@ use api::{error::ApiError, object::Fields};
 use serde_json::Value;
 
 /// Refuses writes of a node that concern others; `old` is absent on create.
-pub fn restrict(call: &Call, object: &Value, old: Option<&Value>) -> Result<(), ApiError> {
+pub(super) fn restrict(call: &Call, object: &Value, old: Option<&Value>) -> Result<(), ApiError> {
     let operation = if old.is_some() { Operation::Update } else { Operation::Create };
     admit(call, operation, object, old.unwrap_or(&Value::Null))
 }
 
 /// The same for a deletion.
-pub fn restrict_delete(call: &Call, old: &Value) -> Result<(), ApiError> {
+pub(super) fn restrict_delete(call: &Call, old: &Value) -> Result<(), ApiError> {
     admit(call, Operation::Delete, &Value::Null, old)
 }
 

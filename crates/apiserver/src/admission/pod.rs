@@ -12,7 +12,7 @@ const TOKEN_SECONDS: i64 = 3607;
 const NODE_TROUBLE_SECONDS: i64 = 300;
 
 /// A new Pod.
-pub async fn create(call: &Call, pod: &mut Value) -> Result<(), ApiError> {
+pub(super) async fn create(call: &Call, pod: &mut Value) -> Result<(), ApiError> {
     tolerations(pod);
     priority(call, pod).await?;
     if call.server.config.service_account_admission {
@@ -22,7 +22,7 @@ pub async fn create(call: &Call, pod: &mut Value) -> Result<(), ApiError> {
 }
 
 /// A changed one: tolerations may be added again by clients that replace the list.
-pub fn update(pod: &mut Value, old: &Value) {
+pub(super) fn update(pod: &mut Value, old: &Value) {
     if pod.at("spec.tolerations") != old.at("spec.tolerations") {
         tolerations(pod);
     }

@@ -15,9 +15,9 @@ use api::{
 use serde_json::Value;
 use std::sync::Arc;
 
-/// The resources of an established definition; none before that, so that routes appear and vanish with it.
+/// The resources of a definition; none before its names are accepted.
 pub fn resources(definition: &Definition) -> Vec<Resource> {
-    let served = definition.versions.iter().filter(|version| definition.established && version.served);
+    let served = definition.versions.iter().filter(|version| definition.served && version.served);
     served.map(|version| resource(definition, version)).collect()
 }
 

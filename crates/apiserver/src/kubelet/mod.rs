@@ -1,5 +1,7 @@
 //! Connections to nodes: what is not served here is handed over to the kubelet.
 
+pub mod settings;
+
 use crate::{answer::Answer, call::Call, request::body};
 use api::error::ApiError;
 use bytes::Bytes;

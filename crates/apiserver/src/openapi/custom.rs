@@ -1,6 +1,6 @@
 //! The type of a custom resource, from the schema in its definition.
 
-use super::{Dialect, definitions::Definitions};
+use super::{Dialect, definitions::Definitions, descriptions};
 use api::resource::Resource;
 use serde_json::{Map, Value, json};
 
@@ -14,43 +14,47 @@ pub(super) fn type_name(group: &str, version: &str, kind: &str) -> String {
 
 /// Adds the types of a custom resource and of its list.
 pub(super) fn add(definitions: &mut Definitions, dialect: Dialect, resource: &Resource, schema: Option<&Value>) {
-    let name = type_name(&resource.group, &resource.version, &resource.kind);
-    let mut object = schema.cloned().unwrap_or_else(|| json!({"x-kubernetes-preserve-unknown-fields": true}));
+    let Resource { group, version, kind, list_kind, .. } = resource;
+    let mut object = match schema {
+        Some(Value::Object(schema)) => schema.clone(),
+        _ => Map::from_iter([("x-kubernetes-preserve-unknown-fields".to_owned(), true.into())]),
+    };
     if dialect == Dialect::V2 {
         for_version_2(&mut object);
     }
-    let metadata = definitions.reference(&format!("{META}.ObjectMeta"));
-    if let Value::Object(map) = &mut object {
-        map.insert("type".into(), "object".into());
-        if let Value::Object(properties) = map.entry("properties").or_insert_with(|| json!({})) {
-            properties.insert("apiVersion".into(), json!({"type": "string"}));
-            properties.insert("kind".into(), json!({"type": "string"}));
-            properties.insert("metadata".into(), metadata);
-        }
-    }
-    let item = definitions.add(&name, object);
-    definitions.kinds(&name, &[(&resource.group, &resource.version, &resource.kind)]);
-    let list_metadata = definitions.reference(&format!("{META}.ListMeta"));
-    let list = type_name(&resource.group, &resource.version, &resource.list_kind);
-    definitions.add(
-        &list,
-        json!({
-            "type": "object",
-            "required": ["items"],
-            "properties": {
-                "apiVersion": {"type": "string"},
-                "kind": {"type": "string"},
-                "metadata": list_metadata,
-                "items": {"type": "array", "items": item},
-            },
-        }),
-    );
-    definitions.kinds(&list, &[(&resource.group, &resource.version, &resource.list_kind)]);
+    object.insert("type".into(), "object".into());
+    let mut properties = match object.remove("properties") {
+        Some(Value::Object(properties)) => properties,
+        _ => Map::new(),
+    };
+    properties.extend(head(definitions, "ObjectMeta"));
+    object.insert("properties".into(), properties.into());
+    let name = type_name(group, version, kind);
+    let item = definitions.add(&name, object.into());
+    definitions.kinds(&name, &[(group, version, kind)]);
+
+    let mut properties = head(definitions, "ListMeta");
+    let items = definitions.described(json!({"type": "array", "items": item}), descriptions::of_field("List", "items"));
+    properties.insert("items".into(), items);
+    let description = descriptions::of_list(kind);
+    let list = json!({"type": "object", "description": description, "required": ["items"], "properties": properties});
+    let name = type_name(group, version, list_kind);
+    definitions.add(&name, list);
+    definitions.kinds(&name, &[(group, version, list_kind)]);
+}
+
+/// The fields that every object and every list begins with.
+fn head(definitions: &mut Definitions, metadata: &str) -> Map<String, Value> {
+    let metadata = definitions.reference(&format!("{META}.{metadata}"));
+    let text = json!({"type": "string"});
+    [("apiVersion", text.clone()), ("kind", text), ("metadata", metadata)]
+        .into_iter()
+        .map(|(name, schema)| (name.to_owned(), definitions.described(schema, descriptions::of_field("", name))))
+        .collect()
 }
 
 /// Takes out what version 2 cannot say, so that a client that validates by it refuses nothing that the server accepts.
-fn for_version_2(schema: &mut Value) {
-    let Value::Object(map) = schema else { return };
+fn for_version_2(map: &mut Map<String, Value>) {
     for unsaid in ["oneOf", "anyOf", "allOf", "not", "x-kubernetes-validations"] {
         map.remove(unsaid);
     }
@@ -73,8 +77,10 @@ fn for_version_2(schema: &mut Value) {
     }
     for (key, inner) in map.iter_mut() {
         match (key.as_str(), inner) {
-            ("properties", Value::Object(properties)) => properties.values_mut().for_each(for_version_2),
-            ("items" | "additionalProperties", inner) => for_version_2(inner),
+            ("properties", Value::Object(properties)) => {
+                properties.values_mut().filter_map(Value::as_object_mut).for_each(for_version_2);
+            }
+            ("items" | "additionalProperties", Value::Object(inner)) => for_version_2(inner),
             _ => {}
         }
     }

@@ -138,6 +138,11 @@ impl Definitions {
         self.with(schema, more)
     }
 
+    /// A schema with a description of this place.
+    pub(super) fn described(&self, schema: Value, text: Option<&str>) -> Value {
+        self.with(schema, text.map(|text| ("description".to_owned(), text.into())).into_iter().collect())
+    }
+
     /// Adds to a schema; in version 3 a reference may have nothing beside it.
     fn with(&self, schema: Value, more: Map<String, Value>) -> Value {
         let mut schema = match schema {

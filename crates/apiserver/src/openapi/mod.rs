@@ -1,7 +1,7 @@
 //! OpenAPI: what the server serves, for clients that ask (kubectl explain, validation, patches; Helm; Terraform).
 //!
-//! `Documents` is asked by `paths` for everything below `/openapi`. Documents are made on the first request and again when
-//! the served resources have changed: `definitions` makes the types, `operations` the paths, `v2` and `v3` the two forms,
+//! `Documents` is asked by `paths` for everything below `/openapi`. A document is made when it is first asked for and
+//! again when what it speaks of has changed: `definitions` makes the types, `operations` the paths, `v2` and `v3` the two forms,
 //! `gnostic` the protobuf of the first.
 
 mod custom;
@@ -41,27 +41,25 @@ pub type Schemas = BTreeMap<(String, String, String), Value>;
 #[derive(Default)]
 pub struct Documents {
     schemas: ArcSwap<Schemas>,
-    made: Mutex<Option<Arc<Made>>>,
+    made: Mutex<Arc<Made>>,
 }
 
 impl Documents {
     /// Sets the schemas of custom resources, all of them. A custom resource without one may hold anything.
     pub fn set_schemas(&self, schemas: Schemas) {
-        self.schemas.store(Arc::new(schemas));
+        if **self.schemas.load() != schemas {
+            self.schemas.store(Arc::new(schemas));
+        }
     }
 
-    /// The documents of these resources; made anew only when they or the schemas have changed.
+    /// The documents of these resources. What has not changed since the last call is not made again.
     fn of(&self, resources: Vec<Arc<Resource>>) -> Arc<Made> {
         let schemas = self.schemas.load_full();
         let mut made = self.made.lock();
-        match &*made {
-            Some(made) if made.is_of(&resources, &schemas) => made.clone(),
-            _ => {
-                let new = Arc::new(Made { resources, schemas, ..Made::default() });
-                *made = Some(new.clone());
-                new
-            }
+        if !made.is_of(&resources, &schemas) {
+            *made = Arc::new(Made::new(resources, schemas, &made));
         }
+        made.clone()
     }
 }
 
@@ -72,7 +70,65 @@ struct Made {
     schemas: Arc<Schemas>,
     v2: OnceLock<Document>,
     v2_protobuf: OnceLock<Document>,
-    v3: OnceLock<BTreeMap<String, Document>>,
+    /// Documents of version 3 by `v3::key`.
+    v3: BTreeMap<String, Arc<Part>>,
+}
+
+impl Made {
+    fn new(resources: Vec<Arc<Resource>>, schemas: Arc<Schemas>, before: &Self) -> Self {
+        let mut groups: BTreeMap<String, Vec<Arc<Resource>>> = BTreeMap::new();
+        for resource in &resources {
+            groups.entry(v3::key(&resource.group, &resource.version)).or_default().push(resource.clone());
+        }
+        // Version 3 has a document for each group so that a change of one leaves clients' copies of the others valid.
+        // That holds only if no document speaks of custom groups other than its own.
+        let built_in: Arc<[Arc<Resource>]> = resources.iter().filter(|resource| !resource.custom).cloned().collect();
+        let part = |(key, resources): (String, Vec<Arc<Resource>>)| {
+            let part = Part { resources, built_in: built_in.clone(), schemas: schemas.clone(), document: OnceLock::new() };
+            let part = before.v3.get(&key).filter(|old| old.is_same(&part)).cloned().unwrap_or_else(|| Arc::new(part));
+            (key, part)
+        };
+        let v3 = groups.into_iter().map(part).collect();
+        Self { resources, schemas, v3, ..Self::default() }
+    }
+
+    fn is_of(&self, resources: &[Arc<Resource>], schemas: &Arc<Schemas>) -> bool {
+        Arc::ptr_eq(&self.schemas, schemas) && same_resources(&self.resources, resources)
+    }
+
+    fn v2(&self) -> &Document {
+        self.v2.get_or_init(|| Document::new(v2::document(&self.resources, &self.schemas).to_string().into_bytes()))
+    }
+
+    fn v2_protobuf(&self) -> &Document {
+        self.v2_protobuf
+            .get_or_init(|| Document::new(gnostic::encode(&v2::document(&self.resources, &self.schemas))))
+    }
+}
+
+/// The document of one group and version.
+struct Part {
+    resources: Vec<Arc<Resource>>,
+    built_in: Arc<[Arc<Resource>]>,
+    schemas: Arc<Schemas>,
+    document: OnceLock<Document>,
+}
+
+impl Part {
+    fn is_same(&self, other: &Self) -> bool {
+        let schema = |part: &Self, resource: &Resource| part.schemas.get(&schema_key(resource)).cloned();
+        same_resources(&self.resources, &other.resources)
+            && same_resources(&self.built_in, &other.built_in)
+            && self.resources.iter().all(|resource| schema(self, resource) == schema(other, resource))
+    }
+
+    fn document(&self) -> &Document {
+        self.document.get_or_init(|| {
+            let group_versions = group_versions(self.built_in.iter().chain(&self.resources));
+            let document = v3::document(&self.resources, &self.schemas, &group_versions);
+            Document::new(document.to_string().into_bytes())
+        })
+    }
 }
 
 /// A document as it is sent.
@@ -91,36 +147,21 @@ impl Document {
     }
 }
 
-impl Made {
-    /// Resources are immutable, so the same ones make the same documents.
-    fn is_of(&self, resources: &[Arc<Resource>], schemas: &Arc<Schemas>) -> bool {
-        self.resources.len() == resources.len()
-            && self.resources.iter().zip(resources).all(|(ours, theirs)| Arc::ptr_eq(ours, theirs))
-            && Arc::ptr_eq(&self.schemas, schemas)
+/// Whether these make the same documents: custom resources are made anew whenever any definition changes.
+fn same_resources(ours: &[Arc<Resource>], theirs: &[Arc<Resource>]) -> bool {
+    fn said(resource: &Resource) -> impl PartialEq + '_ {
+        let Resource { group, version, kind, list_kind, plural, scope, verbs, subresources, custom, .. } = resource;
+        ((group, version, kind, list_kind), (plural, scope, verbs, subresources, custom))
     }
-
-    fn v2(&self) -> &Document {
-        self.v2.get_or_init(|| Document::new(v2::document(&self.resources, &self.schemas).to_string().into_bytes()))
-    }
-
-    fn v2_protobuf(&self) -> &Document {
-        self.v2_protobuf
-            .get_or_init(|| Document::new(gnostic::encode(&v2::document(&self.resources, &self.schemas))))
-    }
-
-    fn v3(&self) -> &BTreeMap<String, Document> {
-        self.v3.get_or_init(|| {
-            let make = |(group, version): (&str, &str)| {
-                let document = v3::document(group, version, &self.resources, &self.schemas);
-                (v3::key(group, version), Document::new(document.to_string().into_bytes()))
-            };
-            group_versions(&self.resources).into_iter().map(make).collect()
-        })
-    }
+    ours.len() == theirs.len() && ours.iter().zip(theirs).all(|(one, other)| Arc::ptr_eq(one, other) || said(one) == said(other))
 }
 
-fn group_versions(resources: &[Arc<Resource>]) -> BTreeSet<(&str, &str)> {
-    resources.iter().map(|resource| (resource.group.as_str(), resource.version.as_str())).collect()
+fn group_versions<'a>(resources: impl IntoIterator<Item = &'a Arc<Resource>>) -> BTreeSet<(&'a str, &'a str)> {
+    resources.into_iter().map(|resource| (resource.group.as_str(), resource.version.as_str())).collect()
+}
+
+fn schema_key(resource: &Resource) -> (String, String, String) {
+    (resource.group.clone(), resource.version.clone(), resource.kind.clone())
 }
 
 const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
@@ -129,8 +170,7 @@ const STATUS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
 /// Adds the kind of a resource and its list.
 fn add_types(definitions: &mut Definitions, dialect: Dialect, resource: &Resource, schemas: &Schemas) {
     if resource.custom {
-        let key = (resource.group.clone(), resource.version.clone(), resource.kind.clone());
-        return custom::add(definitions, dialect, resource, schemas.get(&key));
+        return custom::add(definitions, dialect, resource, schemas.get(&schema_key(resource)));
     }
     for kind in [&resource.kind, &resource.list_kind] {
         if let Some(structure) = api::schema::of_kind(&resource.group, &resource.version, kind) {

@@ -4,8 +4,9 @@ use super::{Document, Documents, v3};
 use crate::{Body, registry::Registry, request::query::Query};
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
 
-/// How clients ask for protobuf; `@` is no character of a media type, so answers have a dot instead.
+/// `@` is no character of a media type, so answers have a dot where most clients ask with an `@`.
 const V2_PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+const V2_PROTOBUF_ASKED: &str = "application/com.github.proto-openapi.spec.v2@v1.0+protobuf";
 const JSON: &str = "application/json";
 /// A document whose hash is in the URL never changes.
 const FOREVER: &str = "public, immutable, max-age=31536000";
@@ -15,37 +16,59 @@ impl Documents {
     pub fn serve(&self, registry: &Registry, parts: &[&str], headers: &HeaderMap, query: &Query) -> Option<Response<Body>> {
         let made = self.of(registry.iter().cloned().collect());
         match parts {
-            ["v2"] if wants_protobuf(headers) => Some(answer(made.v2_protobuf(), V2_PROTOBUF, headers)),
-            ["v2"] => Some(answer(made.v2(), JSON, headers)),
+            ["v2"] => Some(match form(headers) {
+                Some(Form::Protobuf) => answer(made.v2_protobuf(), V2_PROTOBUF, headers),
+                Some(Form::Json) => answer(made.v2(), JSON, headers),
+                None => not_acceptable(&[JSON, V2_PROTOBUF]),
+            }),
             ["v3"] => {
-                let list = v3::index(made.v3().iter().map(|(key, document)| (key.as_str(), document.hash.as_str())));
-                Some(answer(&Document::new(list.to_string().into_bytes()), JSON, headers))
+                let list = made.v3.iter().map(|(key, part)| (key.as_str(), part.document().hash.as_str()));
+                Some(answer(&Document::new(v3::index(list).to_string().into_bytes()), JSON, headers))
             }
             ["v3", key @ ..] => {
                 let key = key.join("/");
-                let document = made.v3().get(&key)?;
-                match query.get("hash") {
-                    "" => Some(answer(document, JSON, headers)),
-                    hash if hash == document.hash => {
-                        let mut response = answer(document, JSON, headers);
-                        response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static(FOREVER));
-                        Some(response)
-                    }
+                let document = made.v3.get(&key)?.document();
+                let hash = query.get("hash");
+                if !hash.is_empty() && hash != document.hash {
                     // The client's list of documents is from before a change.
-                    _ => moved(&format!("/openapi/v3/{key}?hash={}", document.hash)),
+                    return moved(&format!("/openapi/v3/{key}?hash={}", document.hash));
                 }
+                if form(headers) != Some(Form::Json) {
+                    return Some(not_acceptable(&[JSON]));
+                }
+                let mut response = answer(document, JSON, headers);
+                if !hash.is_empty() {
+                    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static(FOREVER));
+                }
+                Some(response)
             }
             _ => None,
         }
     }
 }
 
-fn wants_protobuf(headers: &HeaderMap) -> bool {
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Json,
+    /// That of version 2.
+    Protobuf,
+}
+
+/// The first form in the Accept header that there is.
+fn form(headers: &HeaderMap) -> Option<Form> {
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    accept.split(',').any(|kind| {
-        let kind = kind.split(';').next().unwrap_or_default().trim();
-        kind.ends_with("+protobuf") && (kind.contains("spec.v2") || kind.contains("OpenAPIv2"))
+    if accept.trim().is_empty() {
+        return Some(Form::Json);
+    }
+    accept.split(',').find_map(|entry| match entry.split(';').next().unwrap_or_default().trim() {
+        JSON | "application/*" | "*/*" => Some(Form::Json),
+        V2_PROTOBUF | V2_PROTOBUF_ASKED => Some(Form::Protobuf),
+        _ => None,
     })
+}
+
+fn not_acceptable(accepted: &[&str]) -> Response<Body> {
+    runtime::http::text(StatusCode::NOT_ACCEPTABLE, format!("accepted forms: {}\n", accepted.join(", ")))
 }
 
 fn answer(document: &Document, kind: &'static str, headers: &HeaderMap) -> Response<Body> {

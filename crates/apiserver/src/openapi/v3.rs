@@ -3,12 +3,11 @@
 use super::{
     Dialect, Schemas,
     definitions::Definitions,
-    group_versions,
     operations::{self, Body, Operation, Parameter},
 };
 use api::resource::Resource;
 use serde_json::{Map, Value, json};
-use std::sync::Arc;
+use std::{collections::BTreeSet, sync::Arc};
 
 const PATCH: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Patch";
 
@@ -17,18 +16,18 @@ pub(super) fn key(group: &str, version: &str) -> String {
     if group.is_empty() { format!("api/{version}") } else { format!("apis/{group}/{version}") }
 }
 
-/// The document of one group and version; `all` is every served resource.
-pub(super) fn document(group: &str, version: &str, all: &[Arc<Resource>], schemas: &Schemas) -> Value {
+/// The document of one group and version. `group_versions` are those whose objects take delete options.
+pub(super) fn document(resources: &[Arc<Resource>], schemas: &Schemas, group_versions: &BTreeSet<(&str, &str)>) -> Value {
     let mut definitions = Definitions::new(Dialect::V3);
     let mut paths = Map::new();
-    for resource in all.iter().filter(|resource| resource.group == group && resource.version == version) {
+    for resource in resources {
         super::add_types(&mut definitions, Dialect::V3, resource, schemas);
         for operation in operations::of(resource) {
             let written = write(&mut definitions, &operation);
             super::place(&mut paths, &operation.path, operation.method, written);
         }
     }
-    super::mark_options(&mut definitions, &group_versions(all));
+    super::mark_options(&mut definitions, group_versions);
     json!({
         "openapi": "3.0.0",
         "info": {"title": "Kubernetes", "version": "v1.37.0"},

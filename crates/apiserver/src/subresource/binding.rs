@@ -21,14 +21,14 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 /// POST: sets the node of a Pod that has none.
-pub async fn bind(call: &Call, bytes: &[u8]) -> Result<Answer, ApiError> {
+pub(super) async fn bind(call: &Call, bytes: &[u8]) -> Result<Answer, ApiError> {
     let mut binding = body::parse(bytes, &call.content_type)?.value;
     body::expect_kind(&mut binding, "v1", "Binding")?;
     bind_pod(call, &binding).await
 }
 
 /// POST to `bindings`: the Pod is named by the object.
-pub async fn bind_named(call: &Call, binding: &Value) -> Result<Answer, ApiError> {
+pub(super) async fn bind_named(call: &Call, binding: &Value) -> Result<Answer, ApiError> {
     let registry = call.server.registry();
     let pods = registry.get("", "v1", "pods").ok_or_else(|| call.not_allowed())?;
     let mut request = call.request.clone();

@@ -18,7 +18,7 @@ use store::{Compare, Entry, Op, Txn};
 const TRIES: usize = 10;
 
 /// POST of an Eviction.
-pub async fn evict(call: &Call, bytes: &[u8]) -> Result<Answer, ApiError> {
+pub(super) async fn evict(call: &Call, bytes: &[u8]) -> Result<Answer, ApiError> {
     let mut eviction = body::parse(bytes, &call.content_type)?.value;
     body::expect_kind(&mut eviction, "policy/v1", "Eviction")?;
     let named = eviction.str_at("metadata.name");

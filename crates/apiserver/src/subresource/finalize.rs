@@ -15,7 +15,7 @@ use crate::{
 use api::{error::ApiError, object::Fields};
 
 /// PUT: of the object sent, only `spec.finalizers` counts.
-pub async fn finalize(call: &Call, bytes: &[u8]) -> Result<Answer, ApiError> {
+pub(super) async fn finalize(call: &Call, bytes: &[u8]) -> Result<Answer, ApiError> {
     let options = WriteOptions::new(&call.query, Write::Update)?;
     let mut warnings = Vec::new();
     let parsed = body::parse(bytes, &call.content_type)?;

@@ -1,14 +1,19 @@
 //! `scale`: an object seen as autoscaling/v1 Scale.
+//!
+//! A write makes the Scale of the stored object, changes that as any object is changed, managed fields included, and
+//! carries the number and those who own it back.
 
 use crate::{
     answer::{self, Answer},
+    apply::{self, Apply, Claim, FieldSet, Force, Update},
     call::{Call, Written},
     patch::{self, Format},
     request::{
-        body,
-        query::{Write, WriteOptions},
+        body::{self, Parsed},
+        query::{FieldValidation, Write, WriteOptions},
     },
     verbs::{
+        create,
         finish::Part,
         update::{self, Tracking},
     },
@@ -20,11 +25,15 @@ use api::{
     resource::Subresource,
     schema::{self, Shape},
 };
+use jiff::Timestamp;
 use serde_json::{Value, json};
 
 const SHAPE: Shape = Shape::Named("io.k8s.api.autoscaling.v1.Scale");
+const API_VERSION: &str = "autoscaling/v1";
+const KIND: &str = "Scale";
 
 /// Where the parts of a Scale stand in the object.
+#[derive(Clone, Copy)]
 struct Paths<'a> {
     spec: &'a str,
     status: &'a str,
@@ -41,51 +50,151 @@ pub async fn serve(call: &Call, subresource: &Subresource, bytes: &[u8]) -> Resu
         let entry = call.server.store.get(&call.key()).ok_or_else(|| call.not_found())?;
         return show(call, &paths, &Written::from(&entry));
     }
-    let change: Box<dyn Fn(&Value) -> Result<Value, ApiError> + Send + Sync> = match call.request.verb {
-        "update" => {
-            let mut sent = body::parse(bytes, &call.content_type)?.value;
-            body::expect_kind(&mut sent, "autoscaling/v1", "Scale")?;
-            decode(&mut sent)?;
-            update::match_name(call, &sent)?;
-            Box::new(move |_| Ok(sent.clone()))
-        }
-        "patch" => {
-            let format = Format::from_content_type(&call.content_type, &Format::ALL)?;
-            let document = body::parse(bytes, "application/yaml")?.value;
-            Box::new(move |scale| {
-                let mut scale = match format {
-                    Format::Json => patch::json::apply(scale.clone(), &document)?,
-                    Format::Merge | Format::Apply => patch::merge::apply(scale.clone(), document.clone())?,
-                    Format::Strategic => patch::strategic::apply(&SHAPE, scale.clone(), document.clone())?,
-                };
-                decode(&mut scale)?;
-                Ok(scale)
-            })
-        }
-        _ => return Err(call.not_allowed()),
+    let (edit, options) = read(call, bytes)?;
+    let (api_version, versions) = (call.resource.api_version(), call.versions());
+    let versions: Vec<&str> = versions.iter().map(String::as_str).collect();
+    let change = Change {
+        edit,
+        paths,
+        ownership: apply::Scale { api_version: &api_version, versions: &versions, replicas: paths.spec },
+        manager: call.manager(&options.field_manager),
+        force: if options.force.unwrap_or(false) { Force::Yes } else { Force::No },
+        validation: options.field_validation,
+        now: call.server.now(),
     };
-    let options = WriteOptions::new(&call.query, Write::Update)?;
-    let written = update::change(call, Part::Scale, &options, Tracking::Update, |old| {
-        let scale = change(&scale_of(old, &paths))?;
-        let replicas = scale.int_at("spec.replicas").unwrap_or(0);
-        if replicas < 0 {
-            let error = FieldError::invalid(&Path::new("spec").child("replicas"), replicas, "must be greater than or equal to 0");
-            return Err(ApiError::invalid("Scale", "autoscaling", &call.request.name, &[error]));
-        }
-        let mut object = old.clone();
-        object.set(paths.spec, replicas);
-        let version = scale.str_at("metadata.resourceVersion");
-        object.set("metadata.resourceVersion", version);
-        Ok(object.into())
+    let written = update::change(call, Part::Scale, &options, Tracking::Done, |old| {
+        let mut warnings = Vec::new();
+        let mut scale = change.scale(old, &mut warnings)?;
+        call.warn(warnings);
+        update::match_name(call, &scale)?;
+        create::match_namespace(call, &mut scale)?;
+        change.parent(&scale, old).map(Into::into)
     })
     .await?;
     show(call, &paths, &written)
 }
 
-fn decode(scale: &mut Value) -> Result<(), ApiError> {
-    match schema::decode(&SHAPE, scale).errors.first() {
-        Some(error) => Err(ApiError::bad_request(error.to_string())),
-        None => Ok(()),
+/// What a request does to a Scale.
+enum Edit {
+    Put(Parsed),
+    Json(Value),
+    Merge(Value),
+    Strategic(Value),
+    Apply(Value),
+}
+
+fn read(call: &Call, bytes: &[u8]) -> Result<(Edit, WriteOptions), ApiError> {
+    if call.request.verb == "update" {
+        let options = WriteOptions::new(&call.query, Write::Update)?;
+        return Ok((Edit::Put(body::parse(bytes, &call.content_type)?), options));
+    }
+    if call.request.verb != "patch" {
+        return Err(call.not_allowed());
+    }
+    // A custom resource's Scale is a built-in kind, but its patches are those of its resource.
+    let accepted: &[Format] = if call.resource.custom { &Format::CUSTOM } else { &Format::ALL };
+    let format = Format::from_content_type(&call.content_type, accepted)?;
+    if format == Format::Apply {
+        let options = WriteOptions::new(&call.query, Write::Apply)?;
+        let mut config = body::parse(bytes, "application/yaml")?.value;
+        body::expect_kind(&mut config, API_VERSION, KIND)?;
+        config.set_default("metadata.name", call.request.name.as_str());
+        update::match_name(call, &config)?;
+        create::match_namespace(call, &mut config)?;
+        return Ok((Edit::Apply(config), options));
+    }
+    let options = WriteOptions::new(&call.query, Write::Patch)?;
+    let (document, _) =
+        schema::parse_json(bytes).map_err(|error| ApiError::bad_request(format!("error decoding patch: {error}")))?;
+    let edit = match format {
+        Format::Json => Edit::Json(document),
+        Format::Strategic => Edit::Strategic(document),
+        Format::Merge | Format::Apply => Edit::Merge(document),
+    };
+    Ok((edit, options))
+}
+
+/// A write through a Scale.
+struct Change<'a> {
+    edit: Edit,
+    paths: Paths<'a>,
+    ownership: apply::Scale<'a>,
+    manager: String,
+    force: Force,
+    validation: FieldValidation,
+    now: Timestamp,
+}
+
+impl Change<'_> {
+    /// The Scale of the object after the edit, with its managed fields.
+    fn scale(&self, old: &Value, warnings: &mut Vec<String>) -> Result<Value, ApiError> {
+        let mut before = scale_of(old, &self.paths);
+        self.ownership.show(old, &mut before);
+        let (patched, duplicates) = match &self.edit {
+            Edit::Apply(config) => return self.applied(&before, config),
+            Edit::Put(sent) => (sent.value.clone(), sent.duplicates.clone()),
+            Edit::Json(document) => (patch::json::apply(before.clone(), document)?, Vec::new()),
+            Edit::Merge(document) => (patch::merge::apply(before.clone(), document.clone())?, Vec::new()),
+            Edit::Strategic(document) => {
+                (patch::strategic::apply(&SHAPE, before.clone(), document.clone())?, Vec::new())
+            }
+        };
+        let mut scale = patched;
+        body::expect_kind(&mut scale, API_VERSION, KIND)?;
+        let shown = if matches!(self.edit, Edit::Put(_)) { Value::Null } else { scale.clone() };
+        body::shape(&mut scale, &SHAPE, duplicates, self.validation, warnings).map_err(|error| {
+            let strict = error.message.starts_with("strict decoding error");
+            if shown.is_null() || strict { error } else { patch::not_an_object(&shown, &error.message) }
+        })?;
+        let update = Update {
+            shape: &SHAPE,
+            live: Some(&before),
+            claim: Claim::default(),
+            manager: &self.manager,
+            api_version: API_VERSION,
+            versions: &[API_VERSION],
+            subresource: Part::Scale.subresource(),
+            reset: &FieldSet::default(),
+            now: self.now,
+        };
+        apply::track_update(&update, &mut scale);
+        Ok(scale)
+    }
+
+    fn applied(&self, before: &Value, config: &Value) -> Result<Value, ApiError> {
+        let mut scale = apply::apply(&Apply {
+            shape: &SHAPE,
+            kind: KIND,
+            live: Some(before),
+            config,
+            manager: &self.manager,
+            force: self.force,
+            api_version: API_VERSION,
+            versions: &[API_VERSION],
+            subresource: Part::Scale.subresource(),
+            reset: &FieldSet::default(),
+            now: self.now,
+        })?;
+        body::shape(&mut scale, &SHAPE, Vec::new(), self.validation, &mut Vec::new())?;
+        Ok(scale)
+    }
+
+    /// The object with the number of the Scale and with those who own it; uid and resourceVersion are preconditions.
+    fn parent(&self, scale: &Value, old: &Value) -> Result<Value, ApiError> {
+        let replicas = scale.int_at("spec.replicas").unwrap_or(0);
+        if replicas < 0 {
+            let path = Path::new("spec").child("replicas");
+            let error = FieldError::invalid(&path, replicas, "must be greater than or equal to 0");
+            return Err(ApiError::invalid(KIND, "autoscaling", old.str_at("metadata.name"), &[error]));
+        }
+        let mut object = old.clone();
+        object.set(self.paths.spec, replicas);
+        object.set("metadata.resourceVersion", scale.str_at("metadata.resourceVersion"));
+        if !scale.str_at("metadata.uid").is_empty() {
+            object.set("metadata.uid", scale.str_at("metadata.uid"));
+        }
+        self.ownership.settle(scale, &mut object);
+        Ok(object)
     }
 }
 
@@ -120,7 +229,8 @@ fn selector_text(selector: &Value) -> String {
         return text.to_owned();
     }
     let labels = selector.map_at("matchLabels").into_iter().flatten();
-    let mut parts: Vec<String> = labels.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
+    let mut parts: Vec<String> =
+        labels.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
     for expression in selector.list_at("matchExpressions") {
         let key = expression.str_at("key");
         let values = expression.list_at("values").iter().filter_map(Value::as_str).collect::<Vec<_>>().join(",");
@@ -133,4 +243,146 @@ fn selector_text(selector: &Value) -> String {
     }
     parts.sort();
     parts.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const VERSIONS: &[&str] = &["apps/v1"];
+
+    fn change(edit: Edit, manager: &str) -> Change<'static> {
+        let paths = Paths { spec: "spec.replicas", status: "status.replicas", selector: Some("spec.selector") };
+        Change {
+            edit,
+            paths,
+            ownership: apply::Scale { api_version: "apps/v1", versions: VERSIONS, replicas: paths.spec },
+            manager: manager.to_owned(),
+            force: Force::No,
+            validation: FieldValidation::Strict,
+            now: Timestamp::UNIX_EPOCH,
+        }
+    }
+
+    fn run(change: &Change<'_>, old: &Value) -> Result<Value, ApiError> {
+        let scale = change.scale(old, &mut Vec::new())?;
+        change.parent(&scale, old)
+    }
+
+    fn owner(manager: &str, operation: &str, subresource: Option<&str>, fields: &Value) -> Value {
+        let mut entry = json!({
+            "manager": manager, "operation": operation, "apiVersion": "apps/v1", "fieldsType": "FieldsV1", "fieldsV1": fields,
+        });
+        if let Some(subresource) = subresource {
+            entry["subresource"] = json!(subresource);
+        }
+        entry
+    }
+
+    fn deployment() -> Value {
+        let fields = json!({"f:spec": {"f:paused": {}, "f:replicas": {}}});
+        json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": "d", "namespace": "n", "uid": "u", "resourceVersion": "5", "managedFields": [owner("maker", "Apply", None, &fields)]},
+            "spec": {"replicas": 2, "paused": true, "selector": {"matchLabels": {"app": "d"}}},
+            "status": {"replicas": 1},
+        })
+    }
+
+    fn config(replicas: i64) -> Value {
+        json!({"apiVersion": API_VERSION, "kind": KIND, "metadata": {"name": "d"}, "spec": {"replicas": replicas}})
+    }
+
+    fn put(scale: Value) -> Edit {
+        Edit::Put(Parsed { value: scale, duplicates: Vec::new() })
+    }
+
+    #[test]
+    fn every_way_to_scale_moves_the_number_and_its_owner() {
+        let number = json!({"f:spec": {"f:replicas": {}}});
+        let rest = owner("maker", "Apply", None, &json!({"f:spec": {"f:paused": {}}}));
+        for (what, edit) in [
+            ("update", put(config(4))),
+            ("JSON patch", Edit::Json(json!([{"op": "replace", "path": "/spec/replicas", "value": 4}]))),
+            ("merge patch", Edit::Merge(json!({"spec": {"replicas": 4}}))),
+            ("strategic merge patch", Edit::Strategic(json!({"spec": {"replicas": 4}}))),
+        ] {
+            let scaled = run(&change(edit, "scaler"), &deployment()).unwrap();
+            assert_eq!((scaled.int_at("spec.replicas"), scaled.is_true("spec.paused")), (Some(4), true), "{what}");
+            let expected = [rest.clone(), owner("scaler", "Update", Some("scale"), &number)];
+            assert_eq!(scaled.list_at("metadata.managedFields"), expected, "{what}");
+        }
+    }
+
+    #[test]
+    fn an_apply_conflicts_takes_over_by_force_and_shares_what_agrees() {
+        let error = run(&change(Edit::Apply(config(4)), "scaler"), &deployment()).unwrap_err();
+        assert_eq!(error.code, 409);
+        assert_eq!(error.message, "Apply failed with 1 conflict: conflict with \"maker\": .spec.replicas");
+
+        let forced = Change { force: Force::Yes, ..change(Edit::Apply(config(4)), "scaler") };
+        let scaled = run(&forced, &deployment()).unwrap();
+        let managers: Vec<&str> =
+            scaled.list_at("metadata.managedFields").iter().map(|entry| entry.str_at("manager")).collect();
+        assert_eq!((scaled.int_at("spec.replicas"), managers), (Some(4), vec!["maker", "scaler"]));
+        assert_eq!(scaled.at("metadata.managedFields")[0]["fieldsV1"], json!({"f:spec": {"f:paused": {}}}));
+
+        let shared = run(&change(Edit::Apply(config(2)), "scaler"), &deployment()).unwrap();
+        let fields: Vec<bool> = shared
+            .list_at("metadata.managedFields")
+            .iter()
+            .map(|entry| entry["fieldsV1"]["f:spec"].get("f:replicas").is_some())
+            .collect();
+        assert_eq!(fields, [true, true]);
+    }
+
+    #[test]
+    fn scaling_to_the_same_number_changes_nothing() {
+        for edit in [put(config(2)), Edit::Merge(json!({"spec": {"replicas": 2}})), Edit::Merge(json!({}))] {
+            let mut scaled = run(&change(edit, "scaler"), &deployment()).unwrap();
+            scaled.set("metadata.resourceVersion", "5");
+            assert_eq!(scaled, deployment());
+        }
+    }
+
+    #[test]
+    fn preconditions_are_handed_on_and_mistakes_named() {
+        let mut stale = config(3);
+        stale.set("metadata.resourceVersion", "4");
+        stale.set("metadata.uid", "other");
+        let scaled = run(&change(put(stale), "scaler"), &deployment()).unwrap();
+        assert_eq!((scaled.str_at("metadata.resourceVersion"), scaled.str_at("metadata.uid")), ("4", "other"));
+
+        let mut odd = config(3);
+        odd["spec"]["bogus"] = json!(1);
+        for (edit, code, part) in [
+            (put(config(-1)), 422, "spec.replicas"),
+            (put(odd), 400, "spec.bogus"),
+            (put(json!({"kind": "Deployment"})), 400, "Scale"),
+            (Edit::Merge(json!({"spec": {"replicas": "many"}})), 422, "patch"),
+            (Edit::Merge(json!([])), 400, "object"),
+            (Edit::Json(json!([{"op": "test", "path": "/spec/replicas", "value": 9}])), 422, "test"),
+        ] {
+            let error = run(&change(edit, "scaler"), &deployment()).unwrap_err();
+            assert_eq!(error.code, code, "{}", error.message);
+            assert!(error.message.contains(part), "{part:?} in {:?}", error.message);
+        }
+    }
+
+    #[test]
+    fn a_custom_resource_keeps_its_number_where_its_definition_says() {
+        let paths = Paths { spec: "spec.size.wanted", status: "status.size", selector: None };
+        let fields = json!({"f:spec": {"f:size": {"f:wanted": {}}}});
+        let mut old = json!({"apiVersion": "x.io/v1", "kind": "Fleet", "metadata": {"name": "d"}, "spec": {"size": {"wanted": 1}}});
+        let mut entry = owner("maker", "Update", None, &fields);
+        entry["apiVersion"] = json!("x.io/v1");
+        old["metadata"]["managedFields"] = json!([entry]);
+        let ownership = apply::Scale { api_version: "x.io/v1", versions: &["x.io/v1"], replicas: paths.spec };
+        let change = Change { paths, ownership, ..change(Edit::Merge(json!({"spec": {"replicas": 3}})), "scaler") };
+        let scaled = run(&change, &old).unwrap();
+        entry["manager"] = json!("scaler");
+        entry["subresource"] = json!("scale");
+        assert_eq!(scaled["spec"], json!({"size": {"wanted": 3}}));
+        assert_eq!(scaled["metadata"]["managedFields"], json!([entry]));
+    }
 }

@@ -12,7 +12,7 @@ use api::{
 };
 
 /// POST of a TokenRequest.
-pub async fn issue(call: &Call, bytes: &[u8]) -> Result<Answer, ApiError> {
+pub(super) async fn issue(call: &Call, bytes: &[u8]) -> Result<Answer, ApiError> {
     let mut request = body::parse(bytes, &call.content_type)?.value;
     body::expect_kind(&mut request, "authentication.k8s.io/v1", "TokenRequest")?;
     let decoded = schema::decode(&Shape::Named("io.k8s.api.authentication.v1.TokenRequest"), &mut request);

@@ -52,7 +52,13 @@ impl Part {
     pub fn reset(self, resource: &Resource) -> FieldSet {
         match self {
             Self::Main | Self::Scale if resource.subresource("status").is_some() => FieldSet::of(&["status"]),
-            Self::Status => FieldSet::of(&["spec", "metadata.labels"]),
+            Self::Status if resource.custom => FieldSet::of(&["spec", "metadata"]),
+            Self::Status => match resource.kind.as_str() {
+                "Deployment" => FieldSet::of(&["spec", "metadata.labels"]),
+                "Pod" => FieldSet::of(&["spec", "metadata.deletionTimestamp", "metadata.ownerReferences"]),
+                _ => FieldSet::of(&["spec"]),
+            },
+            Self::Finalizers => FieldSet::of(&["status"]),
             _ => FieldSet::default(),
         }
     }

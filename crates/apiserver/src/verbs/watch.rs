@@ -4,7 +4,7 @@ use super::list::{self, Revision, Selection};
 use crate::{
     answer::{Answer, Frames},
     call::Call,
-    stored,
+    definitions, stored,
 };
 use api::{
     error::{ApiError, FieldError},
@@ -126,6 +126,10 @@ impl Stream {
                 }
             },
             () = self.call.server.stopping() => {
+                self.state = State::Ended;
+                None
+            }
+            () = definitions::gone(&self.call.server, &self.call.resource), if self.call.resource.custom => {
                 self.state = State::Ended;
                 None
             }

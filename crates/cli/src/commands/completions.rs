@@ -1,7 +1,7 @@
 //! `twinstack completions`: completion scripts, made from the same table as `--help`.
 
 use super::Command;
-use crate::{args, args::Failure, flag::flag};
+use crate::{args, flag::flag};
 use clap_complete::Shell;
 use runtime::config::Settings;
 use std::str::FromStr;
@@ -17,8 +17,9 @@ pub(super) const COMMAND: Command = Command {
     run,
 };
 
-fn run(settings: Settings) -> Result<(), Failure> {
-    let shell = settings.read(|given| given.required("shell", "bash, zsh, fish, elvish, powershell", Shell::from_str))?;
+fn run(settings: Settings) -> anyhow::Result<()> {
+    let shell =
+        settings.read(|given| given.required("shell", "bash, zsh, fish, elvish, powershell", Shell::from_str))?;
     clap_complete::generate(shell, &mut args::clap(), "twinstack", &mut std::io::stdout());
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! `twinstack man`: manual pages, made from the same table as `--help`.
 
 use super::Command;
-use crate::{args, args::Failure, flag::flag};
+use crate::{args, flag::flag};
 use anyhow::Context;
 use runtime::config::Settings;
 use std::{convert::Infallible, fs, path::PathBuf};
@@ -17,11 +17,12 @@ pub(super) const COMMAND: Command = Command {
     run,
 };
 
-fn run(settings: Settings) -> Result<(), Failure> {
+fn run(settings: Settings) -> anyhow::Result<()> {
     let folder =
         settings.read(|given| given.required("folder", "a path", |text| Ok::<_, Infallible>(PathBuf::from(text))))?;
     fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
-    clap_mangen::generate_to(args::clap(), &folder).with_context(|| format!("cannot write into {}", folder.display()))?;
+    clap_mangen::generate_to(args::clap(), &folder)
+        .with_context(|| format!("cannot write into {}", folder.display()))?;
     anstream::println!("wrote the pages of {} commands into {}", super::ALL.len(), folder.display());
     Ok(())
 }

@@ -1,10 +1,11 @@
 //! The commands, one file each. A command that is not built is not here.
 
+mod apiserver;
 mod completions;
 mod man;
+mod up;
 mod version;
 
-use crate::args::Failure;
 use crate::flag::Flag;
 use runtime::config::Settings;
 
@@ -25,8 +26,9 @@ pub(crate) struct Command {
     /// Whether it serves until it is stopped, and so has the flags of `flag::COMMON`.
     pub(crate) long_running: bool,
     /// Does it.
-    pub(crate) run: fn(Settings) -> Result<(), Failure>,
+    pub(crate) run: fn(Settings) -> anyhow::Result<()>,
 }
 
 /// In the order of `--help`.
-pub(crate) static ALL: &[Command] = &[version::COMMAND, completions::COMMAND, man::COMMAND];
+pub(crate) static ALL: &[Command] =
+    &[up::COMMAND, apiserver::COMMAND, version::COMMAND, completions::COMMAND, man::COMMAND];

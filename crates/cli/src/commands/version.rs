@@ -1,7 +1,7 @@
 //! `twinstack version`: which build this is, for people or for programs.
 
 use super::Command;
-use crate::{args::Failure, flag::flag};
+use crate::flag::flag;
 use runtime::{build::BUILD, config::Settings};
 
 pub(super) const COMMAND: Command = Command {
@@ -21,7 +21,7 @@ enum Output {
     Json,
 }
 
-fn run(settings: Settings) -> Result<(), Failure> {
+fn run(settings: Settings) -> anyhow::Result<()> {
     let output = settings.read(|given| {
         Some(given.or("output", Output::Text, "text, json", |text| match text {
             "text" => Ok(Output::Text),

@@ -16,6 +16,7 @@ pub struct Settings {
     flags: Source,
     environment: Source,
     file: Source,
+    defaults: Source,
     asked: BTreeSet<&'static str>,
     mistakes: Mistakes,
 }
@@ -31,6 +32,7 @@ impl Settings {
             flags: Source::new(),
             environment: Source::new(),
             file: Source::new(),
+            defaults: Source::new(),
             asked: BTreeSet::new(),
             mistakes: Mistakes::new(component),
         }
@@ -59,6 +61,15 @@ impl Settings {
             }
             let name = rest.to_lowercase().replace('_', "-");
             self.environment.insert(name, (Place::Environment(variable), Some(text)));
+        }
+        self
+    }
+
+    /// Adds what holds where nothing is given, for a command that has other defaults than the component it runs.
+    #[must_use]
+    pub fn defaults(mut self, given: impl IntoIterator<Item = (String, String)>) -> Self {
+        for (name, text) in given {
+            self.defaults.insert(name.clone(), (Place::Flag(name), Some(text)));
         }
         self
     }
@@ -161,7 +172,7 @@ impl Settings {
     }
 
     fn given(&self, name: &str) -> Option<(Place, String)> {
-        [&self.flags, &self.environment, &self.file].into_iter().find_map(|source| {
+        [&self.flags, &self.environment, &self.file, &self.defaults].into_iter().find_map(|source| {
             let (place, text) = source.get(name)?;
             Some((place.clone(), text.clone()?))
         })

@@ -87,3 +87,14 @@ fn a_flag_nobody_asked_for_is_a_mistake() {
     let message = port(Settings::new("dns").flags(pairs([("prt", "1")]))).unwrap_err().to_string();
     assert_eq!(message, "configuration of dns: --prt: unknown flag; did you mean port?");
 }
+
+#[test]
+fn a_commands_own_defaults_are_the_weakest_source() {
+    let given = |flags: &[(&str, &str)]| {
+        let flags = flags.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
+        let settings = Settings::new("up").flags(flags).defaults([("port".to_owned(), "7".to_owned())]);
+        settings.read(|given| Some(given.or("port", 1, "a port", str::parse::<u16>))).unwrap()
+    };
+    assert_eq!(given(&[]), 7);
+    assert_eq!(given(&[("port", "9")]), 9);
+}

@@ -70,7 +70,8 @@ impl Engine for Local {
     fn commit(&self, txn: Txn) -> BoxFuture<'_, Result<Committed, TxnError>> {
         let (reply, answer) = oneshot::channel();
         self.queue.push(Job { txn, reply });
-        let stopped = || self.queue.failure().unwrap_or_else(|| Unavailable::new("the store is being closed"));
+        // A writer that panics drops what waits before it can say so. It is not a close: this call still holds the store.
+        let stopped = || self.queue.failure().unwrap_or_else(|| Unavailable::new(writer::STOPPED));
         async move { answer.await.unwrap_or_else(|_| Err(stopped().into())) }.boxed()
     }
 

@@ -121,7 +121,18 @@ fn create(path: &Path) -> Result<(), redb::Error> {
 
 fn read(path: &Path) -> Result<(Database, Opened), OpenError> {
     let corrupt = |reason: String| OpenError::Corrupt { path: path.into(), reason };
-    match beginning(path).map_err(|source| OpenError::Io { path: path.into(), source })?.as_slice() {
+    let failed = |source| OpenError::Io { path: path.into(), source };
+    let mark = beside(path, ".damaged");
+    let lost = || {
+        let mark = mark.display();
+        corrupt(format!(
+            "its checksums did not match, and redb went back to an older commit; {mark} notes it, and removing that accepts the loss"
+        ))
+    };
+    if mark.try_exists().map_err(failed)? {
+        return Err(lost());
+    }
+    match beginning(path).map_err(failed)?.as_slice() {
         b"redb" => {}
         [] => return Err(corrupt("the file is empty".into())),
         _ => return Err(OpenError::Foreign { path: path.into(), reason: "it does not begin like a redb file".into() }),
@@ -132,9 +143,9 @@ fn read(path: &Path) -> Result<(Database, Opened), OpenError> {
     match database.check_integrity() {
         Ok(true) => {}
         Ok(false) => {
-            let reason =
-                "its checksums did not match; redb went back to an older commit, which the next start will accept";
-            return Err(corrupt(reason.into()));
+            // redb has already written its repair, so the next start would find nothing wrong.
+            File::create(&mark).and_then(|file| file.sync_all()).map_err(failed)?;
+            return Err(lost());
         }
         Err(error) => return Err(explain(path, error.into())),
     }

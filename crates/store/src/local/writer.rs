@@ -20,6 +20,9 @@ const GROUP: usize = 1_000;
 /// How often the history is trimmed by age while nobody writes.
 const TRIM_EVERY: Duration = Duration::from_secs(10);
 
+/// Why nothing more is written once the writer is gone.
+pub(super) const STOPPED: &str = "the writer has stopped; the store must be opened again";
+
 /// A transaction and who waits for it.
 #[derive(Debug)]
 pub(super) struct Job {
@@ -190,7 +193,7 @@ impl Writer {
 impl Drop for Writer {
     /// Also when unwinding: nobody may wait for a writer that is gone.
     fn drop(&mut self) {
-        self.queue.fail(&Unavailable::new("the writer has stopped; the store must be opened again"));
+        self.queue.fail(&Unavailable::new(STOPPED));
     }
 }
 

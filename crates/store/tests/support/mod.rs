@@ -3,6 +3,7 @@
 #![allow(missing_docs, reason = "not a library")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::io::Write;
 use std::net::{Ipv4Addr, Ipv6Addr, TcpListener};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -42,19 +43,17 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    /// `None` (said on stderr) if there is no etcd here; in CI that is a failure.
+    /// `None` if there is no etcd here, which [`skipped`] then tells.
     pub(crate) fn start(loopback: Loopback) -> Option<Self> {
         Self::start_with(loopback, None)
     }
 
     /// The same with certificates: the files of the server, and what clients need.
     pub(crate) fn start_with(loopback: Loopback, tls: Option<(&[(&str, &str)], EtcdTls)>) -> Option<Self> {
-        let program = PathBuf::from(std::env::var_os("ETCD").unwrap_or_else(|| "etcd".into()));
-        if Command::new(&program).arg("--version").stdout(Stdio::null()).status().is_err() {
-            assert_ne!(std::env::var("CI").as_deref(), Ok("true"), "CI needs etcd: apt-get install -y etcd-server");
-            eprintln!("SKIP: no etcd; enable with: apt-get install -y etcd-server (or set ETCD to its path)");
+        let Some(program) = find_etcd() else {
+            skipped("no etcd on the PATH, in TWINSTACK_TOOLS or named by ETCD; apt-get install -y etcd-server");
             return None;
-        }
+        };
         let directory = tempfile::tempdir().unwrap();
         let (files, tls) = tls.map_or((&[][..], None), |(files, tls)| (files, Some(tls)));
         for (name, text) in files {
@@ -135,6 +134,26 @@ pub(crate) async fn connect(config: EtcdConfig) -> Store {
             }
             Err(error) => panic!("{error}"),
         }
+    }
+}
+
+/// The etcd to use. A full path, since the server is started without our environment.
+fn find_etcd() -> Option<PathBuf> {
+    let named = std::env::var_os("ETCD").map(PathBuf::from);
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let folders = std::env::split_paths(&path).chain(std::env::var_os("TWINSTACK_TOOLS").map(PathBuf::from));
+    let candidates: Vec<_> = named.into_iter().chain(folders.map(|folder| folder.join("etcd"))).collect();
+    candidates.into_iter().find(|candidate| candidate.is_file())
+}
+
+/// Notes in the file named by `TWINSTACK_SKIPPED` that the running test could not do its work, and why.
+fn skipped(reason: &str) {
+    let thread = std::thread::current();
+    let line = format!("{}: {reason}\n", thread.name().unwrap_or("store"));
+    eprint!("skipped: {line}");
+    if let Some(path) = std::env::var_os("TWINSTACK_SKIPPED") {
+        let file = std::fs::OpenOptions::new().create(true).append(true).open(path);
+        file.and_then(|mut file| file.write_all(line.as_bytes())).expect("the list of skipped tests can be written");
     }
 }
 

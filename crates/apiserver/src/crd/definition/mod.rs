@@ -3,6 +3,7 @@
 //! `Definition::read` is the one way in; the admission of definitions (`rules`) and the server's table of routes
 //! (`resource`) both use it. `status` decides on names and conditions.
 
+mod approval;
 mod names;
 mod read;
 mod rules;
@@ -49,8 +50,8 @@ pub struct Definition {
     pub names: Names,
     /// In the order of the definition.
     pub versions: Vec<Version>,
-    /// Whether the kind is served at all.
-    pub established: bool,
+    /// Whether the kind is served at all: once its names are accepted, which is before it says so by `Established`.
+    pub served: bool,
 }
 
 /// One version of a kind.

@@ -1,11 +1,8 @@
 //! The definition as JSON into `Definition`, with every mistake. Mirrors upstream's validation of definitions.
 
-use super::{Definition, Version, names, status, version};
+use super::{Definition, Version, approval, names, status, version};
 use api::{error::FieldError, object::Fields, path::Path, resource::Scope};
 use serde_json::Value;
-
-/// Annotation that groups of the Kubernetes community need.
-const APPROVAL: &str = "api-approved.kubernetes.io";
 
 pub(super) fn definition(object: &Value) -> Result<Definition, Vec<FieldError>> {
     let mut errors = Vec::new();
@@ -15,7 +12,7 @@ pub(super) fn definition(object: &Value) -> Result<Definition, Vec<FieldError>> 
 
     check_name(object, group, &asked.plural, &mut errors);
     check_group(group, &spec.child("group"), &mut errors);
-    check_approval(object, group, &mut errors);
+    errors.extend(approval::mistake(object));
     let scope = scope(object, &spec.child("scope"), &mut errors);
     if object.is_true("spec.preserveUnknownFields") {
         let detail = "must be false; set x-kubernetes-preserve-unknown-fields in spec.versions[*].schema instead";
@@ -36,7 +33,7 @@ pub(super) fn definition(object: &Value) -> Result<Definition, Vec<FieldError>> 
         scope,
         names,
         versions,
-        established: status::is_true(object, "Established"),
+        served: status::is_served(object),
     })
 }
 
@@ -56,24 +53,6 @@ fn check_group(group: &str, path: &Path, errors: &mut Vec<FieldError>) {
             errors.push(FieldError::invalid(path, group, "should be a domain with at least one dot"));
         }
         None => {}
-    }
-}
-
-fn check_approval(object: &Value, group: &str, errors: &mut Vec<FieldError>) {
-    let of_community = ["k8s.io", "kubernetes.io"]
-        .into_iter()
-        .any(|domain| group.strip_suffix(domain).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')));
-    if !of_community {
-        return;
-    }
-    let annotation = object.at("metadata.annotations").get(APPROVAL).and_then(Value::as_str).unwrap_or_default();
-    let path = Path::new("metadata").child("annotations").key(APPROVAL);
-    let approved = annotation.split_once("://").is_some_and(|(scheme, host)| !scheme.is_empty() && !host.is_empty());
-    let detail = "groups of the Kubernetes community need the address of their approval here, or a text that starts with \"unapproved\"";
-    if annotation.is_empty() {
-        errors.push(FieldError::required(&path, detail));
-    } else if !approved && !annotation.starts_with("unapproved") {
-        errors.push(FieldError::invalid(&path, annotation, detail));
     }
 }
 

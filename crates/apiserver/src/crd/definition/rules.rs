@@ -1,6 +1,9 @@
 //! The rules of the kind CustomResourceDefinition itself.
 
-use super::{Definition, status::is_true};
+use super::{
+    Definition,
+    status::{CLEANUP_FINALIZER, is_true},
+};
 use crate::crd::{schema::Kind, walk::format::Format};
 use api::{
     error::FieldError,
@@ -41,11 +44,15 @@ impl Rules for DefinitionRules {
     fn prepare_create(&self, object: &mut Value) {
         object.set("status", json!({"storedVersions": []}));
         remember_stored_version(object);
+        hold(object);
     }
 
     fn prepare_update(&self, object: &mut Value, old: &Value) {
         object.set("status", old.at("status").clone());
         remember_stored_version(object);
+        if old.at("metadata.deletionTimestamp").is_null() {
+            hold(object);
+        }
     }
 
     fn validate(&self, object: &Value) -> Vec<FieldError> {
@@ -146,6 +153,15 @@ fn unknown_formats(value: &Value, found: &mut BTreeSet<String>) {
         }
         Value::Array(list) => list.iter().for_each(|value| unknown_formats(value, found)),
         _ => {}
+    }
+}
+
+/// A definition stays until its objects are gone. Who wants it gone without that takes the finalizer off while it is being deleted.
+fn hold(object: &mut Value) {
+    let mut finalizers = object.list_at("metadata.finalizers").to_vec();
+    if !finalizers.iter().any(|one| one == CLEANUP_FINALIZER) {
+        finalizers.push(CLEANUP_FINALIZER.into());
+        object.set("metadata.finalizers", finalizers);
     }
 }
 

@@ -4,6 +4,7 @@
 //! that are taken stay taken until their definition lets go of them, so the order of calls decides a tie and nothing
 //! else does.
 
+use super::approval;
 use api::object::{Fields, timestamp};
 use jiff::Timestamp;
 use serde_json::{Value, json};
@@ -13,63 +14,94 @@ use std::collections::BTreeSet;
 pub const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
 /// The new status of `definition` next to all `others`, or nothing when it stays as it is.
+///
+/// Names come first and `Established` in a second call, so that the server can open the routes in between: whoever reads
+/// `Established` finds them open.
 pub fn settle(definition: &Value, others: &[&Value], now: Timestamp) -> Option<Value> {
-    let taken = Taken::by(definition, others);
-    let (asked, had) = (definition.at("spec.names"), definition.at("status.acceptedNames"));
-    let mut accepted = if had.is_object() { had.clone() } else { json!({"plural": "", "kind": ""}) };
-    let mut conflict = None;
-
-    for (field, names, reason) in [
-        ("plural", &taken.resources, "PluralConflict"),
-        ("singular", &taken.resources, "SingularConflict"),
-        ("kind", &taken.kinds, "KindConflict"),
-        ("listKind", &taken.kinds, "ListKindConflict"),
-    ] {
-        let name = asked.str_at(field);
-        if name != had.str_at(field) && names.contains(name) {
-            conflict = Some((reason, format!("\"{name}\" is already in use")));
-        } else {
-            accepted.set(field, name);
-        }
-    }
-    let mine: Vec<&str> = had.list_at("shortNames").iter().filter_map(Value::as_str).collect();
-    let clash = asked.list_at("shortNames").iter().filter_map(Value::as_str);
-    let clash: Vec<_> = clash.filter(|name| !mine.contains(name) && taken.resources.contains(*name)).collect();
-    if clash.is_empty() {
-        copy(asked, &mut accepted, "shortNames");
-    } else {
-        let list: Vec<String> = clash.iter().map(|name| format!("\"{name}\" is already in use")).collect();
-        conflict = Some(("ShortNamesConflict", list.join(", ")));
-    }
-    copy(asked, &mut accepted, "categories");
-
+    let (names, conflict) = accept(definition, &Taken::by(definition, others));
     let mut status = definition.at("status").clone();
     if !status.is_object() {
         status = json!({});
     }
-    status.set("acceptedNames", accepted);
+    let settled = conflict.is_none() && is_true(definition, "NamesAccepted") && names == *definition.at("status.acceptedNames");
+    status.set("acceptedNames", names);
     match &conflict {
-        None => set_condition(&mut status, "NamesAccepted", true, ("NoConflicts", "no conflicts found"), now),
-        Some((reason, message)) => set_condition(&mut status, "NamesAccepted", false, (*reason, message.as_str()), now),
+        None => set_condition(&mut status, "NamesAccepted", "True", ("NoConflicts", "no conflicts found"), now),
+        Some((reason, message)) => set_condition(&mut status, "NamesAccepted", "False", (*reason, message.as_str()), now),
     }
     if !is_true(definition, "Established") {
-        match conflict {
-            None => {
-                let told = ("InitialNamesAccepted", "the initial names have been accepted");
-                set_condition(&mut status, "Established", true, told, now);
-            }
-            Some(_) => set_condition(&mut status, "Established", false, ("NotAccepted", "not all names are accepted"), now),
-        }
+        let (holds, told) = match conflict {
+            None if settled => ("True", ("InitialNamesAccepted", "the initial names have been accepted")),
+            None => ("False", ("Installing", "the initial names have been accepted")),
+            Some(_) => ("False", ("NotAccepted", "not all names are accepted")),
+        };
+        set_condition(&mut status, "Established", holds, told, now);
+    }
+    if let Some((holds, reason, message)) = approval::condition(definition) {
+        set_condition(&mut status, "KubernetesAPIApprovalPolicyConformant", holds, (reason, &message), now);
     }
     (status != *definition.at("status")).then_some(status)
 }
 
-/// The status of a definition that is being deleted and waits for its objects.
-pub fn terminating(definition: &Value, now: Timestamp) -> Value {
+/// The names that a definition gets, and why not all that it asks for.
+fn accept(definition: &Value, taken: &Taken) -> (Value, Option<(&'static str, String)>) {
+    let (asked, had) = (definition.at("spec.names"), definition.at("status.acceptedNames"));
+    let mut accepted = if had.is_object() { had.clone() } else { json!({"plural": "", "kind": ""}) };
+    let mut conflict = None;
+    for (field, names, reason) in [
+        ("plural", &taken.resources, "PluralConflict"),
+        ("singular", &taken.resources, "SingularConflict"),
+        ("shortNames", &taken.resources, "ShortNamesConflict"),
+        ("kind", &taken.kinds, "KindConflict"),
+        ("listKind", &taken.kinds, "ListKindConflict"),
+    ] {
+        let texts = |value: &Value| match value.at(field) {
+            Value::Array(list) => list.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+            one => one.as_str().map(str::to_owned).into_iter().collect::<Vec<_>>(),
+        };
+        let (wanted, mine) = (texts(asked), texts(had));
+        let clash: Vec<_> = wanted.iter().filter(|name| !mine.contains(name) && names.contains(*name)).collect();
+        if clash.is_empty() {
+            copy(asked, &mut accepted, field);
+        } else {
+            let told: Vec<String> = clash.iter().map(|name| format!("\"{name}\" is already in use")).collect();
+            let told = if told.len() > 1 { format!("[{}]", told.join(", ")) } else { told.concat() };
+            conflict = Some((reason, told));
+        }
+    }
+    copy(asked, &mut accepted, "categories");
+    (accepted, conflict)
+}
+
+/// How far the deletion of a definition is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// Its objects are being deleted.
+    InProgress,
+    /// They are gone.
+    Completed,
+    /// There never were any.
+    NeverEstablished,
+    /// They are objects of a built-in kind, which stay.
+    BuiltIn,
+}
+
+/// The status of a definition that is being deleted.
+pub fn terminating(definition: &Value, ending: Ending, now: Timestamp) -> Value {
+    let (holds, reason, message) = match ending {
+        Ending::InProgress => ("True", "InstanceDeletionInProgress", "CustomResource deletion is in progress"),
+        Ending::Completed => ("False", "InstanceDeletionCompleted", "removed all instances"),
+        Ending::NeverEstablished => ("False", "NeverEstablished", "resource was never established"),
+        Ending::BuiltIn => ("False", "OverlappingBuiltInResource", "instances overlap with built-in resources in storage"),
+    };
     let mut status = definition.at("status").clone();
-    let told = ("InstanceDeletionInProgress", "the objects of this kind are being deleted");
-    set_condition(&mut status, "Terminating", true, told, now);
+    set_condition(&mut status, "Terminating", holds, (reason, message), now);
     status
+}
+
+/// Whether a definition has routes: upstream opens them with the names, a moment before `Established`.
+pub fn is_served(definition: &Value) -> bool {
+    is_true(definition, "Established") || is_true(definition, "NamesAccepted")
 }
 
 /// Whether the definition has this condition.
@@ -111,8 +143,7 @@ impl Taken {
 }
 
 /// Sets a condition; the time of its last change moves only when its status does.
-fn set_condition(status: &mut Value, kind: &str, holds: bool, told: (&str, &str), now: Timestamp) {
-    let holds = if holds { "True" } else { "False" };
+fn set_condition(status: &mut Value, kind: &str, holds: &str, told: (&str, &str), now: Timestamp) {
     let mut conditions = status.list_at("conditions").to_vec();
     let known = conditions.iter_mut().find(|one| one.str_at("type") == kind);
     let (reason, message) = told;

@@ -1,0 +1,144 @@
+//! From definitions to routes: compiles what changed and swaps the registry and the OpenAPI schemas.
+
+use super::{instances, plan};
+use crate::{
+    ApiServer,
+    call::Call,
+    crd::{self, Definition, definition::status},
+    openapi::Schemas,
+};
+use api::{error::ApiError, object::Fields, resource::Resource};
+use parking_lot::Mutex;
+use serde_json::Value;
+use std::{collections::BTreeMap, sync::Arc};
+use tokio::sync::watch;
+
+/// What is served of definitions.
+#[derive(Default)]
+pub struct Definitions {
+    served: Mutex<BTreeMap<String, Served>>,
+    /// Rings when the registry has changed.
+    changes: watch::Sender<()>,
+}
+
+/// One definition, compiled.
+struct Served {
+    /// What it was compiled from.
+    definition: Arc<Value>,
+    /// Being deleted: nothing new is created.
+    closing: bool,
+    resources: Vec<Arc<Resource>>,
+    schemas: Schemas,
+}
+
+impl Definitions {
+    /// Brings the routes of one definition up to date; `None` when it is gone.
+    pub(super) async fn publish(&self, server: &ApiServer, name: &str, definition: Option<Arc<Value>>) {
+        let changed = match definition {
+            Some(definition) => self.set(server, name, definition).await,
+            None => self.served.lock().remove(name).is_some(),
+        };
+        if changed {
+            self.swap(server);
+        }
+    }
+
+    /// Brings the routes of all definitions up to date, in one swap.
+    pub(super) async fn publish_all(&self, server: &ApiServer, all: BTreeMap<String, Arc<Value>>) {
+        self.served.lock().retain(|name, _| all.contains_key(name));
+        for (name, definition) in all {
+            self.set(server, &name, definition).await;
+        }
+        self.swap(server);
+    }
+
+    /// Compiles a definition unless it makes the same routes as before; false when it does.
+    async fn set(&self, server: &ApiServer, name: &str, definition: Arc<Value>) -> bool {
+        let closing = plan::is_dying(&definition);
+        if let Some(served) = self.served.lock().get_mut(name)
+            && same_routes(&served.definition, &definition)
+        {
+            served.closing = closing;
+            return false;
+        }
+        let compiled = match status::is_served(&definition) {
+            true => compile(server, name, &definition).await,
+            false => None,
+        };
+        let mut served = Served { definition, closing, resources: Vec::new(), schemas: Schemas::new() };
+        if let Some(compiled) = compiled {
+            served.resources = crd::resources(&compiled).into_iter().map(Arc::new).collect();
+            for version in compiled.versions {
+                let key = (compiled.group.clone(), version.name, compiled.names.kind.clone());
+                served.schemas.insert(key, Value::clone(&version.source));
+            }
+        }
+        self.served.lock().insert(name.to_owned(), served);
+        true
+    }
+
+    fn swap(&self, server: &ApiServer) {
+        let served = self.served.lock();
+        let mut resources: Vec<Arc<Resource>> = served.values().flat_map(|served| served.resources.iter().cloned()).collect();
+        resources.sort_by(|a, b| a.group.cmp(&b.group));
+        server.documents.set_schemas(served.values().flat_map(|served| served.schemas.clone()).collect());
+        server.registry.store(Arc::new(server.registry().with_custom(resources)));
+        self.changes.send_replace(());
+    }
+}
+
+/// Versions, schemas and names make the routes; conditions and annotations do not. A definition that was deleted and made
+/// anew is another one: its watches belong to the old objects.
+fn same_routes(old: &Value, new: &Value) -> bool {
+    let same = |path: &str| old.at(path) == new.at(path);
+    let served = status::is_served(old) == status::is_served(new);
+    served && same("metadata.uid") && same("status.acceptedNames") && same("spec")
+}
+
+/// Reads a definition; rules can take a while to compile, so it is done where that holds up nobody.
+async fn compile(server: &ApiServer, name: &str, definition: &Arc<Value>) -> Option<Definition> {
+    if instances::is_built_in(server, definition) {
+        tracing::warn!(definition = name, "a built-in resource has this group and name, and is served instead");
+        return None;
+    }
+    let object = Arc::clone(definition);
+    match tokio::task::spawn_blocking(move || Definition::read(&object)).await {
+        Ok(Ok(compiled)) => Some(compiled),
+        Ok(Err(mistakes)) => {
+            let mistakes = mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+            tracing::warn!(definition = name, mistakes, "a stored definition is not valid and is not served");
+            None
+        }
+        Err(why) => {
+            tracing::error!(definition = name, %why, "a definition cannot be compiled and is not served");
+            None
+        }
+    }
+}
+
+/// Refuses new objects of a definition that is being deleted.
+pub fn open(call: &Call) -> Result<(), ApiError> {
+    if !call.resource.custom {
+        return Ok(());
+    }
+    let (plural, group) = (&call.resource.plural, &call.resource.group);
+    match call.server.definitions.served.lock().get(&format!("{plural}.{group}")) {
+        Some(served) if served.closing => {
+            let why = "create not allowed while custom resource definition is terminating";
+            Err(ApiError::forbidden(plural, group, &call.request.name, why))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Completes when a custom resource is no longer served as it was, which ends its watches.
+pub async fn gone(server: &ApiServer, resource: &Arc<Resource>) {
+    let is_gone = || {
+        let registry = server.registry();
+        let now = registry.get(&resource.group, &resource.version, &resource.plural);
+        !now.is_some_and(|now| Arc::ptr_eq(now, resource))
+    };
+    let mut changes = server.definitions.changes.subscribe();
+    // The sender lives as long as the server.
+    let _ = changes.wait_for(|()| is_gone()).await;
+}

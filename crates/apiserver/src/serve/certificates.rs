@@ -1,0 +1,130 @@
+//! Certificates of a server: its own authority, what it shows, whom it believes, and the administrator's. Kept in `--cert-dir`.
+
+use super::Options;
+use net::HasFamily as _;
+use runtime::{
+    pki::{Authority, Bundle, Identity, PkiError, Purpose, Rotating, SigningKey},
+    task::Tasks,
+    tls,
+};
+use std::{
+    convert::Infallible,
+    net::{IpAddr, SocketAddr},
+    path::PathBuf,
+    sync::Arc,
+    time::SystemTime,
+};
+
+/// Names under which Pods find the API.
+const NAMES: [&str; 5] = [
+    "kubernetes",
+    "kubernetes.default",
+    "kubernetes.default.svc",
+    "kubernetes.default.svc.cluster.local",
+    "localhost",
+];
+
+/// Certificates that cannot be read, made or written.
+#[derive(Debug, thiserror::Error)]
+#[error("certificates: {0}")]
+pub struct CertificatesError(#[from] PkiError);
+
+/// The certificates in use.
+pub struct Certificates {
+    folder: PathBuf,
+    authority: Arc<Authority>,
+    shown: Arc<Rotating>,
+    /// What is renewed when it grows old; not the administrator's own certificate.
+    renewed: Option<Purpose>,
+    clients: Bundle,
+    /// For the kubeconfig: who signed what is shown.
+    authority_pem: String,
+}
+
+impl Certificates {
+    /// Reads or makes them. The server's certificate names every address it can be reached by, in both families.
+    pub fn prepare(options: &Options, addresses: &[SocketAddr]) -> Result<Self, CertificatesError> {
+        let now = SystemTime::now();
+        let folder = options.cert_dir.clone().unwrap_or_else(|| options.data_dir.join("pki"));
+        let authority = Arc::new(Authority::load_or_create(&folder, "twinstack", now)?);
+        SigningKey::load_or_create(&folder.join("sa.key"))?;
+        let mut clients = authority.certificate_pem().to_owned();
+        if let Some(path) = &options.client_ca {
+            Bundle::load(path)?;
+            clients.push_str(&std::fs::read_to_string(path).unwrap_or_default());
+        }
+        let (shown, renewed, authority_pem) = match &options.serving {
+            Some((certificate, key)) => {
+                let given = Identity::load_pair(certificate, key)?;
+                // Whoever signed it, the administrator's kubeconfig trusts exactly this chain.
+                let pem = format!("{}{}", given.chain_pem(), authority.certificate_pem());
+                (given, None, pem)
+            }
+            None => {
+                let purpose = purpose(options, addresses);
+                let identity = authority.keep(&folder.join("apiserver.pem"), &purpose, now)?;
+                (identity, Some(purpose), authority.certificate_pem().to_owned())
+            }
+        };
+        Ok(Self {
+            shown: Rotating::new(&shown)?,
+            clients: Bundle::from_pem(&clients)?,
+            folder,
+            authority,
+            renewed,
+            authority_pem,
+        })
+    }
+
+    /// The file of the key that signs tokens when no other is given.
+    pub fn token_key(&self) -> PathBuf {
+        self.folder.join("sa.key")
+    }
+
+    /// Who signed what the server shows, as PEM.
+    pub fn authority_pem(&self) -> String {
+        self.authority_pem.clone()
+    }
+
+    /// The administrator's certificate.
+    pub fn administrator(&self) -> Result<Identity, CertificatesError> {
+        let purpose = Purpose::Client { user: "kubernetes-admin".into(), groups: vec!["system:masters".into()] };
+        Ok(self.authority.keep(&self.folder.join("admin.pem"), &purpose, SystemTime::now())?)
+    }
+
+    /// For the listening sockets.
+    pub fn server_config(&self) -> Result<Arc<rustls::ServerConfig>, CertificatesError> {
+        let shown: Arc<Rotating> = Arc::clone(&self.shown);
+        Ok(tls::server_config(shown, Some(&self.clients))?)
+    }
+
+    /// Renews the server's certificate before it runs out.
+    pub fn keep_fresh(&self, tasks: &Tasks) {
+        let Some(purpose) = self.renewed.clone() else { return };
+        let (shown, authority, path) = (Arc::clone(&self.shown), Arc::clone(&self.authority), self.folder.join("apiserver.pem"));
+        tasks.restarting("serving certificate", move |stop| {
+            let (shown, authority, path, purpose) = (Arc::clone(&shown), Arc::clone(&authority), path.clone(), purpose.clone());
+            async move {
+                shown.keep_fresh(SystemTime::now, |now| authority.keep(&path, &purpose, now), stop).await;
+                Ok::<(), Infallible>(())
+            }
+        });
+    }
+}
+
+fn purpose(options: &Options, addresses: &[SocketAddr]) -> Purpose {
+    let mut all: Vec<IpAddr> = net::Family::BOTH.map(net::Family::loopback).into();
+    all.extend(addresses.iter().map(SocketAddr::ip).filter(|ip| !ip.is_unspecified()));
+    all.extend(options.advertise.iter().flat_map(|pair| pair.iter().copied()));
+    all.extend(options.service_ranges.iter().map(|range| range.first()));
+    all.sort_by_key(|ip| (ip.family(), *ip));
+    all.dedup();
+    let mut names = NAMES.map(str::to_owned).to_vec();
+    if let Ok(host) = std::fs::read_to_string("/proc/sys/kernel/hostname") {
+        let host = host.trim().to_owned();
+        if !host.is_empty() && !names.contains(&host) {
+            names.push(host);
+        }
+    }
+    Purpose::Serving { names, addresses: all }
+}

@@ -1,0 +1,256 @@
+//! A server on the network: from what an administrator decided to sockets that answer.
+//!
+//! `Options` come from the command line; `start` opens everything that can fail for outside reasons first (files, sockets, the
+//! store), then loads, then listens. What keeps running is in `Tasks`.
+
+mod certificates;
+mod options;
+
+pub use certificates::{Certificates, CertificatesError};
+pub use options::{Audit, Options, Tokens};
+
+use crate::{
+    ApiServer, Config,
+    access::Access,
+    audit::{Auditor, Log, Policy, PolicyError},
+    authn::{
+        Authenticator, TokenFile,
+        service_account::{Issuer, KeyError, PublicKey, Settings, SigningKey, Verifier},
+    },
+    inflight::Inflight,
+    journal::RequestMetrics,
+    kubelet::Kubelets,
+    openapi::Documents,
+    service,
+    services::Services,
+    start::{self, StartError},
+};
+use arc_swap::ArcSwap;
+use runtime::{
+    admin::Admin,
+    health::Scope,
+    http::{Limits, Server},
+    kubeconfig::{Credential, Kubeconfig, Url},
+    listen::{self, ListenError},
+    task::Tasks,
+};
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+use store::{OpenError, Retention, Store};
+
+/// Why a server did not come up. None of it passes by itself, unless the store says so.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// A file of the administrator's cannot be used.
+    #[error("--{flag} {}: {problem}", path.display())]
+    File {
+        /// The flag that names it.
+        flag: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// What is wrong.
+        problem: String,
+    },
+    /// Certificates cannot be read or made.
+    #[error(transparent)]
+    Certificates(#[from] CertificatesError),
+    /// A socket cannot be opened.
+    #[error(transparent)]
+    Listen(#[from] ListenError),
+    /// The store cannot be opened.
+    #[error(transparent)]
+    Open(#[from] OpenError),
+    /// What is stored cannot be served.
+    #[error(transparent)]
+    Start(#[from] StartError),
+    /// Anything else of the machine.
+    #[error("{what}: {source}")]
+    Machine {
+        /// What was tried.
+        what: String,
+        /// What came of it.
+        source: io::Error,
+    },
+}
+
+/// A server that answers.
+pub struct Started {
+    /// The server, for clients in this process.
+    pub server: Arc<ApiServer>,
+    /// Where it listens.
+    pub addresses: Vec<SocketAddr>,
+    /// The administrator's kubeconfig.
+    pub kubeconfig: PathBuf,
+}
+
+/// Brings a server up. It is ready when this returns.
+pub async fn start(options: Options, admin: Admin, tasks: &Tasks) -> Result<Started, ServeError> {
+    let listeners = listen::tcp("bind-address", &options.hosts, options.port)?;
+    let addresses: Vec<SocketAddr> = listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
+    let port = addresses.first().map_or(options.port, SocketAddr::port);
+    let certificates = Certificates::prepare(&options, &addresses)?;
+    let store = open(&options).await?;
+    watch_health(&admin, &store);
+    let server = Arc::new(assemble(&options, store, admin, &certificates, port)?);
+    start::run(&server, tasks).await?;
+    let kubeconfig = options.data_dir.join("admin.kubeconfig");
+    write_kubeconfig(&kubeconfig, &addresses, &certificates)?;
+    let tls = certificates.server_config()?;
+    let (requests, ended) = (Arc::clone(&server), server.stop.clone());
+    tasks.serve("api server", move |stop| async move {
+        // Watches go on until they are told; they must end before the connections can.
+        let ending = ended.clone();
+        let told = stop.clone();
+        tokio::spawn(async move {
+            told.cancelled().await;
+            ending.cancel();
+        });
+        let serve = tower::service_fn(move |request| service::handle(Arc::clone(&requests), request));
+        Server { listeners, tls: Some(tls), limits: Limits::default() }.run(serve, stop).await.map(drop)
+    });
+    certificates.keep_fresh(tasks);
+    Ok(Started { server, addresses, kubeconfig })
+}
+
+async fn open(options: &Options) -> Result<Store, ServeError> {
+    match &options.etcd {
+        Some(etcd) => Ok(Store::etcd(etcd.clone()).await?),
+        None => {
+            let path = options.data_dir.join("state.redb");
+            let opened = tokio::task::spawn_blocking(move || Store::open(&path, Retention::default())).await;
+            Ok(opened.map_err(|error| machine("opening the store", io::Error::other(error)))??)
+        }
+    }
+}
+
+fn watch_health(admin: &Admin, store: &Store) {
+    let store = store.clone();
+    admin.health.add("store", Scope::Ready, move || match store.health() {
+        store::Health::Ready => Ok(()),
+        store::Health::Failing(why) => Err(why),
+    });
+}
+
+fn assemble(
+    options: &Options,
+    store: Store,
+    admin: Admin,
+    certificates: &Certificates,
+    port: u16,
+) -> Result<ApiServer, ServeError> {
+    let (settings, keys, signing) = tokens(&options.tokens, certificates)?;
+    let advertised = options.advertise.map_or(IpAddr::from([127, 0, 0, 1]), |addresses| *addresses.primary());
+    let advertised = SocketAddr::new(advertised, port);
+    Ok(ApiServer {
+        store,
+        registry: ArcSwap::from_pointee(start::registry()),
+        definitions: crate::definitions::Definitions::default(),
+        services: Services::default(),
+        authenticator: Authenticator {
+            token_file: options.token_file.as_deref().map(token_file).transpose()?,
+            service_accounts: Some(Verifier::new(&settings, keys)),
+            audiences: settings.audiences.clone(),
+            anonymous: options.anonymous.clone(),
+        },
+        access: Access::new(&options.authorization),
+        issuer: Some(Issuer::new(signing, settings)),
+        kubelets: Kubelets::default(),
+        inflight: Inflight::new(options.max_requests, options.max_mutating_requests),
+        auditor: options.audit.as_ref().map(auditor).transpose()?,
+        documents: Documents::default(),
+        requests: RequestMetrics::new(&admin.metrics),
+        admin,
+        config: Config {
+            event_ttl_seconds: options.event_ttl.as_secs(),
+            service_account_admission: options.service_account_admission,
+            jwks_uri: format!("https://{advertised}/openid/v1/jwks"),
+            server_address: advertised.to_string(),
+            request_timeout: options.request_timeout,
+        },
+        stop: tokio_util::sync::CancellationToken::new(),
+    })
+}
+
+fn machine(what: impl Into<String>, source: io::Error) -> ServeError {
+    ServeError::Machine { what: what.into(), source }
+}
+
+fn refused(flag: &'static str, path: &Path, problem: impl ToString) -> ServeError {
+    ServeError::File { flag, path: path.to_owned(), problem: problem.to_string() }
+}
+
+fn read(flag: &'static str, path: &Path) -> Result<String, ServeError> {
+    std::fs::read_to_string(path).map_err(|error| refused(flag, path, error))
+}
+
+fn token_file(path: &Path) -> Result<TokenFile, ServeError> {
+    let flag = "token-auth-file";
+    TokenFile::parse(&read(flag, path)?).map_err(|mistakes| {
+        refused(flag, path, mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))
+    })
+}
+
+/// Who issues, which keys are believed, which one signs. Without flags one key is made and kept beside the certificates.
+fn tokens(tokens: &Tokens, own: &Certificates) -> Result<(Settings, Vec<PublicKey>, SigningKey), ServeError> {
+    let signing_path = tokens.signing_key.clone().unwrap_or_else(|| own.token_key());
+    let broken = |path: &Path| {
+        let path = path.to_owned();
+        move |error: KeyError| refused("service-account-key-file", &path, error)
+    };
+    let text = read("service-account-signing-key-file", &signing_path)?;
+    let signing = SigningKey::from_pem(&text).map_err(broken(&signing_path))?;
+    let mut keys = vec![signing.public().clone()];
+    for path in &tokens.key_files {
+        for key in PublicKey::from_pem(&read("service-account-key-file", path)?).map_err(broken(path))? {
+            if !keys.iter().any(|known| known.id() == key.id()) {
+                keys.push(key);
+            }
+        }
+    }
+    Ok((tokens.settings(), keys, signing))
+}
+
+fn auditor(audit: &Audit) -> Result<Auditor, ServeError> {
+    let policy = match &audit.policy {
+        Some(path) => {
+            let flag = "audit-policy-file";
+            let broken = |error: PolicyError| refused(flag, path, error);
+            Policy::parse(&read(flag, path)?).map_err(broken)?
+        }
+        None => Policy::default(),
+    };
+    let log = Log::open(audit.target.clone()).map_err(|error| machine("--audit-log-path", error))?;
+    Ok(Auditor::new(policy, log))
+}
+
+/// One context per family that the server listens on, so that either can be tried.
+fn write_kubeconfig(path: &Path, addresses: &[SocketAddr], certificates: &Certificates) -> Result<(), ServeError> {
+    let servers = addresses.iter().enumerate().map(|(index, address)| {
+        let name = match (index, address) {
+            (0, _) => "twinstack".to_owned(),
+            (_, SocketAddr::V4(_)) => "twinstack-ipv4".to_owned(),
+            (_, SocketAddr::V6(_)) => "twinstack-ipv6".to_owned(),
+        };
+        (name, Url::from(reachable(*address)))
+    });
+    let kubeconfig = Kubeconfig {
+        user: "admin".into(),
+        servers: servers.collect(),
+        authority_pem: certificates.authority_pem(),
+        credential: Credential::Certificate(certificates.administrator()?),
+    };
+    kubeconfig.write(path).map_err(|error| machine(format!("cannot write {}", path.display()), error))
+}
+
+/// Where a client on this machine finds a socket that listens everywhere.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    match address.ip() {
+        IpAddr::V4(ip) if ip.is_unspecified() => SocketAddr::new(IpAddr::from([127, 0, 0, 1]), address.port()),
+        IpAddr::V6(ip) if ip.is_unspecified() => SocketAddr::new(std::net::Ipv6Addr::LOCALHOST.into(), address.port()),
+        _ => address,
+    }
+}

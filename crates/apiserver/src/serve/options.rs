@@ -1,0 +1,98 @@
+//! What an administrator decides about an API server. Filled in by the command line, one field per flag or group of flags.
+
+use crate::{
+    access::Mode,
+    audit::Target,
+    authn::{Anonymous, service_account::Settings},
+    kubelet,
+};
+use net::{DualStack, PortRange, ServiceRange};
+use runtime::listen::Hosts;
+use std::{net::IpAddr, path::PathBuf, time::Duration};
+use store::EtcdConfig;
+
+/// Everything `twinstack apiserver` can be told.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// `--data-dir`: state, certificates and the administrator's kubeconfig.
+    pub data_dir: PathBuf,
+    /// `--etcd-servers` and its kin; without them state is kept in the data folder.
+    pub etcd: Option<EtcdConfig>,
+    /// `--bind-address`.
+    pub hosts: Hosts,
+    /// `--secure-port`; 0 takes a free one.
+    pub port: u16,
+    /// `--advertise-address`: where other machines reach this server.
+    pub advertise: Option<DualStack<IpAddr>>,
+    /// `--cert-dir`; `pki` in the data folder when not given.
+    pub cert_dir: Option<PathBuf>,
+    /// `--tls-cert-file` and `--tls-private-key-file`.
+    pub serving: Option<(PathBuf, PathBuf)>,
+    /// `--client-ca-file`: who else signs client certificates.
+    pub client_ca: Option<PathBuf>,
+    /// `--token-auth-file`.
+    pub token_file: Option<PathBuf>,
+    /// `--anonymous-auth`.
+    pub anonymous: Anonymous,
+    /// `--authorization-mode`.
+    pub authorization: Vec<Mode>,
+    /// `--service-account-*` and `--api-audiences`.
+    pub tokens: Tokens,
+    /// `--enable-admission-plugins` and `--disable-admission-plugins` for `ServiceAccount`.
+    pub service_account_admission: bool,
+    /// `--service-cluster-ip-range`; the first is the default family.
+    pub service_ranges: DualStack<ServiceRange>,
+    /// `--service-node-port-range`; none means that no Service gets one.
+    pub node_ports: Option<PortRange>,
+    /// `--audit-log-path` and its kin.
+    pub audit: Option<Audit>,
+    /// `--max-requests-inflight`.
+    pub max_requests: usize,
+    /// `--max-mutating-requests-inflight`.
+    pub max_mutating_requests: usize,
+    /// `--request-timeout`, for requests that do not last by their nature.
+    pub request_timeout: Duration,
+    /// `--event-ttl`.
+    pub event_ttl: Duration,
+    /// `--kubelet-*`.
+    pub kubelets: kubelet::settings::Settings,
+}
+
+/// Service account tokens.
+#[derive(Clone, Debug, Default)]
+pub struct Tokens {
+    /// `--service-account-issuer`, the first signs.
+    pub issuers: Vec<String>,
+    /// `--service-account-signing-key-file`; one is made in the certificate folder when not given.
+    pub signing_key: Option<PathBuf>,
+    /// `--service-account-key-file`: further keys that are believed.
+    pub key_files: Vec<PathBuf>,
+    /// `--api-audiences`.
+    pub audiences: Vec<String>,
+    /// `--service-account-max-token-expiration`.
+    pub max_expiration: Option<Duration>,
+}
+
+impl Tokens {
+    /// With what upstream takes for things not given.
+    pub fn settings(&self) -> Settings {
+        let mut issuers = self.issuers.iter().cloned();
+        let mut settings =
+            Settings::new(issuers.next().unwrap_or_else(|| "https://kubernetes.default.svc.cluster.local".into()));
+        settings.other_issuers = issuers.collect();
+        if !self.audiences.is_empty() {
+            settings.audiences = self.audiences.clone();
+        }
+        settings.max_expiration = self.max_expiration.and_then(|limit| i64::try_from(limit.as_secs()).ok());
+        settings
+    }
+}
+
+/// The audit log.
+#[derive(Clone, Debug)]
+pub struct Audit {
+    /// `--audit-policy-file`; metadata of everything without it.
+    pub policy: Option<PathBuf>,
+    /// `--audit-log-path`, `--audit-log-maxsize`, `--audit-log-maxbackup`.
+    pub target: Target,
+}

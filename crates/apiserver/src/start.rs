@@ -1,0 +1,38 @@
+//! From parts to a server that can be asked: what is loaded and mended before it is ready, and what it keeps doing then.
+
+use crate::{ApiServer, bootstrap, crd, definitions, follow, registry::Registry};
+use api::error::ApiError;
+use runtime::task::Tasks;
+use std::sync::Arc;
+
+/// Why a server cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The store cannot be read.
+    #[error("cannot load what is stored: {0}")]
+    Load(#[from] follow::FollowError),
+    /// What every cluster has cannot be made.
+    #[error("cannot prepare the cluster: {0}")]
+    Bootstrap(#[from] ApiError),
+}
+
+/// The built-in resources. Definitions get the rules that only the server can check.
+pub fn registry() -> Registry {
+    Registry::new(api::kinds::table().into_iter().map(|resource| match resource.kind.as_str() {
+        "CustomResourceDefinition" => Arc::new(resource.with_rules(Arc::new(crd::DefinitionRules))),
+        _ => resource,
+    }))
+}
+
+/// Loads, mends, and keeps up with the store from then on. The server is ready when this is done.
+pub async fn run(server: &Arc<ApiServer>, tasks: &Tasks) -> Result<(), StartError> {
+    follow::prime(server).await?;
+    bootstrap::run(server).await?;
+    for storage in follow::followed() {
+        let server = Arc::clone(server);
+        tasks.restarting(&format!("follow {storage}"), move |stop| follow::run(Arc::clone(&server), storage, stop));
+    }
+    let followed = Arc::clone(server);
+    tasks.restarting("follow definitions", move |stop| definitions::run(Arc::clone(&followed), stop));
+    Ok(())
+}

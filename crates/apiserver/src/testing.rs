@@ -1,0 +1,84 @@
+//! A server in memory, for tests of this crate and of those that talk to it. Everything in it is the real thing but the disk.
+
+use crate::{
+    ApiServer, Config,
+    access::{Access, Mode},
+    authn::{
+        Authenticator,
+        service_account::{Issuer, Settings, SigningKey, Verifier},
+    },
+    definitions::Definitions,
+    inflight::Inflight,
+    journal::RequestMetrics,
+    kubelet::Kubelets,
+    openapi::Documents,
+    services::Services,
+    start,
+};
+use runtime::{admin::Admin, health::Health, metrics::Metrics, pki, task::Tasks};
+use std::sync::Arc;
+use store::{Retention, Store};
+use tokio_util::sync::CancellationToken;
+
+/// Parts of a server in memory; change what a test is about, then `start`.
+pub struct Lab {
+    /// The parts.
+    pub server: ApiServer,
+    tasks: Tasks,
+}
+
+impl Lab {
+    /// Roles decide, tokens are issued, pods need no service account.
+    pub fn new() -> Self {
+        Self::on(Store::memory(Retention::default()))
+    }
+
+    /// On a store of one's own.
+    pub fn on(store: Store) -> Self {
+        let pem = pki::SigningKey::generate().expect("a key can be made");
+        let key = SigningKey::from_pem(pem.pem().expose()).expect("a key can be read");
+        let settings = Settings::new("https://kubernetes.default.svc.cluster.local");
+        let admin = Admin { health: Health::new(), metrics: Metrics::new() };
+        let tasks = Tasks::new(&admin.metrics, &admin.health);
+        let server = ApiServer {
+            store,
+            registry: arc_swap::ArcSwap::from_pointee(start::registry()),
+            definitions: Definitions::default(),
+            services: Services::default(),
+            authenticator: Authenticator {
+                service_accounts: Some(Verifier::new(&settings, vec![key.public().clone()])),
+                audiences: settings.audiences.clone(),
+                ..Authenticator::default()
+            },
+            access: Access::new(&[Mode::Node, Mode::Rbac]),
+            issuer: Some(Issuer::new(key, settings)),
+            kubelets: Kubelets::default(),
+            inflight: Inflight::new(400, 200),
+            auditor: None,
+            documents: Documents::default(),
+            requests: RequestMetrics::new(&admin.metrics),
+            admin,
+            config: Config { service_account_admission: false, ..Config::default() },
+            stop: CancellationToken::new(),
+        };
+        Self { server, tasks }
+    }
+
+    /// Starts it.
+    pub async fn start(self) -> Arc<ApiServer> {
+        let server = Arc::new(self.server);
+        start::run(&server, &self.tasks).await.expect("a server in memory starts");
+        server
+    }
+}
+
+impl Default for Lab {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// A started server in memory.
+pub async fn server() -> Arc<ApiServer> {
+    Lab::new().start().await
+}

@@ -1,0 +1,59 @@
+//! What every long-running command does around its own work: logging, threads, signals, a graceful end.
+
+use runtime::{
+    admin::Admin,
+    config::Settings,
+    health::Health,
+    log::{self, Format, Level},
+    metrics::Metrics,
+    shutdown::{self, Ending},
+    task::Tasks,
+};
+use std::str::FromStr;
+
+/// How to log.
+pub(crate) struct Log {
+    format: Format,
+    level: Level,
+}
+
+/// Reads the flags of `flag::COMMON`. A number is Kubernetes' `-v`.
+pub(crate) fn log(given: &mut Settings) -> Log {
+    // Read by `args` already; asked for here so that it is known.
+    given.optional("config", "a file", |_| Ok::<_, String>(()));
+    let level = |text: &str| match text.parse::<u8>() {
+        Ok(verbosity) => Ok(Level::from_verbosity(verbosity)),
+        Err(_) => Level::from_str(text),
+    };
+    Log {
+        format: given.or("log-format", Format::default(), "text, json", Format::from_str),
+        level: given.or(
+            "log-level",
+            Level::default(),
+            "off, error, warn, info, debug, trace, a number, or a list such as info,hyper=warn",
+            level,
+        ),
+    }
+}
+
+/// Starts the parts, then waits for a signal or a failure and stops everything.
+pub(crate) fn run(log: &Log, start: impl AsyncFnOnce(Admin, Tasks) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    log::init(log.format, &log.level)?;
+    let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let ending = threads.block_on(async {
+        let signals = shutdown::signals()?;
+        let admin = Admin { health: Health::new(), metrics: Metrics::new() };
+        let tasks = Tasks::new(&admin.metrics, &admin.health);
+        let health = admin.health.clone();
+        start(admin, tasks.clone()).await?;
+        Ok::<_, anyhow::Error>(shutdown::wait(signals, &health, &tasks, shutdown::GRACE).await)
+    })?;
+    // What is still blocked then is nobody's loss.
+    threads.shutdown_background();
+    match ending {
+        Ending::Clean => Ok(()),
+        Ending::Failed(failure) => Err(anyhow::anyhow!("{failure}")),
+        Ending::Aborted(tasks) => Err(anyhow::anyhow!("these did not stop in time: {}", tasks.join(", "))),
+        Ending::Forced(_) => Err(anyhow::anyhow!("stopped by a second signal")),
+    }
+}
