@@ -2,7 +2,7 @@
 //!
 //! Built-in kinds are rows of `kinds::table`; a CustomResourceDefinition makes the same value at run time.
 
-use crate::{error::FieldError, object::Fields, schema::Shape};
+use crate::{error::FieldError, object::Fields, schema::{Decoded, Shape}};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -75,6 +75,11 @@ pub struct Column {
 /// The engine calls, on create: `default`, `prepare_create`, `validate`; on update: `default`, `prepare_update`,
 /// `validate_update`; through the status subresource: `default`, `prepare_status`, `validate_status`.
 pub trait Rules: Send + Sync {
+    /// Reads an object whose kind is more than its shape says: the schema of a custom kind decides which fields are unknown,
+    /// and wrong types are for `validate` to tell. None leaves it to the shape.
+    fn decode(&self, _object: &mut Value) -> Option<Decoded> {
+        None
+    }
     /// Fills in what the client left out. Runs on every decoded object and must be idempotent.
     fn default(&self, _object: &mut Value) {}
     /// Brings a new object into the form in which it may be stored: no status from the client, and so on.

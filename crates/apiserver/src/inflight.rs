@@ -1,10 +1,17 @@
 //! How many requests are served at a time: a flood of one sort waits outside and cannot starve the control loops.
 //!
 //! Upstream's two limits (`--max-requests-inflight`, `--max-mutating-requests-inflight`); watches and connections to nodes
-//! do not count, as they last. Components of the system (`system:` users, service accounts of `kube-system`, administrators)
-//! have a share of their own on top, so that leases are renewed and nodes stay ready while others are turned away.
+//! do not count, as they last. On top of them, in place of upstream's flow schemas: components of the system have a share of
+//! their own, and signs of life (leases, node status) another one, so that nodes stay ready and leaders stay leaders even
+//! when a component is what floods. Administrators and health probes always get an answer.
 
-use crate::authn::User;
+use crate::{
+    authn::{
+        User,
+        user::{ANONYMOUS, MASTERS, SERVICE_ACCOUNTS},
+    },
+    authz::Attributes,
+};
 use api::error::ApiError;
 use std::sync::Arc;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -14,57 +21,149 @@ pub struct Inflight {
     reading: Arc<Semaphore>,
     writing: Arc<Semaphore>,
     system: Arc<Semaphore>,
+    signs_of_life: Arc<Semaphore>,
 }
 
 /// A place; given back when dropped.
 pub struct Place(#[allow(dead_code)] Option<OwnedSemaphorePermit>);
 
+/// How much depends on a request. Each has the places of those before it and more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Weight {
+    /// Anybody's.
+    Common,
+    /// Of a component.
+    System,
+    /// Without which a node or a leader is taken for dead.
+    SignOfLife,
+    /// Never turned away.
+    Exempt,
+}
+
+impl Weight {
+    fn of(asked: &Attributes<'_>) -> Self {
+        let probe = |path: &str| ["healthz", "livez", "readyz"].contains(&path.split('/').nth(1).unwrap_or_default());
+        if asked.user.in_group(MASTERS) || asked.path.is_some_and(probe) {
+            return Self::Exempt;
+        }
+        let lives = match (asked.group, asked.resource) {
+            ("coordination.k8s.io", "leases") => true,
+            ("", "nodes") => asked.user.node().is_some(),
+            _ => false,
+        };
+        match (is_system(asked.user), lives) {
+            (false, _) => Self::Common,
+            (true, false) => Self::System,
+            (true, true) => Self::SignOfLife,
+        }
+    }
+}
+
 impl Inflight {
     /// `0` means no limit, as upstream has it.
     pub fn new(reading: usize, writing: usize) -> Self {
         let limit = |count: usize| Arc::new(Semaphore::new(if count == 0 { Semaphore::MAX_PERMITS } else { count }));
-        Self { reading: limit(reading), writing: limit(writing), system: limit((reading + writing).div_ceil(4)) }
+        let share = reading.saturating_add(writing).div_ceil(4).min(Semaphore::MAX_PERMITS);
+        Self { reading: limit(reading), writing: limit(writing), system: limit(share), signs_of_life: limit(share) }
     }
 
     /// A place for a request, or 429.
-    pub fn enter(&self, user: &User, mutating: bool, long_running: bool) -> Result<Place, ApiError> {
+    pub fn enter(&self, asked: &Attributes<'_>, mutating: bool, long_running: bool) -> Result<Place, ApiError> {
         if long_running {
             return Ok(Place(None));
         }
+        let weight = Weight::of(asked);
         let common = if mutating { &self.writing } else { &self.reading };
-        if let Ok(place) = Arc::clone(common).try_acquire_owned() {
-            return Ok(Place(Some(place)));
-        }
-        if is_system(user)
-            && let Ok(place) = Arc::clone(&self.system).try_acquire_owned()
+        for (places, least) in
+            [(common, Weight::Common), (&self.system, Weight::System), (&self.signs_of_life, Weight::SignOfLife)]
         {
-            return Ok(Place(Some(place)));
+            if weight >= least
+                && let Ok(place) = Arc::clone(places).try_acquire_owned()
+            {
+                return Ok(Place(Some(place)));
+            }
         }
-        Err(ApiError::too_many_requests("Too many requests, please try again later.", 1))
+        match weight {
+            Weight::Exempt => Ok(Place(None)),
+            _ => Err(ApiError::too_many_requests("Too many requests, please try again later.", 1)),
+        }
     }
 }
 
 fn is_system(user: &User) -> bool {
-    let system_user = user.name.starts_with("system:") && !user.name.starts_with("system:serviceaccount:") && user.name != "system:anonymous";
-    system_user || user.in_group("system:serviceaccounts:kube-system") || user.in_group("system:masters")
+    let component = user.name.starts_with("system:") && user.name != ANONYMOUS && !user.in_group(SERVICE_ACCOUNTS);
+    component || user.in_group("system:serviceaccounts:kube-system")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn code(entered: &Result<Place, ApiError>) -> u16 {
+        entered.as_ref().err().map_or(200, |error| error.code)
+    }
+
     #[test]
     fn a_flood_leaves_room_for_the_system_and_for_the_other_sort() {
         let inflight = Inflight::new(2, 2);
-        let flooder = User::new("eve", Vec::<String>::new());
+        let (flooder, node) = (User::new("eve", ["dev"]), User::new("system:node:a", ["system:nodes"]));
+        let pods = |user| Attributes::resource(user, "list", "", "pods");
+        let held: Vec<_> = (0..2).map(|_| inflight.enter(&pods(&flooder), false, false).unwrap()).collect();
+        assert_eq!(code(&inflight.enter(&pods(&flooder), false, false)), 429);
+        let served = inflight.enter(&pods(&node), false, false).unwrap();
+        assert_eq!(code(&inflight.enter(&pods(&node), false, false)), 429, "the share is bounded too");
+        assert_eq!(code(&inflight.enter(&pods(&flooder), true, false)), 200, "writes have their own limit");
+        assert_eq!(code(&inflight.enter(&pods(&flooder), false, true)), 200, "watches do not count");
+        drop((held, served));
+        assert_eq!(code(&inflight.enter(&pods(&flooder), false, false)), 200);
+    }
+
+    #[test]
+    fn signs_of_life_go_on_when_a_component_floods() {
+        let inflight = Inflight::new(2, 2);
         let node = User::new("system:node:a", ["system:nodes"]);
-        let held: Vec<_> = (0..2).map(|_| inflight.enter(&flooder, false, false).unwrap()).collect();
-        assert_eq!(inflight.enter(&flooder, false, false).err().map(|e| e.code), Some(429));
-        let renewed = inflight.enter(&node, false, false).unwrap();
-        assert!(inflight.enter(&node, false, false).is_err(), "the share is bounded too");
-        assert!(inflight.enter(&flooder, true, false).is_ok(), "writes have their own limit");
-        assert!(inflight.enter(&flooder, false, true).is_ok(), "watches do not count");
-        drop((held, renewed));
-        assert!(inflight.enter(&flooder, false, false).is_ok());
+        let manager = User::new("system:kube-controller-manager", ["system:authenticated"]);
+        let account = User::service_account("kube-system", "dns", "1");
+        let floods = Attributes::resource(&manager, "update", "", "pods");
+        let held: Vec<_> = (0..3).map(|_| inflight.enter(&floods, true, false).unwrap()).collect();
+        assert_eq!(code(&inflight.enter(&floods, true, false)), 429);
+        for (user, group, resource) in [
+            (&node, "coordination.k8s.io", "leases"),
+            (&node, "", "nodes"),
+            (&manager, "coordination.k8s.io", "leases"),
+            (&account, "coordination.k8s.io", "leases"),
+        ] {
+            let asked = Attributes::resource(user, "update", group, resource);
+            assert_eq!(code(&inflight.enter(&asked, true, false)), 200, "{} {resource}", user.name);
+        }
+        drop(held);
+    }
+
+    #[test]
+    fn administrators_and_probes_always_get_an_answer() {
+        let inflight = Inflight::new(1, 1);
+        let (eve, admin) = (User::new("eve", ["dev"]), User::new("root", ["system:masters"]));
+        let stranger = User::anonymous();
+        let other = User::service_account("dev", "app", "1");
+        let _held = inflight.enter(&Attributes::resource(&eve, "list", "", "pods"), false, false).unwrap();
+        for (asked, want) in [
+            (Attributes::resource(&admin, "list", "", "pods"), 200),
+            (Attributes::path(&stranger, "get", "/readyz"), 200),
+            (Attributes::path(&stranger, "get", "/livez/ping"), 200),
+            (Attributes::path(&stranger, "get", "/version"), 429),
+            (Attributes::resource(&other, "list", "coordination.k8s.io", "leases"), 429),
+        ] {
+            let places: Vec<_> = (0..9).map(|_| inflight.enter(&asked, false, false)).collect();
+            assert!(places.iter().all(|place| code(place) == want), "{asked:?}");
+        }
+    }
+
+    #[test]
+    fn zero_is_no_limit() {
+        let inflight = Inflight::new(0, 0);
+        let eve = User::new("eve", ["dev"]);
+        let held: Vec<_> =
+            (0..1000).map(|_| inflight.enter(&Attributes::path(&eve, "get", "/version"), false, false)).collect();
+        assert!(held.iter().all(Result::is_ok));
     }
 }

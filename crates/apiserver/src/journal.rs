@@ -2,10 +2,10 @@
 
 use crate::{
     ApiServer, Body,
-    audit::{Record, Request as Audited, Response as AuditedResponse, Stage},
-    authn::User,
-    authz::Attributes,
-    request::info::RequestInfo,
+    audit::{Record, Request as Audited},
+    authn::{Credentials, User},
+    authz::{Attributes, Decision},
+    request::{body, info::RequestInfo},
 };
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, header};
@@ -83,16 +83,34 @@ impl Journal {
     /// Notes who asks; from here on the audit policy can decide.
     pub fn user(&mut self, server: &ApiServer, attributes: &Attributes<'_>) {
         let source_ips: Vec<IpAddr> = self.source.into_iter().collect();
-        self.record = server.auditor.as_ref().and_then(|auditor| {
-            auditor.begin(Audited {
-                id: &self.id,
-                attributes,
-                uri: &self.uri,
-                user_agent: &self.agent,
-                source_ips: &source_ips,
-                received: self.received,
-            })
-        });
+        self.record = server.auditor.as_ref().and_then(|auditor| auditor.begin(self.audited(attributes, &source_ips)));
+    }
+
+    /// Notes that nobody knows who asks.
+    pub fn unknown(&self, server: &ApiServer, credentials: &Credentials<'_>, attributes: &Attributes<'_>) {
+        let source_ips: Vec<IpAddr> = self.source.into_iter().collect();
+        if let Some(auditor) = &server.auditor {
+            auditor.unknown(self.audited(attributes, &source_ips), &credentials.shown());
+        }
+    }
+
+    fn audited<'a>(&'a self, attributes: &'a Attributes<'a>, source_ips: &'a [IpAddr]) -> Audited<'a> {
+        Audited {
+            id: &self.id,
+            attributes,
+            uri: &self.uri,
+            user_agent: &self.agent,
+            source_ips,
+            received: self.received,
+        }
+    }
+
+    /// Notes whether the request may run, and why.
+    pub fn decided(&mut self, decision: &Decision) {
+        if let Some(record) = &mut self.record {
+            record.annotate("authorization.k8s.io/decision", if decision.allowed() { "allow" } else { "forbid" });
+            record.annotate("authorization.k8s.io/reason", decision.reason());
+        }
     }
 
     /// Notes whom the request goes on as.
@@ -102,12 +120,12 @@ impl Journal {
         }
     }
 
-    /// Notes the body, if the policy wants bodies.
-    pub fn request_body(&mut self, bytes: &Bytes) {
-        if let Some(record) = &mut self.record
-            && record.wants_request()
-            && let Ok(object) = serde_json::from_slice(bytes)
-        {
+    /// Notes the body, as much of it as the policy wants.
+    pub fn request_body(&mut self, bytes: &Bytes, content_type: &str) {
+        let Some(record) = self.record.as_mut().filter(|_| !bytes.is_empty()) else { return };
+        // A patch has a content type of its own and is JSON as well.
+        let parsed = body::parse(bytes, content_type).ok().map(|parsed| parsed.value);
+        if let Some(object) = parsed.or_else(|| serde_json::from_slice(bytes).ok()) {
             record.request_object(&object);
         }
     }
@@ -116,10 +134,8 @@ impl Journal {
     pub fn finish(mut self, server: &ApiServer, mut response: Response<Body>) -> Response<Body> {
         self.labels.code = response.status().as_u16();
         server.requests.0.get_or_create(&self.labels).inc();
-        if let (Some(auditor), Some(record)) = (&server.auditor, &self.record) {
-            let stage = if self.labels.verb == "WATCH" { Stage::ResponseStarted } else { Stage::ResponseComplete };
-            let answer = AuditedResponse { code: self.labels.code, status: None, object: None };
-            auditor.write(record, stage, answer, jiff::Timestamp::now());
+        if let (Some(auditor), Some(record)) = (&server.auditor, self.record.take()) {
+            response = auditor.finish(record, response);
         }
         if let Ok(id) = HeaderValue::from_str(&self.id) {
             response.headers_mut().insert("audit-id", id);

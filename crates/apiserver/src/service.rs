@@ -4,7 +4,7 @@ use crate::{
     ApiServer, Body,
     answer::Answer,
     authn::{Credentials, Impersonation, User},
-    authz::Attributes,
+    authz::{Attributes, forbidden},
     call::Call,
     journal::Journal,
     kubelet, paths,
@@ -57,7 +57,8 @@ where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
-    let user = who(server, &request)?;
+    let unknown = |_: &ApiError| journal.unknown(server, &credentials(&request), &attributes(&User::default(), &info, &query));
+    let user = who(server, &request).inspect_err(unknown)?;
     journal.user(server, &attributes(&user, &info, &query));
     let user = match Impersonation::parse(request.headers())? {
         Some(wish) => {
@@ -68,8 +69,13 @@ where
         None => user,
     };
     let lasting = matches!(&info, RequestInfo::Resource(asked) if is_long(asked, &query));
-    let _place = server.inflight.enter(&user, is_mutating(request.method()), lasting)?;
-    server.access.authorize(&attributes(&user, &info, &query))?;
+    let wanted = attributes(&user, &info, &query);
+    let _place = server.inflight.enter(&wanted, is_mutating(request.method()), lasting)?;
+    let decision = server.access.chain().authorize(&wanted);
+    journal.decided(&decision);
+    if !decision.allowed() {
+        return Err(forbidden(&wanted, decision.reason()));
+    }
     match info {
         RequestInfo::Path { path, .. } => paths::serve(server, &request, &path, &query),
         RequestInfo::Resource(asked) => resource(server, request, query, asked, user, journal).await,
@@ -80,13 +86,12 @@ fn who<B>(server: &ApiServer, request: &Request<B>) -> Result<User, ApiError> {
     if let Some(Insider(user)) = request.extensions().get() {
         return Ok(user.clone());
     }
+    Ok(server.authenticator.authenticate(credentials(request), server, server.now())?)
+}
+
+fn credentials<B>(request: &Request<B>) -> Credentials<'_> {
     let certificate = request.extensions().get::<Peer>().and_then(|peer| peer.certificates.first());
-    let credentials = Credentials {
-        certificate: certificate.map(AsRef::as_ref),
-        headers: request.headers(),
-        path: request.uri().path(),
-    };
-    Ok(server.authenticator.authenticate(credentials, server, server.now())?)
+    Credentials { certificate: certificate.map(AsRef::as_ref), headers: request.headers(), path: request.uri().path() }
 }
 
 fn attributes<'a>(user: &'a User, info: &'a RequestInfo, query: &'a Query) -> Attributes<'a> {
@@ -96,7 +101,12 @@ fn attributes<'a>(user: &'a User, info: &'a RequestInfo, query: &'a Query) -> At
             namespace: &asked.namespace,
             version: &asked.version,
             subresource: &asked.subresource,
-            name: &asked.name,
+            name: match asked.verb {
+                "list" | "watch" | "deletecollection" if asked.name.is_empty() => {
+                    Attributes::selected_name(query.get("fieldSelector"))
+                }
+                _ => &asked.name,
+            },
             field_selector: query.get("fieldSelector"),
             ..Attributes::resource(user, asked.verb, &asked.group, &asked.resource)
         },
@@ -141,7 +151,11 @@ where
     let call = Arc::new(Call {
         server: Arc::clone(server),
         resource: Arc::clone(found),
-        accept: Accept::new(text(headers, &header::ACCEPT).as_deref())?,
+        accept: match kubelet::is_handed_over(&asked) {
+            // Whoever answers also decides about the form.
+            true => Accept::JSON,
+            false => Accept::new(text(headers, &header::ACCEPT).as_deref())?,
+        },
         agent: text(headers, &header::USER_AGENT).unwrap_or_default(),
         content_type: text(headers, &header::CONTENT_TYPE).unwrap_or_default(),
         request: asked,
@@ -151,7 +165,7 @@ where
     });
     let (mutating, lasting) = (is_mutating(request.method()), is_long(&call.request, &call.query));
     let (connection, bytes) = kubelet::Connection::split(&call, request).await?;
-    journal.request_body(&bytes);
+    journal.request_body(&bytes, &call.content_type);
     let work = dispatch(Arc::clone(&call), connection, bytes);
     let answer = match (lasting, mutating) {
         (true, _) => work.await,

@@ -1,35 +1,119 @@
-//! What a Service takes from the cluster's pools while it is written: held until the write succeeds, given back if it does not.
+//! Services and what they take from the cluster: addresses of one or two families, node ports, health check ports.
+//!
+//! The verbs call `create`, `update` and `delete` around every write. The rules are `api::families`; here they meet the
+//! pools and the store. `run` keeps up with other servers on the same store and mends what others broke (`repair`).
 
-use crate::{call::Call, request::query::DryRun};
-use api::error::ApiError;
+pub mod claims;
+mod event;
+pub mod kubernetes;
+mod older;
+pub mod pools;
+pub mod ranges;
+pub mod repair;
+mod reserved;
+mod run;
+mod settings;
+
+pub use older::Aside;
+pub use reserved::Reserved;
+pub use run::{StartError, bootstrap, load, run};
+pub use settings::{Advertised, Flags, KubernetesService, Settings, SettingsError};
+
+use crate::{ApiServer, call::Call};
+use api::{
+    error::ApiError,
+    families::{self, Wish},
+    object::Fields,
+};
+use claims::{Claimed, Holder};
+use pools::Pools;
 use serde_json::Value;
+use store::{Store, Txn};
 
-/// The pools.
-#[derive(Default)]
-pub struct Services {}
+const STORAGE: &str = "services/specs";
 
-/// What one write has taken. Dropped without `commit`, everything goes back.
-#[must_use]
-pub struct Reserved {}
+/// The settings and the pools.
+pub struct Services {
+    /// What the administrator decided.
+    pub settings: Settings,
+    /// What is free.
+    pub pools: Pools,
+}
 
-impl Reserved {
-    /// Nothing was needed.
-    pub fn none() -> Self {
-        Self {}
+impl Default for Services {
+    fn default() -> Self {
+        Self::new(Settings::default())
     }
-    /// The write succeeded.
-    pub fn commit(self) {}
 }
 
 impl Services {
-    /// A new object.
-    pub fn create(&self, _call: &Call, _object: &mut Value, _dry_run: DryRun) -> Result<Reserved, ApiError> {
-        Ok(Reserved::none())
+    /// Empty pools; `load` fills them.
+    pub fn new(settings: Settings) -> Self {
+        Self { pools: Pools::new(&settings), settings }
     }
-    /// A changed one.
-    pub fn update(&self, _call: &Call, _object: &mut Value, _old: &Value, _dry_run: DryRun) -> Result<Reserved, ApiError> {
-        Ok(Reserved::none())
+
+    /// A new object: if it is a Service, its families are decided and what it needs is taken.
+    pub async fn create(&self, call: &Call, object: &mut Value) -> Result<Reserved, ApiError> {
+        self.resolve(call, object, None).await
     }
-    /// A deleted one.
-    pub fn deleted(&self, _call: &Call, _old: &Value, _dry_run: DryRun) {}
+
+    /// A changed object: as `create`, and what it no longer needs goes back when it is stored.
+    pub async fn update(&self, call: &Call, object: &mut Value, old: &Value) -> Result<Reserved, ApiError> {
+        self.resolve(call, object, Some(old)).await
+    }
+
+    /// An object that goes: what it has goes with it.
+    pub fn delete(&self, call: &Call, old: &Value) -> Reserved {
+        if call.resource.storage != STORAGE {
+            return Reserved::none();
+        }
+        let (addresses, ports) = families::held(old);
+        let mut txn = Txn::default();
+        reserved::give_back(&call.server, &mut txn, &Holder::of(old), &addresses, &ports);
+        Reserved::of(txn)
+    }
+
+    async fn resolve(&self, call: &Call, object: &mut Value, old: Option<&Value>) -> Result<Reserved, ApiError> {
+        if call.resource.storage != STORAGE {
+            return Ok(Reserved::none());
+        }
+        let name = object.str_at("metadata.name").to_owned();
+        let resolved = families::resolve(&self.settings.cluster(), object, old)
+            .map_err(|errors| ApiError::invalid("Service", "", &name, &errors))?;
+        self.look_again(&call.server, &resolved.claims).await;
+        let mut reserved = reserved::take(&self.pools, &resolved.claims, object).map_err(|refusal| refusal.answer(&name))?;
+        reserved::together(&call.server, &mut reserved, &resolved.claims, object)?;
+        call.warn(resolved.warnings);
+        Ok(reserved)
+    }
+
+    /// What another server gave back a moment ago may still look taken here.
+    async fn look_again(&self, server: &ApiServer, claims: &families::Claims) {
+        let addresses = claims.addresses.iter().filter_map(|claim| match claim.wish {
+            Wish::This(ip) if self.pools.addresses().iter().any(|pool| pool.contains(ip)) => Some(claims::address_key(ip)),
+            _ => None,
+        });
+        let ports = claims.ports.iter().filter_map(|claim| match claim.wish {
+            Wish::This(port) => {
+                let port = u16::try_from(port).ok()?;
+                self.pools.ports()?.contains(port).then(|| claims::port_key(port))
+            }
+            Wish::Any => None,
+        });
+        let doubtful: Vec<_> = addresses.chain(ports).collect();
+        if !doubtful.is_empty() && server.store.revision().await.is_ok() {
+            for key in doubtful {
+                self.note(&server.store, &key);
+            }
+        }
+    }
+
+    /// Learns from the store whether somebody has what the key stands for.
+    pub fn note(&self, store: &Store, key: &str) {
+        match Claimed::of_key(key) {
+            Some(Claimed::Address(ip)) => self.pools.note_address(ip, store.get(key).is_some()),
+            Some(Claimed::Port(port)) => self.pools.note_port(port, store.get(key).is_some()),
+            None => {}
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! From parts to a server that can be asked: what is loaded and mended before it is ready, and what it keeps doing then.
 
-use crate::{ApiServer, bootstrap, crd, definitions, follow, registry::Registry};
+use crate::{ApiServer, authz::rbac::write_back, bootstrap, crd, definitions, follow, registry::Registry, services};
 use api::error::ApiError;
 use runtime::task::Tasks;
 use std::sync::Arc;
@@ -14,6 +14,9 @@ pub enum StartError {
     /// What every cluster has cannot be made.
     #[error("cannot prepare the cluster: {0}")]
     Bootstrap(#[from] ApiError),
+    /// Addresses and ports of Services cannot be served.
+    #[error(transparent)]
+    Services(#[from] services::StartError),
 }
 
 /// The built-in resources. Definitions get the rules that only the server can check.
@@ -27,12 +30,18 @@ pub fn registry() -> Registry {
 /// Loads, mends, and keeps up with the store from then on. The server is ready when this is done.
 pub async fn run(server: &Arc<ApiServer>, tasks: &Tasks) -> Result<(), StartError> {
     follow::prime(server).await?;
+    services::load(server).await?;
     bootstrap::run(server).await?;
+    services::bootstrap(server).await?;
     for storage in follow::followed() {
         let server = Arc::clone(server);
         tasks.restarting(&format!("follow {storage}"), move |stop| follow::run(Arc::clone(&server), storage, stop));
     }
     let followed = Arc::clone(server);
+    let filled = Arc::clone(server);
+    tasks.restarting("aggregate roles", move |stop| write_back::run(Arc::clone(&filled), stop));
     tasks.restarting("follow definitions", move |stop| definitions::run(Arc::clone(&followed), stop));
+    let followed = Arc::clone(server);
+    tasks.restarting("services", move |stop| services::run(Arc::clone(&followed), stop));
     Ok(())
 }

@@ -15,7 +15,11 @@ pub(super) fn translate(
     old: Option<&Value>,
     warnings: &mut Vec<String>,
 ) -> Result<(), Vec<FieldError>> {
-    let Some(prefers) = service.remove(FIELD).and_then(|value| value.as_bool()) else { return Ok(()) };
+    let prefers = match service.remove(FIELD) {
+        None | Some(Value::Null) => return Ok(()),
+        Some(Value::Bool(prefers)) => prefers,
+        Some(other) => return Err(vec![FieldError::invalid(&path(), other, "must be true or false")]),
+    };
     rename_owned_field(service);
     if is_external_name(service) {
         warnings.push(format!("{FIELD} has no effect when spec.type is ExternalName"));

@@ -59,8 +59,7 @@ impl Rules for Deployment {
         let mut errors = Errors::new();
         let (path, spec) = (Path::new("spec"), deployment.at("spec"));
         check::not_negative(&mut errors, &path, spec, "replicas");
-        required_selector(&mut errors, spec);
-        template(&mut errors, spec, None);
+        replicated(&mut errors, spec);
         deployment_strategy(&mut errors, &path.child("strategy"), spec.at("strategy"));
         let numbers = ["minReadySeconds", "revisionHistoryLimit", "progressDeadlineSeconds"];
         check::none_negative(&mut errors, &path, spec, &numbers);
@@ -80,12 +79,24 @@ impl Rules for Deployment {
 
     fn validate_status(&self, deployment: &Value, old: &Value) -> Errors {
         let mut errors = Errors::new();
-        let numbers = ["observedGeneration", "replicas", "updatedReplicas", "readyReplicas", "availableReplicas",
-            "unavailableReplicas", "terminatingReplicas", "collisionCount"];
+        let numbers = [
+            "observedGeneration",
+            "replicas",
+            "updatedReplicas",
+            "readyReplicas",
+            "availableReplicas",
+            "unavailableReplicas",
+            "terminatingReplicas",
+            "collisionCount",
+        ];
         check::none_negative(&mut errors, &Path::new("status"), deployment.at("status"), &numbers);
         no_more_than_all(&mut errors, deployment, &["updatedReplicas", "readyReplicas", "availableReplicas"]);
         collisions_only_grow(&mut errors, deployment, old);
         errors
+    }
+
+    fn warnings(&self, deployment: &Value, old: Option<&Value>) -> Vec<String> {
+        template_advice(self, deployment, old, true)
     }
 
     fn has_generation(&self) -> bool {
@@ -146,8 +157,7 @@ impl Rules for ReplicaSet {
     fn validate(&self, set: &Value) -> Errors {
         let mut errors = Errors::new();
         check::none_negative(&mut errors, &Path::new("spec"), set.at("spec"), &["replicas", "minReadySeconds"]);
-        required_selector(&mut errors, set.at("spec"));
-        template(&mut errors, set.at("spec"), None);
+        replicated(&mut errors, set.at("spec"));
         errors
     }
 
@@ -159,11 +169,21 @@ impl Rules for ReplicaSet {
 
     fn validate_status(&self, set: &Value, _old: &Value) -> Errors {
         let mut errors = Errors::new();
-        let numbers = ["replicas", "fullyLabeledReplicas", "readyReplicas", "availableReplicas", "observedGeneration",
-            "terminatingReplicas"];
+        let numbers = [
+            "replicas",
+            "fullyLabeledReplicas",
+            "readyReplicas",
+            "availableReplicas",
+            "observedGeneration",
+            "terminatingReplicas",
+        ];
         check::none_negative(&mut errors, &Path::new("status"), set.at("status"), &numbers);
         no_more_than_all(&mut errors, set, &["fullyLabeledReplicas", "readyReplicas", "availableReplicas"]);
         errors
+    }
+
+    fn warnings(&self, set: &Value, old: Option<&Value>) -> Vec<String> {
+        template_advice(self, set, old, true)
     }
 
     fn has_generation(&self) -> bool {
@@ -229,7 +249,7 @@ impl Rules for DaemonSet {
         if !spec.at("selector").is_null() && selector::is_empty(spec.at("selector")) {
             errors.push(FieldError::invalid(&path.child("selector"), json!({}), "must not be empty"));
         }
-        template(&mut errors, spec, None);
+        template(&mut errors, spec);
         check::none_negative(&mut errors, &path, spec, &["minReadySeconds", "revisionHistoryLimit"]);
         daemon_strategy(&mut errors, &path.child("updateStrategy"), spec.at("updateStrategy"));
         errors
@@ -243,11 +263,24 @@ impl Rules for DaemonSet {
 
     fn validate_status(&self, set: &Value, old: &Value) -> Errors {
         let mut errors = Errors::new();
-        let numbers = ["currentNumberScheduled", "numberMisscheduled", "desiredNumberScheduled", "numberReady",
-            "observedGeneration", "updatedNumberScheduled", "numberAvailable", "numberUnavailable", "collisionCount"];
+        let numbers = [
+            "currentNumberScheduled",
+            "numberMisscheduled",
+            "desiredNumberScheduled",
+            "numberReady",
+            "observedGeneration",
+            "updatedNumberScheduled",
+            "numberAvailable",
+            "numberUnavailable",
+            "collisionCount",
+        ];
         check::none_negative(&mut errors, &Path::new("status"), set.at("status"), &numbers);
         collisions_only_grow(&mut errors, set, old);
         errors
+    }
+
+    fn warnings(&self, set: &Value, old: Option<&Value>) -> Vec<String> {
+        template_advice(self, set, old, false)
     }
 
     fn has_generation(&self) -> bool {
@@ -272,8 +305,13 @@ impl Rules for DaemonSet {
 
     fn cells(&self, set: &Value, now: jiff::Timestamp) -> Vec<Value> {
         let [names, images] = columns::containers(set);
-        let counts = ["desiredNumberScheduled", "currentNumberScheduled", "numberReady", "updatedNumberScheduled",
-            "numberAvailable"];
+        let counts = [
+            "desiredNumberScheduled",
+            "currentNumberScheduled",
+            "numberReady",
+            "updatedNumberScheduled",
+            "numberAvailable",
+        ];
         let mut cells = vec![columns::name(set)];
         cells.extend(counts.map(|count| columns::number(set.at("status"), count)));
         cells.extend([
@@ -345,38 +383,59 @@ fn template_defaults(workload: &mut Value) {
     }
 }
 
-fn required_selector(errors: &mut Errors, spec: &Value) {
+/// Selector and template of what keeps a number of pods. A selector that cannot be read leaves the template unread.
+fn replicated(errors: &mut Errors, spec: &Value) {
     let path = Path::new("spec").child("selector");
     let wanted = spec.at("selector");
     if wanted.is_null() {
         errors.push(FieldError::required(&path, "labels of the pods that belong to it"));
-        return;
+    } else {
+        selector::validate(errors, &path, wanted);
+        if selector::is_empty(wanted) {
+            errors.push(FieldError::invalid(&path, wanted.clone(), "must not be empty"));
+        }
     }
-    selector::validate(errors, &path, wanted);
-    if selector::is_empty(wanted) {
-        errors.push(FieldError::invalid(&path, wanted.clone(), "must not be empty"));
+    if selector::is_readable(wanted) {
+        template(errors, spec);
+    } else {
+        errors.push(FieldError::invalid(&path, wanted.clone(), "has mistakes"));
     }
 }
 
 /// The template must make pods that the selector finds and that run for ever.
-fn template(errors: &mut Errors, spec: &Value, old: Option<&Value>) {
+fn template(errors: &mut Errors, spec: &Value) {
     let path = Path::new("spec").child("template");
     let made = spec.at("template");
     let wanted = spec.at("selector");
     let everything = !wanted.is_null() && selector::is_empty(wanted);
-    if !everything && !selector::matches(wanted, made.at("metadata.labels")) {
+    if !everything && selector::is_readable(wanted) && !selector::matches(wanted, made.at("metadata.labels")) {
         let at = path.child("metadata").child("labels");
         errors.push(FieldError::invalid(&at, made.at("metadata.labels").clone(), "must be selected by spec.selector"));
     }
-    pod::template(errors, &path, made, old);
+    pod::template(errors, &path, made, None);
     let at = path.child("spec");
     if made.str_at("spec.restartPolicy") != "Always" {
-        errors.push(FieldError::not_supported(&at.child("restartPolicy"), made.str_at("spec.restartPolicy"), &["Always"]));
+        errors.push(FieldError::not_supported(
+            &at.child("restartPolicy"),
+            made.str_at("spec.restartPolicy"),
+            &["Always"],
+        ));
     }
     if !made.at("spec.activeDeadlineSeconds").is_null() {
         let text = "pods of this kind run for ever";
         errors.push(FieldError::forbidden(&at.child("activeDeadlineSeconds"), text));
     }
+}
+
+/// Advice on the template, when it may be news; `named` when pods get their host names from the workload's.
+fn template_advice(rules: &impl Rules, workload: &Value, old: Option<&Value>, named: bool) -> Vec<String> {
+    if old.is_some_and(|old| !rules.generation_changes(workload, old)) {
+        return Vec::new();
+    }
+    let path = Path::new("spec").child("template").child("spec");
+    let mut advice = pod::advice::spec(&path, workload.at("spec.template.spec"));
+    advice.extend(pod::advice::host_name(workload).filter(|_| named && old.is_none()));
+    advice
 }
 
 fn fixed_selector(errors: &mut Errors, workload: &Value, old: &Value) {

@@ -3,7 +3,7 @@
 use super::{
     check::{self, Errors},
     columns::{self, AGE, NAME},
-    selector,
+    names, selector,
 };
 use crate::{
     error::FieldError,
@@ -33,6 +33,10 @@ impl Rules for Lease {
         }
         check::not_negative(&mut errors, &path, lease.at("spec"), "leaseTransitions");
         errors
+    }
+
+    fn strict_finalizers(&self) -> bool {
+        false
     }
 
     fn unconditional_update(&self) -> bool {
@@ -79,7 +83,11 @@ impl Rules for DisruptionBudget {
         let (path, spec) = (Path::new("spec"), budget.at("spec"));
         let limits = ["minAvailable", "maxUnavailable"];
         if limits.iter().all(|field| !spec.at(field).is_null()) {
-            errors.push(FieldError::invalid(&path, spec.clone(), "must have one of minAvailable and maxUnavailable, not both"));
+            errors.push(FieldError::invalid(
+                &path,
+                spec.clone(),
+                "must have one of minAvailable and maxUnavailable, not both",
+            ));
         }
         for field in limits.into_iter().filter(|field| !spec.at(field).is_null()) {
             check::int_or_percent(&mut errors, &path.child(field), spec.at(field));
@@ -98,6 +106,14 @@ impl Rules for DisruptionBudget {
         let numbers = ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"];
         check::none_negative(&mut errors, &Path::new("status"), budget.at("status"), &numbers);
         errors
+    }
+
+    fn name_mistakes(&self, name: &str, _prefix: bool) -> Vec<String> {
+        names::path_segment(name)
+    }
+
+    fn strict_finalizers(&self) -> bool {
+        false
     }
 
     fn has_generation(&self) -> bool {

@@ -43,7 +43,10 @@ impl Rules for Definition {
             .filter(|version| version.is_true("storage"))
             .map(|version| version.at("name").clone())
             .collect();
-        definition.set("status", json!({"conditions": null, "storedVersions": stored, "acceptedNames": {"plural": "", "kind": ""}}));
+        definition.set(
+            "status",
+            json!({"conditions": null, "storedVersions": stored, "acceptedNames": {"plural": "", "kind": ""}}),
+        );
     }
 
     fn prepare_update(&self, definition: &mut Value, old: &Value) {
@@ -55,6 +58,10 @@ impl Rules for Definition {
             stored.push(name);
             definition.set("status.storedVersions", stored);
         }
+    }
+
+    fn strict_finalizers(&self) -> bool {
+        false
     }
 
     fn has_generation(&self) -> bool {

@@ -5,6 +5,7 @@
 use super::{
     check::{self, Errors},
     columns::{self, Def},
+    names,
 };
 use crate::{
     error::FieldError,
@@ -33,15 +34,21 @@ impl Rules for CoreEvent {
         legacy(event, "reportingComponent")
     }
 
+    fn name_mistakes(&self, name: &str, _prefix: bool) -> Vec<String> {
+        names::path_segment(name)
+    }
+
+    fn strict_finalizers(&self) -> bool {
+        false
+    }
+
     fn create_on_update(&self) -> bool {
         true
     }
 
     fn selected(&self, event: &Value, path: &str) -> String {
         match path {
-            "source.component" => {
-                columns::or(event.str_at("source.component"), event.str_at("reportingComponent"))
-            }
+            "source.component" => columns::or(event.str_at("source.component"), event.str_at("reportingComponent")),
             _ => scalar_text(event.at(path)),
         }
     }
@@ -85,8 +92,21 @@ impl Rules for NewEvent {
         if event.at("series") != old.at("series") {
             series(&mut errors, &event);
         }
-        let fixed = ["involvedObject", "reason", "message", "source", "firstTimestamp", "lastTimestamp", "count", "type",
-            "eventTime", "action", "related", "reportingComponent", "reportingInstance"];
+        let fixed = [
+            "involvedObject",
+            "reason",
+            "message",
+            "source",
+            "firstTimestamp",
+            "lastTimestamp",
+            "count",
+            "type",
+            "eventTime",
+            "action",
+            "related",
+            "reportingComponent",
+            "reportingInstance",
+        ];
         for field in fixed {
             let shown = if field == "reportingComponent" { "reportingController" } else { field };
             check::immutable(&mut errors, &Path::new(shown), event.at(field), old.at(field));

@@ -47,7 +47,7 @@ pub fn validate(object: &Value, resource: &Resource) -> Errors {
     }
     check::not_negative(&mut errors, &path, meta, "generation");
     finalizers(&mut errors, &path.child("finalizers"), meta);
-    both(&mut errors, &path, meta, needs_known_finalizers(resource));
+    both(&mut errors, &path, meta, !resource.custom && resource.rules.strict_finalizers());
     errors
 }
 
@@ -62,7 +62,8 @@ pub fn validate_update(object: &Value, old: &Value, resource: &Resource) -> Erro
         let kept = check::texts(before, "finalizers");
         let added: Vec<_> = check::texts(meta, "finalizers").into_iter().filter(|name| !kept.contains(name)).collect();
         if !added.is_empty() {
-            let text = format!("no finalizer can be added to an object that is being deleted, got {}", added.join(", "));
+            let text =
+                format!("no finalizer can be added to an object that is being deleted, got {}", added.join(", "));
             errors.push(FieldError::forbidden(&path.child("finalizers"), text));
         }
     }
@@ -73,7 +74,7 @@ pub fn validate_update(object: &Value, old: &Value, resource: &Resource) -> Erro
     for field in ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
         check::immutable(&mut errors, &path.child(field), meta.at(field), before.at(field));
     }
-    both(&mut errors, &path, meta, needs_known_finalizers(resource));
+    both(&mut errors, &path, meta, !resource.custom && resource.rules.strict_finalizers());
     errors
 }
 
@@ -91,20 +92,15 @@ pub fn labels_and_annotations(errors: &mut Errors, path: &Path, meta: &Value) {
     }
 }
 
-fn both(errors: &mut Errors, path: &Path, meta: &Value, built_in: bool) {
+fn both(errors: &mut Errors, path: &Path, meta: &Value, strict_finalizers: bool) {
     labels_and_annotations(errors, path, meta);
     owners(errors, &path.child("ownerReferences"), meta);
     managed_fields(errors, &path.child("managedFields"), meta);
-    if built_in {
+    if strict_finalizers {
         for (i, name) in check::texts(meta, "finalizers").into_iter().enumerate() {
             known_finalizer(errors, &path.child("finalizers").index(i), name);
         }
     }
-}
-
-/// Custom objects and their definitions may have finalizers without a domain; upstream's own on definitions is one.
-fn needs_known_finalizers(resource: &Resource) -> bool {
-    !resource.custom && resource.group != "apiextensions.k8s.io"
 }
 
 fn finalizers(errors: &mut Errors, path: &Path, meta: &Value) {

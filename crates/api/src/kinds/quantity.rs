@@ -29,7 +29,43 @@ pub fn nanos(text: &str) -> Option<i128> {
 
 /// Whether the amount is a whole number.
 pub fn is_whole(text: &str) -> bool {
-    nanos(text).is_some_and(|n| n % NANO == 0)
+    nanos(text).is_some_and(is_whole_nanos)
+}
+
+/// Whether an amount in billionths is a whole number.
+pub fn is_whole_nanos(nanos: i128) -> bool {
+    nanos % NANO == 0
+}
+
+/// Whether the text counts in powers of two (`Ki`, `Mi`).
+pub fn is_binary(text: &str) -> bool {
+    text.ends_with('i')
+}
+
+/// The text of an amount in billionths, as short as it is exact.
+pub fn text(nanos: i128, binary: bool) -> String {
+    const DECIMAL: [&str; 10] = ["n", "u", "m", "", "k", "M", "G", "T", "P", "E"];
+    const BINARY: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
+    let shorten = |mut number: i128, step: i128, suffixes: &[&str]| {
+        let mut power = 0;
+        while number != 0 && number % step == 0 && power + 1 < suffixes.len() {
+            number /= step;
+            power += 1;
+        }
+        format!("{number}{}", if number == 0 { "" } else { suffixes[power] })
+    };
+    if binary && is_whole_nanos(nanos) && nanos / NANO >= 1024 {
+        return shorten(nanos / NANO, 1024, &BINARY);
+    }
+    shorten(nanos, 1000, &DECIMAL)
+}
+
+/// The text of an amount with nothing below a thousandth, rounded up; none when that changes nothing.
+pub fn rounded_to_milli(amount: &str) -> Option<String> {
+    const MILLI: i128 = NANO / 1000;
+    let exact = nanos(amount)?;
+    let rest = exact.rem_euclid(MILLI);
+    (rest != 0).then(|| text(exact - rest + MILLI, is_binary(amount)))
 }
 
 /// A suffix as a fraction.

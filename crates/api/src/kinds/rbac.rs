@@ -33,6 +33,9 @@ impl Rules for Role {
             }
             for (i, wanted) in selectors.iter().enumerate() {
                 selector::validate(&mut errors, &path.index(i), wanted);
+                if !selector::is_readable(wanted) {
+                    errors.push(FieldError::invalid(&path.index(i), wanted.clone(), "has mistakes"));
+                }
             }
         }
         errors

@@ -36,6 +36,13 @@ pub fn validate(errors: &mut Errors, path: &Path, selector: &Value) {
     }
 }
 
+/// Whether a selector can be used at all: it has no mistakes.
+pub fn is_readable(selector: &Value) -> bool {
+    let mut errors = Errors::new();
+    validate(&mut errors, &Path::root(), selector);
+    errors.is_empty()
+}
+
 /// Whether a selector says nothing. What that means differs: nothing is selected when it is absent, all when it is empty.
 pub fn is_empty(selector: &Value) -> bool {
     selector.map_at("matchLabels").is_none_or(serde_json::Map::is_empty)
@@ -112,8 +119,16 @@ mod tests {
                 false,
                 "app in (db,web),z=1",
             ),
-            (json!({"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["db"]}]}), true, "app notin (db)"),
-            (json!({"matchExpressions": [{"key": "none", "operator": "NotIn", "values": ["db"]}]}), true, "none notin (db)"),
+            (
+                json!({"matchExpressions": [{"key": "app", "operator": "NotIn", "values": ["db"]}]}),
+                true,
+                "app notin (db)",
+            ),
+            (
+                json!({"matchExpressions": [{"key": "none", "operator": "NotIn", "values": ["db"]}]}),
+                true,
+                "none notin (db)",
+            ),
             (json!({"matchExpressions": [{"key": "app", "operator": "Exists"}]}), true, "app"),
             (json!({"matchExpressions": [{"key": "app", "operator": "DoesNotExist"}]}), false, "!app"),
         ] {

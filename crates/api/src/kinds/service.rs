@@ -52,11 +52,13 @@ impl Rules for Service {
 
     fn prepare_create(&self, service: &mut Value) {
         service.set("status", json!({"loadBalancer": {}}));
+        drop_traffic_policy(service);
     }
 
     fn prepare_update(&self, service: &mut Value, old: &Value) {
         service.set("status", old.at("status").clone());
         drop_type_dependent_fields(service, old);
+        drop_traffic_policy(service);
     }
 
     fn validate(&self, service: &Value) -> Errors {
@@ -188,6 +190,15 @@ fn drop_type_dependent_fields(service: &mut Value, old: &Value) {
     }
     if kind != "LoadBalancer" {
         service.set("status.loadBalancer", json!({}));
+    }
+}
+
+/// A name elsewhere has no traffic inside the cluster; upstream hides the policy from every reader. A wrong one stays, to
+/// be refused.
+fn drop_traffic_policy(service: &mut Value) {
+    let known = matches!(service.str_at("spec.internalTrafficPolicy"), "Cluster" | "Local");
+    if service.str_at("spec.type") == "ExternalName" && known {
+        service.remove("spec.internalTrafficPolicy");
     }
 }
 

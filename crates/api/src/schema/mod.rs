@@ -4,6 +4,8 @@
 //! `cargo xtask types`). Custom resources build the same `Shape` from their schema at run time.
 
 mod decode;
+#[cfg(test)]
+mod hostile_tests;
 mod quantity;
 pub(crate) mod scalar;
 #[cfg(test)]

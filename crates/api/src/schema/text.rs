@@ -11,6 +11,14 @@ use std::{borrow::Cow, cell::RefCell, fmt};
 /// How deep objects and lists may nest. Readers of stored objects stop at 128, and a list wraps an object in two more levels.
 pub const NESTING_LIMIT: usize = 100;
 
+/// A level of YAML takes some 20 KiB of stack in an unoptimized build, where a request has 2 MiB in all. What overflows a stack
+/// ends the whole process, so YAML is read on one that holds every level that is allowed.
+const YAML_STACK: usize = 8 << 20;
+
+/// Text and events of YAML after its aliases are put in: several times what a body may hold, and little enough to keep.
+const MOST_YAML_TEXT: usize = 16 << 20;
+const MOST_REPEATED: usize = 100_000;
+
 /// As many duplicates are reported as unknown fields.
 const MOST_REPORTED: usize = 100;
 
@@ -40,12 +48,7 @@ impl TextError {
 /// Reads JSON; also returns the paths of fields that stand twice.
 pub fn parse_json(bytes: &[u8]) -> Result<(Value, Vec<String>), TextError> {
     let text = readable(bytes);
-    let mut deserializer = serde_json::Deserializer::from_str(&text);
-    let duplicates = RefCell::default();
-    let seed = Seed { syntax: Syntax::Json, at: &Step::Root, depth: 0, duplicates: &duplicates };
-    seed.deserialize(&mut deserializer)
-        .and_then(|value| deserializer.end().map(|()| value))
-        .map(|value| (value, duplicates.take()))
+    read_json(&text, Syntax::Json)
         .map_err(|error| TextError::new(&error.to_string(), error.line(), error.column(), &text))
 }
 
@@ -53,8 +56,34 @@ pub fn parse_json(bytes: &[u8]) -> Result<(Value, Vec<String>), TextError> {
 /// that stand twice. Keys are kept as they are written.
 pub fn parse_yaml(bytes: &[u8]) -> Result<(Value, Vec<String>), TextError> {
     let text = readable(bytes);
+    // Most YAML that clients send is JSON, which is quicker to read as such.
+    if let Ok(read) = read_json(&text, Syntax::Yaml) {
+        return Ok(read);
+    }
+    std::thread::scope(|scope| {
+        let reader = std::thread::Builder::new().stack_size(YAML_STACK).spawn_scoped(scope, || read_yaml(&text));
+        let cannot = |message: &str| Err(TextError::new(message, 1, 1, &text));
+        match reader.map(|reader| reader.join()) {
+            Ok(Ok(read)) => read,
+            Ok(Err(_)) => cannot("the YAML reader failed"),
+            Err(_) => cannot("there is no room to read YAML now; try again, or send JSON"),
+        }
+    })
+}
+
+fn read_json(text: &str, syntax: Syntax) -> Result<(Value, Vec<String>), serde_json::Error> {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let duplicates = RefCell::default();
+    let value = Seed { syntax, at: &Step::Root, depth: 0, duplicates: &duplicates }.deserialize(&mut deserializer)?;
+    deserializer.end()?;
+    Ok((value, duplicates.take()))
+}
+
+fn read_yaml(text: &str) -> Result<(Value, Vec<String>), TextError> {
     let options = serde_saphyr::options! {
-        budget: serde_saphyr::budget! { max_depth: NESTING_LIMIT },
+        // One more than `Seed` allows, so that its message is the one that is seen.
+        budget: serde_saphyr::budget! { max_depth: NESTING_LIMIT + 1, max_total_scalar_bytes: MOST_YAML_TEXT },
+        alias_limits: serde_saphyr::alias_limits! { max_total_replayed_events: MOST_REPEATED },
         duplicate_keys: serde_saphyr::DuplicateKeyPolicy::LastWins,
         legacy_octal_numbers: true,
         strict_booleans: false,
@@ -62,17 +91,19 @@ pub fn parse_yaml(bytes: &[u8]) -> Result<(Value, Vec<String>), TextError> {
     };
     let duplicates = RefCell::default();
     let seed = Seed { syntax: Syntax::Yaml, at: &Step::Root, depth: 0, duplicates: &duplicates };
-    serde_saphyr::with_deserializer_from_str_with_options(&text, options, |deserializer| seed.deserialize(deserializer))
+    serde_saphyr::with_deserializer_from_str_with_options(text, options, |deserializer| seed.deserialize(deserializer))
         .map(|value| (value, duplicates.take()))
         .map_err(|error| {
             let (line, column) = error.location().map_or((1, 1), |at| (at.line(), at.column()));
-            TextError::new(
-                &error.to_string(),
-                usize::try_from(line).unwrap_or(1),
-                usize::try_from(column).unwrap_or(1),
-                &text,
-            )
+            let said = error.to_string();
+            // The scanner has a limit of its own, far above ours.
+            let said = if said.contains("recursion limit") { too_deep() } else { said };
+            TextError::new(&said, usize::try_from(line).unwrap_or(1), usize::try_from(column).unwrap_or(1), text)
         })
+}
+
+fn too_deep() -> String {
+    format!("nested deeper than {NESTING_LIMIT} levels")
 }
 
 /// Bytes that are no UTF-8 are replaced, as Go does.
@@ -98,7 +129,7 @@ struct Seed<'a> {
 impl Seed<'_> {
     fn deeper<E: serde::de::Error>(&self) -> Result<usize, E> {
         match self.depth {
-            NESTING_LIMIT => Err(E::custom(format_args!("nested deeper than {NESTING_LIMIT} levels"))),
+            NESTING_LIMIT => Err(E::custom(too_deep())),
             depth => Ok(depth + 1),
         }
     }

@@ -47,7 +47,11 @@ pub struct Response<'a> {
 pub struct Record {
     verdict: Verdict,
     event: Value,
+    lasts: bool,
 }
+
+/// Subresources that connect to a node for as long as the client likes.
+const CONNECTIONS: [&str; 5] = ["attach", "exec", "log", "portforward", "proxy"];
 
 impl Record {
     /// Begins an event; none when the verdict is to record nothing.
@@ -58,17 +62,27 @@ impl Record {
         let Request { id, attributes, uri, user_agent, source_ips, received } = request;
         let mut event = json!({
             "kind": "Event", "apiVersion": "audit.k8s.io/v1", "level": verdict.level.name(), "auditID": id,
-            "requestURI": uri, "verb": attributes.verb, "user": attributes.user.info(),
+            "requestURI": uri, "verb": attributes.verb, "user": {},
             "sourceIPs": source_ips.iter().map(ToString::to_string).collect::<Vec<_>>(),
             "requestReceivedTimestamp": micro_timestamp(received),
         });
+        // Nobody is nameless but who could not be known.
+        if !attributes.user.name.is_empty() {
+            event["user"] = attributes.user.info();
+        }
         if !user_agent.is_empty() {
             event["userAgent"] = shortened(user_agent).into();
         }
         if attributes.path.is_none() {
             event["objectRef"] = reference(attributes);
         }
-        Some(Self { verdict, event })
+        let lasts = attributes.verb == "watch" || CONNECTIONS.contains(&attributes.subresource);
+        Some(Self { verdict, event, lasts })
+    }
+
+    /// Whether the answer goes on after it has started: a watch, or a connection to a node.
+    pub fn lasts(&self) -> bool {
+        self.lasts
     }
 
     /// Whether the engine should keep the sent object for `request_object`.

@@ -76,6 +76,17 @@ pub struct Credentials<'a> {
     pub path: &'a str,
 }
 
+impl Credentials<'_> {
+    /// What kinds of credentials were shown, in upstream's words, for the audit log of a refusal.
+    pub fn shown(&self) -> Vec<&'static str> {
+        let bearer = bearer::authorization(self.headers).is_some();
+        [("bearer", bearer), ("x509", self.certificate.is_some())]
+            .into_iter()
+            .filter_map(|(name, shown)| shown.then_some(name))
+            .collect()
+    }
+}
+
 /// Who a token is, and for which of the wanted audiences.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Authenticated {

@@ -67,6 +67,26 @@ impl<'a> Attributes<'a> {
         }
     }
 
+    /// The name that a list, watch or deletecollection is held to by its field selector, as upstream lets roles with
+    /// `resourceNames` and nodes use it. Empty without one; a selector with escapes, which no name needs, has none.
+    pub fn selected_name(field_selector: &str) -> &str {
+        if field_selector.contains('\\') {
+            return "";
+        }
+        let mut found = "";
+        for term in field_selector.split(',') {
+            // `!=` leaves a `!` at the end of the field, which then is another field.
+            let parts = term.split_once("==").or_else(|| term.split_once('='));
+            if let Some((field, value)) = parts
+                && field.trim() == "metadata.name"
+            {
+                found = value;
+                break;
+            }
+        }
+        if matches!(found, "." | "..") || found.contains(['/', '%']) { "" } else { found }
+    }
+
     /// `pods/log`, `pods`.
     pub fn combined_resource(&self) -> String {
         match self.subresource {
@@ -235,6 +255,24 @@ mod tests {
         let master = User::new("root", ["system:masters"]);
         let asked = Attributes::resource(&master, "get", "", "pods");
         assert!(chain(&[Decision::Deny("no".into())]).authorize(&asked).allowed());
+    }
+
+    #[test]
+    fn a_field_selector_may_name_one_object() {
+        for (selector, want) in [
+            ("metadata.name=a", "a"),
+            ("metadata.name==a", "a"),
+            ("status.phase=Running,metadata.name=a", "a"),
+            ("metadata.name!=a", ""),
+            ("metadata.namespace=a", ""),
+            (r"spec.x=y\,metadata.name=a", ""),
+            ("metadata.name=a/b", ""),
+            ("metadata.name=..", ""),
+            ("metadata.name", ""),
+            ("", ""),
+        ] {
+            assert_eq!(Attributes::selected_name(selector), want, "{selector}");
+        }
     }
 
     #[test]

@@ -1,8 +1,8 @@
 //! Roles and bindings, indexed by subject. Fed object by object from the engine's watch; checks take no lock.
 //!
 //! A `Snapshot` is immutable and made of shared parts: a change copies the part it touches (one namespace, the cluster's
-//! bindings or the ClusterRoles) and swaps the pointer. Aggregated ClusterRoles are computed here, so that they work without
-//! a controller; `Snapshot::aggregated_rules` is what such a controller would write.
+//! bindings or the ClusterRoles) and swaps the pointer. Aggregated ClusterRoles are computed here, so that they work at once;
+//! `write_back` puts the same rules into the objects.
 
 use super::{Attributes, Authorizer, Decision, PolicyRule, Reason, Rules};
 use crate::authn::{User, user::service_account_name};
@@ -19,6 +19,7 @@ use std::{
 mod aggregate;
 #[cfg(test)]
 mod tests;
+pub mod write_back;
 
 /// API group of roles and bindings.
 pub const GROUP: &str = "rbac.authorization.k8s.io";

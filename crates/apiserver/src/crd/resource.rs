@@ -11,6 +11,7 @@ use api::{
     object::Fields,
     path::Path,
     resource::{Column, Resource, Rules, Subresource, Verbs},
+    schema::Decoded,
 };
 use serde_json::Value;
 use std::sync::Arc;
@@ -65,11 +66,16 @@ struct CustomRules {
 }
 
 impl Rules for CustomRules {
-    fn default(&self, object: &mut Value) {
+    fn decode(&self, object: &mut Value) -> Option<Decoded> {
+        let mut decoded = api::schema::decode(&shape::ANY_OBJECT, object);
         let schema = self.version.schema.root();
-        prune::object(object, schema);
+        decoded.unknown.extend(prune::object(object, schema));
         embedded::prune(object, schema);
-        default::object(object, schema);
+        Some(decoded)
+    }
+
+    fn default(&self, object: &mut Value) {
+        default::object(object, self.version.schema.root());
     }
 
     fn prepare_create(&self, object: &mut Value) {
@@ -138,6 +144,10 @@ impl Rules for CustomRules {
             format!("metadata.finalizers: \"{one}\": prefer a name with a domain and a path, such as example.com/{one}, so that no other writer has the same")
         });
         self.version.deprecation.clone().into_iter().chain(advice).collect()
+    }
+
+    fn strict_finalizers(&self) -> bool {
+        false
     }
 
     fn has_generation(&self) -> bool {

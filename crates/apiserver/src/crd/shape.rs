@@ -1,13 +1,19 @@
-//! The `Shape` of a custom resource, for decoding, patches and server-side apply.
+//! The `Shape` of a custom resource, for server-side apply.
 //!
 //! Values keep their JSON types: a `date-time` is text here, because it must come back as it was written.
 
 use super::schema::{Additional, Kind, ListType, Schema};
 use api::schema::{Field, ListKind, MapKind, Omit, Patch, Shape, Struct};
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, LazyLock},
+};
 
 /// Metadata of every object, by its name in the table of types.
 pub const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
+
+/// What decoding asks of any custom object: that it says what it is, and has metadata that is metadata.
+pub static ANY_OBJECT: LazyLock<Shape> = LazyLock::new(|| of_resource(&Schema { preserve_unknown: true, ..Schema::default() }, ""));
 
 /// The shape of an object of kind `name`.
 pub fn of_resource(schema: &Schema, name: &str) -> Shape {
@@ -58,8 +64,8 @@ fn structure(schema: &Schema, name: &str, is_resource: bool) -> Struct {
     Struct { name: name.to_owned(), fields, atomic: schema.atomic_map, open: schema.preserve_unknown }
 }
 
-/// Absent, zero and null all differ in a custom resource; nothing is left out when it is written.
+/// Absent, zero and null all differ in a custom resource: nothing is left out when it is written, and nothing added.
 fn made(shape: Shape, schema: &Schema, required: bool) -> Field {
     let default = schema.default.clone();
-    Field { shape, omit: Omit::Never, pointer: true, required, number: 0, patch: Patch::default(), default }
+    Field { shape, omit: Omit::Empty, pointer: true, required, number: 0, patch: Patch::default(), default }
 }

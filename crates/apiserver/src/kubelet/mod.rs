@@ -1,32 +1,117 @@
-//! Connections to nodes: what is not served here is handed over to the kubelet.
+//! Connections to nodes: logs, exec, attach, port-forward and proxied requests are not answered here but handed over to the
+//! node's kubelet, or to the Pod, Service or node behind `proxy`.
+//!
+//! `Connection::split` keeps a request as it is, `choose` finds out where it goes (`plan` holds the rules), `exchange` sends
+//! it there. Redirects are never followed, and credentials of the client stay here.
 
+pub mod choose;
+pub mod connection;
+pub mod dial;
+pub mod exchange;
+pub mod headers;
+pub mod location;
+pub mod log;
+pub mod plan;
+pub mod proxy;
 pub mod settings;
+pub mod tls;
+pub mod upgrade;
 
-use crate::{answer::Answer, call::Call, request::body};
+pub use connection::{Connection, is_handed_over};
+pub use settings::Settings;
+
+use crate::{Body, answer::Answer, authz::Attributes, call::Call};
 use api::error::ApiError;
-use bytes::Bytes;
-use http::Request;
-use runtime::http::BoxError;
+use connection::{Handed, Head};
+use exchange::Trouble;
+use http::{HeaderValue, Method, Response, StatusCode, header};
+use plan::target::Plan;
+use runtime::{http::empty, pki::PkiError};
+use tokio_util::task::TaskTracker;
 
-/// How to reach kubelets.
-#[derive(Default)]
-pub struct Kubelets {}
+/// How to reach kubelets, and what is open to them.
+pub struct Kubelets {
+    settings: Settings,
+    clients: tls::Clients,
+    /// Connections and tunnels; each ends when one of its ends does, or with the server.
+    tasks: TaskTracker,
+}
 
-/// A request that may have to be handed over as it is.
-pub struct Connection {}
-
-impl Connection {
-    /// Keeps what is handed over, reads the body of everything else.
-    pub async fn split<B>(_call: &Call, request: Request<B>) -> Result<(Self, Bytes), ApiError>
-    where
-        B: http_body::Body<Data = Bytes> + Send + 'static,
-        B::Error: Into<BoxError>,
-    {
-        Ok((Self {}, body::read(request.into_body()).await?))
+impl Kubelets {
+    /// With what the administrator said.
+    pub fn new(settings: Settings) -> Result<Self, PkiError> {
+        Ok(Self { clients: tls::Clients::new(&settings)?, settings, tasks: TaskTracker::new() })
     }
 }
 
-/// Hands over.
-pub async fn connect(call: &Call, _connection: Connection) -> Result<Answer, ApiError> {
-    Err(call.not_allowed())
+impl Default for Kubelets {
+    fn default() -> Self {
+        Self::new(Settings::default()).expect("the defaults name no certificate that could be bad")
+    }
+}
+
+/// Hands a request over and answers with what came back.
+pub async fn connect(call: &Call, connection: Connection) -> Result<Answer, ApiError> {
+    let Some(Handed { head, body }) = connection.handed() else { return Err(call.not_allowed()) };
+    allowed(call, &head)?;
+    let response = match choose::plan(call, &head).await? {
+        Plan::Nothing => status(StatusCode::NO_CONTENT),
+        Plan::Redirect(path) => moved(&path)?,
+        Plan::Log(target) => log::read(call, &target).await?,
+        Plan::Stream(target) => {
+            let request = head.for_kubelet();
+            upgrade::pass(call, head.upgrade, request, &target, None).await?
+        }
+        Plan::Proxy { target, prefix } => proxy::pass(call, Handed { head, body }, &target, &prefix).await?,
+    };
+    Ok(Answer::Handed(response))
+}
+
+/// Whether the method fits, and whether the caller may do this by any method: who opens a stream with GET, as browsers do for
+/// WebSockets, must be allowed to create one.
+fn allowed(call: &Call, head: &Head) -> Result<(), ApiError> {
+    let asked = &call.request;
+    let fits = match asked.subresource.as_str() {
+        "log" => head.method == Method::GET,
+        "proxy" => proxy::METHODS.contains(&head.method),
+        _ => matches!(head.method, Method::GET | Method::POST),
+    };
+    if !fits {
+        return Err(call.not_allowed());
+    }
+    if !call.query.get("dryRun").is_empty() && asked.subresource != "log" {
+        return Err(ApiError::bad_request("dryRun is not supported"));
+    }
+    if matches!(asked.subresource.as_str(), "exec" | "attach" | "portforward") && asked.verb != "create" {
+        call.server.access.authorize(&Attributes {
+            namespace: &asked.namespace,
+            version: &asked.version,
+            subresource: &asked.subresource,
+            name: &asked.name,
+            ..Attributes::resource(&call.user, "create", &asked.group, &asked.resource)
+        })?;
+    }
+    Ok(())
+}
+
+fn status(status: StatusCode) -> Response<Body> {
+    let mut response = Response::new(empty());
+    *response.status_mut() = status;
+    response
+}
+
+fn moved(path: &str) -> Result<Response<Body>, ApiError> {
+    let mut response = status(StatusCode::MOVED_PERMANENTLY);
+    let location = HeaderValue::from_str(path).map_err(ApiError::internal)?;
+    response.headers_mut().insert(header::LOCATION, location);
+    Ok(response)
+}
+
+/// Trouble with a kubelet, as upstream tells it: an error without a reason.
+fn kubelet_trouble(trouble: Trouble) -> ApiError {
+    let text = match trouble {
+        Trouble::NotAllowed(why) | Trouble::Unreachable(why) => format!("error dialing backend: {why}"),
+        Trouble::Broken(why) => format!("error sending request: {why}"),
+    };
+    ApiError::new(500, "", text)
 }

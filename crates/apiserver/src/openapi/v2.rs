@@ -39,7 +39,11 @@ pub(super) fn document(resources: &[Arc<Resource>], schemas: &Schemas) -> Value 
 fn write(definitions: &mut Definitions, operation: &Operation) -> Value {
     let mut parameters: Vec<Value> = operation.parameters.iter().map(parameter).collect();
     let mut body = |required: bool, schema: Value| {
-        parameters.insert(0, json!({"name": "body", "in": "body", "required": required, "schema": schema}));
+        let mut written = json!({"name": "body", "in": "body", "schema": schema});
+        if required {
+            written["required"] = true.into();
+        }
+        parameters.insert(0, written);
     };
     let mut consumes = vec!["*/*"];
     match &operation.body {

@@ -7,7 +7,7 @@ use api::{
     object::Fields,
     protobuf,
     resource::Resource,
-    schema::{self, Shape},
+    schema::{self, Decoded, Shape},
 };
 use bytes::Bytes;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
@@ -91,7 +91,7 @@ pub fn object(
     }
     expect_kind(&mut value, &resource.api_version(), &resource.kind)?;
     let claim = Claim::of(&value);
-    shape(&mut value, &resource.shape, duplicates, validation, warnings)?;
+    typed(&mut value, resource, duplicates, validation, warnings)?;
     Ok(Wanted { object: value, claim })
 }
 
@@ -115,7 +115,21 @@ pub fn expect_kind(value: &mut Value, api_version: &str, kind: &str) -> Result<(
     Ok(())
 }
 
-/// The typed round trip, and what is done about fields that the type does not have.
+/// The typed round trip of an object, by its shape or by the rules of its kind.
+pub fn typed(
+    value: &mut Value,
+    resource: &Resource,
+    duplicates: Vec<String>,
+    validation: FieldValidation,
+    warnings: &mut Vec<String>,
+) -> Result<(), ApiError> {
+    match resource.rules.decode(value) {
+        Some(decoded) => judge(&decoded, duplicates, validation, warnings),
+        None => shape(value, &resource.shape, duplicates, validation, warnings),
+    }
+}
+
+/// The typed round trip by a shape.
 pub fn shape(
     value: &mut Value,
     shape: &Shape,
@@ -123,7 +137,16 @@ pub fn shape(
     validation: FieldValidation,
     warnings: &mut Vec<String>,
 ) -> Result<(), ApiError> {
-    let decoded = schema::decode(shape, value);
+    judge(&schema::decode(shape, value), duplicates, validation, warnings)
+}
+
+/// What is done about wrong types and about fields that the type does not have.
+fn judge(
+    decoded: &Decoded,
+    duplicates: Vec<String>,
+    validation: FieldValidation,
+    warnings: &mut Vec<String>,
+) -> Result<(), ApiError> {
     if let Some(first) = decoded.errors.first() {
         let more = decoded.errors.len() - 1;
         let more = if more == 0 { String::new() } else { format!(" (and {more} more mistakes)") };

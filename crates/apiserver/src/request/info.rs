@@ -83,7 +83,7 @@ impl RequestInfo {
         request.name = rest.get(1).map(|part| decode(part)).unwrap_or_default();
         request.subresource = rest.get(2).map(|part| decode(part)).unwrap_or_default();
         request.rest = rest.get(3..).unwrap_or_default().join("/");
-        request.verb = verb(method, request.name.is_empty(), watch || old_watch);
+        request.verb = verb(method, request.name.is_empty(), (watch && request.subresource.is_empty()) || old_watch);
         Self::Resource(request)
     }
 }

@@ -158,7 +158,7 @@ fn assemble(
         },
         access: Access::new(&options.authorization),
         issuer: Some(Issuer::new(signing, settings)),
-        kubelets: Kubelets::default(),
+        kubelets: Kubelets::new(options.kubelets.clone()).map_err(CertificatesError::from)?,
         inflight: Inflight::new(options.max_requests, options.max_mutating_requests),
         auditor: options.audit.as_ref().map(auditor).transpose()?,
         documents: Documents::default(),

@@ -25,6 +25,8 @@ const SUFFIX: usize = 5;
 const MOST_GENERATED: usize = 63;
 /// How often a generated name that is taken is drawn again.
 const TRIES: usize = 8;
+/// How often addresses and ports are chosen again when other servers on the same store were faster.
+const CONTESTS: usize = 64;
 
 /// POST to a collection.
 pub async fn create(call: &Call, bytes: &[u8]) -> Result<Answer, ApiError> {
@@ -32,9 +34,11 @@ pub async fn create(call: &Call, bytes: &[u8]) -> Result<Answer, ApiError> {
     if call.resource.scope == Scope::Namespaced && call.request.namespace.is_empty() {
         return Err(call.not_allowed());
     }
-    let parsed = body::parse(bytes, &call.content_type)?;
+    let mut parsed = body::parse(bytes, &call.content_type)?;
+    let aside = call.server.services.set_aside(&call.resource, &mut parsed.value);
     let mut warnings = Vec::new();
-    let wanted = body::object(parsed, &call.resource, options.field_validation, &mut warnings)?;
+    let mut wanted = body::object(parsed, &call.resource, options.field_validation, &mut warnings)?;
+    aside.put_back(&mut wanted.object);
     call.warn(warnings);
     if call.resource.verbs == Verbs::CreateOnly {
         return crate::subresource::review(call, wanted.object).await;
@@ -74,10 +78,21 @@ pub async fn create_applied(call: &Call, object: Value, options: &WriteOptions) 
 
 async fn try_create(
     call: &Call,
-    mut wanted: Wanted,
+    wanted: Wanted,
     options: &WriteOptions,
     tracking: Tracking,
 ) -> Result<Option<Written>, ApiError> {
+    for _ in 0..CONTESTS {
+        match attempt(call, wanted.clone(), options, tracking).await? {
+            finish::Put::Done(written) => return Ok(Some(written)),
+            finish::Put::Outrun => return Ok(None),
+            finish::Put::Contested => {}
+        }
+    }
+    Err(ApiError::unavailable("what the object needs was taken by others again and again; please try again"))
+}
+
+async fn attempt(call: &Call, mut wanted: Wanted, options: &WriteOptions, tracking: Tracking) -> Result<finish::Put, ApiError> {
     finish::fill_metadata(call, &mut wanted.object);
     if tracking == Tracking::Update {
         finish::track(call, finish::Part::Main, None, &mut wanted, options);
@@ -85,15 +100,11 @@ async fn try_create(
     let mut object = wanted.object;
     admission::create(call, &mut object).await?;
     call.resource.rules.prepare_create(&mut object);
-    let reserved = call.server.services.create(call, &mut object, options.dry_run)?;
+    let reserved = call.server.services.create(call, &mut object).await?;
     finish::validate_new(call, &object)?;
     admission::check(call, &object, None)?;
     let key = crate::registry::key(&call.resource, &call.request.namespace, object.str_at("metadata.name"));
-    let written = finish::put_new(call, key, &object, options.dry_run).await?;
-    if written.is_some() {
-        reserved.commit();
-    }
-    Ok(written)
+    finish::put_new(call, key, &object, reserved, options.dry_run).await
 }
 
 /// The namespace of the path is the object's; another one in the body is a mistake.

@@ -4,6 +4,7 @@ use crate::{
     apply::{self, FieldSet, Update},
     call::{Call, Written},
     events,
+    services::Reserved,
     request::{
         body::Wanted,
         query::{DryRun, WriteOptions},
@@ -171,53 +172,68 @@ pub fn encode(call: &Call, object: &Value) -> Result<Bytes, ApiError> {
     stored::encode(&core)
 }
 
-/// Stores a new object.
-pub async fn put_new(call: &Call, key: String, object: &Value, dry_run: DryRun) -> Result<Option<Written>, ApiError> {
+/// What came of a write.
+pub enum Put {
+    /// It is stored.
+    Done(Written),
+    /// Somebody was faster: the name is taken, or the object is no longer the one that was read.
+    Outrun,
+    /// What was to be taken together with it was taken meanwhile; choose again.
+    Contested,
+}
+
+/// Stores a new object and what belongs to it.
+pub async fn put_new(call: &Call, key: String, object: &Value, reserved: Reserved, dry_run: DryRun) -> Result<Put, ApiError> {
     let bytes = encode(call, object)?;
     if dry_run == DryRun::All {
         return Ok(match call.server.store.get(&key) {
-            Some(_) => None,
-            None => Some(Written { bytes, revision: 0 }),
+            Some(_) => Put::Outrun,
+            None => Put::Done(Written { bytes, revision: 0 }),
         });
     }
     let txn = Txn::of([put(call, &key, bytes.clone())]).when(key, Compare::Absent);
-    match call.server.store.txn(txn).await {
-        Ok(done) => Ok(Some(Written { bytes, revision: done.revision })),
-        Err(TxnError::Conflict(_)) => Ok(None),
-        Err(error) => Err(store_error(&error)),
-    }
+    write(call, txn, bytes, reserved).await
 }
 
-/// Stores a changed object if it is still the one that was read; none when somebody was faster.
-pub async fn put_changed(call: &Call, entry: &Entry, object: &Value, dry_run: DryRun) -> Result<Option<Written>, ApiError> {
+/// Stores a changed object and what belongs to it, if it is still the one that was read.
+pub async fn put_changed(call: &Call, entry: &Entry, object: &Value, reserved: Reserved, dry_run: DryRun) -> Result<Put, ApiError> {
     let bytes = encode(call, object)?;
     if bytes == *entry.value() {
-        return Ok(Some(entry.into()));
+        return Ok(Put::Done(entry.into()));
     }
     if dry_run == DryRun::All {
-        return Ok(Some(Written { bytes, revision: entry.mod_revision() }));
+        return Ok(Put::Done(Written { bytes, revision: entry.mod_revision() }));
     }
     let txn = Txn::of([put(call, entry.key(), bytes.clone())])
         .when(entry.key().clone(), Compare::ModRevision(entry.mod_revision()));
-    match call.server.store.txn(txn).await {
-        Ok(done) => Ok(Some(Written { bytes, revision: done.revision })),
-        Err(TxnError::Conflict(_)) => caught_up(call).await.map(|()| None),
-        Err(error) => Err(store_error(&error)),
-    }
+    write(call, txn, bytes, reserved).await
 }
 
-/// Removes an object if it is still the one that was read; false when somebody was faster.
-pub async fn remove(call: &Call, entry: &Entry, dry_run: DryRun) -> Result<bool, ApiError> {
+/// Removes an object and what belongs to it, if it is still the one that was read; false when somebody was faster.
+pub async fn remove(call: &Call, entry: &Entry, reserved: Reserved, dry_run: DryRun) -> Result<bool, ApiError> {
     if dry_run == DryRun::All {
         return Ok(true);
     }
     let txn =
         Txn::of([Op::Delete(entry.key().clone())]).when(entry.key().clone(), Compare::ModRevision(entry.mod_revision()));
-    match call.server.store.txn(txn).await {
-        Ok(_) => Ok(true),
-        Err(TxnError::Conflict(_)) => caught_up(call).await.map(|()| false),
+    Ok(matches!(write(call, txn, Bytes::new(), reserved).await?, Put::Done(_)))
+}
+
+/// The one transaction of a write. The object's own comparison comes first.
+async fn write(call: &Call, mut txn: Txn, bytes: Bytes, reserved: Reserved) -> Result<Put, ApiError> {
+    txn.compare.extend(reserved.together.compare.iter().cloned());
+    txn.ops.extend(reserved.together.ops.iter().cloned());
+    let own = txn.compare[0].0.clone();
+    let outcome = match call.server.store.txn(txn).await {
+        Ok(done) => Ok(Put::Done(Written { bytes, revision: done.revision })),
+        Err(TxnError::Conflict(conflict)) => {
+            caught_up(call).await?;
+            Ok(if conflict.failed.iter().any(|key| **key == *own) { Put::Outrun } else { Put::Contested })
+        }
         Err(error) => Err(store_error(&error)),
-    }
+    };
+    reserved.settle(&call.server);
+    outcome
 }
 
 /// Waits until what was faster can be read; on etcd it may have come through another server.

@@ -72,11 +72,13 @@ fn patched_object(call: &Call, mut patched: Value, options: &WriteOptions) -> Re
     let claim = Claim::of(&patched);
     let shown = patched.clone();
     body::expect_kind(&mut patched, &call.resource.api_version(), &call.resource.kind)?;
+    let aside = call.server.services.set_aside(&call.resource, &mut patched);
     let mut warnings = Vec::new();
-    body::shape(&mut patched, &call.resource.shape, Vec::new(), options.field_validation, &mut warnings).map_err(|error| {
+    body::typed(&mut patched, &call.resource, Vec::new(), options.field_validation, &mut warnings).map_err(|error| {
         if error.message.starts_with("strict decoding error") { error } else { patch::not_an_object(&shown, &error.message) }
     })?;
     call.warn(warnings);
+    aside.put_back(&mut patched);
     call.resource.rules.default(&mut patched);
     update::match_name(call, &patched)?;
     create::match_namespace(call, &mut patched)?;
@@ -102,6 +104,7 @@ async fn apply_patch(call: &Call, part: Part, bytes: &[u8]) -> Result<Answer, Ap
     let Parsed { mut value, duplicates } = body::parse(bytes, "application/yaml")?;
     refuse_duplicates(call, &options, &duplicates)?;
     body::expect_kind(&mut value, &call.resource.api_version(), &call.resource.kind)?;
+    let aside = call.server.services.set_aside(&call.resource, &mut value);
     if value.str_at("metadata.name").is_empty() {
         value.set("metadata.name", call.request.name.as_str());
     }
@@ -111,7 +114,8 @@ async fn apply_patch(call: &Call, part: Part, bytes: &[u8]) -> Result<Answer, Ap
         if part != Part::Main {
             return Err(call.not_found());
         }
-        let object = applied(call, part, None, &value, &options)?;
+        let mut object = applied(call, part, None, &value, &options)?;
+        aside.put_back(&mut object);
         match create::create_applied(call, object, &options).await? {
             Some(written) => return call.object(201, &written),
             // Somebody created it in the meantime: it is a change now.
@@ -120,7 +124,9 @@ async fn apply_patch(call: &Call, part: Part, bytes: &[u8]) -> Result<Answer, Ap
         }
     }
     let written = update::change(call, part, &options, Tracking::Done, |old| {
-        applied(call, part, Some(old), &value, &options).map(Wanted::from)
+        let mut object = applied(call, part, Some(old), &value, &options)?;
+        aside.put_back(&mut object);
+        Ok(object.into())
     })
     .await?;
     call.object(200, &written)
@@ -142,7 +148,7 @@ fn applied(call: &Call, part: Part, live: Option<&Value>, config: &Value, option
         now: call.server.now(),
     })?;
     let mut warnings = Vec::new();
-    body::shape(&mut object, &call.resource.shape, Vec::new(), options.field_validation, &mut warnings)?;
+    body::typed(&mut object, &call.resource, Vec::new(), options.field_validation, &mut warnings)?;
     call.warn(warnings);
     call.resource.rules.default(&mut object);
     Ok(object)

@@ -2,7 +2,7 @@
 
 use super::{
     create,
-    finish::{self, Part},
+    finish::{self, Part, Put},
 };
 use crate::{
     admission,
@@ -24,11 +24,13 @@ const TRIES: usize = 5;
 /// PUT.
 pub async fn update(call: &Call, part: Part, bytes: &[u8]) -> Result<Answer, ApiError> {
     let options = WriteOptions::new(&call.query, Write::Update)?;
-    let parsed = body::parse(bytes, &call.content_type)?;
+    let mut parsed = body::parse(bytes, &call.content_type)?;
+    let aside = call.server.services.set_aside(&call.resource, &mut parsed.value);
     let mut warnings = Vec::new();
     let mut wanted = body::object(parsed, &call.resource, options.field_validation, &mut warnings)?;
     call.warn(warnings);
     let object = &mut wanted.object;
+    aside.put_back(object);
     match_name(call, object)?;
     create::match_namespace(call, object)?;
     call.resource.rules.default(object);
@@ -80,18 +82,12 @@ pub async fn change(
         preconditions(call, &wanted.object, &old)?;
         let reserved = prepare(call, part, options, tracking, &mut wanted, &old).await?;
         let object = wanted.object;
-        let written = if deletes_itself(&object, &old) {
-            finish::remove(call, &entry, options.dry_run).await?.then(|| finish::encode(call, &object)).transpose()?.map(|bytes| {
-                Written { bytes, revision: entry.mod_revision() }
-            })
-        } else {
-            finish::put_changed(call, &entry, &object, options.dry_run).await?
-        };
-        if let Some(written) = written {
-            if deletes_itself(&object, &old) {
-                call.server.services.deleted(call, &old, options.dry_run);
+        if deletes_itself(&object, &old) {
+            let given_back = call.server.services.delete(call, &old);
+            if finish::remove(call, &entry, given_back, options.dry_run).await? {
+                return Ok(Written { bytes: finish::encode(call, &object)?, revision: entry.mod_revision() });
             }
-            reserved.commit();
+        } else if let Put::Done(written) = finish::put_changed(call, &entry, &object, reserved, options.dry_run).await? {
             return Ok(written);
         }
         // A patch is made anew of what is there now; an update that names a resourceVersion fails its precondition.
@@ -147,7 +143,7 @@ async fn prepare(
     let rules = &call.resource.rules;
     let reserved = match part {
         Part::Main | Part::Scale => {
-            let reserved = call.server.services.update(call, object, old, options.dry_run)?;
+            let reserved = call.server.services.update(call, object, old).await?;
             rules.prepare_update(object, old);
             finish::bump_generation(call, object, old);
             reserved

@@ -4,7 +4,10 @@
 //! Probe and the volume sources.
 
 use crate::{
-    kinds::edit::{existing, fill, items},
+    kinds::{
+        edit::{existing, fill, items},
+        quantity, resources,
+    },
     object::Fields,
 };
 use serde_json::{Value, json};
@@ -30,6 +33,7 @@ pub fn spec(spec: &mut Value) {
     fill(spec, "schedulerName", "default-scheduler");
     spec.set_default("securityContext", json!({}));
     spec.set_default("terminationGracePeriodSeconds", 30);
+    round_amounts(spec);
     for volume in items(spec, "volumes") {
         volume_defaults(volume);
     }
@@ -59,6 +63,53 @@ pub fn pod(pod: &mut Value) {
         }
     }
     status(pod);
+}
+
+/// A pod with limits of its own asks for what its containers ask for together, else for its limits. Done when the pod is
+/// created, after everything that may add containers.
+pub fn pod_requests(pod: &mut Value) {
+    let spec = pod.at("spec");
+    let has = |kind: &str| spec.at("resources").map_at(kind).is_some_and(|list| !list.is_empty());
+    if !has("limits") && !has("requests") {
+        return;
+    }
+    let mut limits = spec.map_at("resources.limits").cloned().unwrap_or_default();
+    let mut requests = spec.map_at("resources.requests").cloned().unwrap_or_default();
+    for (name, total) in
+        resources::of_containers(spec, "limits").into_iter().filter(|(name, _)| resources::is_huge_page(name))
+    {
+        if !requests.contains_key(&name) {
+            limits.entry(name).or_insert_with(|| quantity::text(total, true).into());
+        }
+    }
+    if !limits.is_empty() {
+        for (name, total) in resources::of_containers(spec, "requests") {
+            if resources::fits_pod(&name) && resources::may_overcommit(&name) {
+                let binary = name == "memory";
+                requests.entry(name).or_insert_with(|| quantity::text(total, binary).into());
+            }
+        }
+        for (name, limit) in limits.iter().filter(|(name, _)| resources::fits_pod(name)) {
+            requests.entry(name.clone()).or_insert_with(|| limit.clone());
+        }
+    }
+    for (kind, list) in [("limits", limits), ("requests", requests)] {
+        if !list.is_empty() {
+            pod.set(&format!("spec.resources.{kind}"), list);
+        }
+    }
+}
+
+/// Amounts have no part smaller than a thousandth.
+fn round_amounts(holder: &mut Value) {
+    for kind in ["resources.limits", "resources.requests", "overhead"] {
+        let Some(Value::Object(list)) = existing(holder, kind) else { continue };
+        for amount in list.values_mut() {
+            if let Some(rounded) = amount.as_str().and_then(quantity::rounded_to_milli) {
+                *amount = rounded.into();
+            }
+        }
+    }
 }
 
 /// Keeps `podIP` and `podIPs` in step. The singular wins, as for clients that know nothing else; a list that says an
@@ -97,6 +148,7 @@ fn requests_from_limits(container: &mut Value) {
 fn container_defaults(container: &mut Value) {
     let policy = pull_policy(container.str_at("image"));
     fill(container, "imagePullPolicy", policy);
+    round_amounts(container);
     fill(container, "terminationMessagePath", "/dev/termination-log");
     fill(container, "terminationMessagePolicy", "File");
     for port in items(container, "ports") {
@@ -112,7 +164,8 @@ fn container_defaults(container: &mut Value) {
     }
     for probe in PROBES {
         if let Some(probe) = existing(container, probe) {
-            for (field, value) in [("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)]
+            for (field, value) in
+                [("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)]
             {
                 fill(probe, field, value);
             }
@@ -198,7 +251,9 @@ fn is_latest(image: &str) -> bool {
         None => (name, None),
     };
     let path = match name.split_once('/') {
-        Some((host, path)) if host.contains(['.', ':']) || host == "localhost" || host.bytes().any(|b| b.is_ascii_uppercase()) => {
+        Some((host, path))
+            if host.contains(['.', ':']) || host == "localhost" || host.bytes().any(|b| b.is_ascii_uppercase()) =>
+        {
             path
         }
         _ => name,

@@ -2,10 +2,17 @@
 //!
 //! Mirrors `pkg/registry/core/pod`. What admission adds upstream (service account token, tolerations, priority) is not here.
 
+pub(super) mod advice;
 mod columns;
 mod containers;
 pub mod defaults;
+mod environment;
+mod mounts;
+mod paths;
+mod probes;
+mod projections;
 mod scheduling;
+mod security;
 mod update;
 mod validate;
 mod volumes;
@@ -35,6 +42,7 @@ impl Rules for Pod {
     }
 
     fn prepare_create(&self, pod: &mut Value) {
+        defaults::pod_requests(pod);
         let mut status = json!({"phase": "Pending", "qosClass": quality(pod)});
         if !pod.list_at("spec.schedulingGates").is_empty() {
             status["conditions"] = json!([{
@@ -71,7 +79,8 @@ impl Rules for Pod {
         let mut errors = validate::pod(pod, None);
         let path = Path::new("spec");
         if !pod.list_at("spec.ephemeralContainers").is_empty() {
-            errors.push(FieldError::forbidden(&path.child("ephemeralContainers"), "a new pod has none; add them later"));
+            errors
+                .push(FieldError::forbidden(&path.child("ephemeralContainers"), "a new pod has none; add them later"));
         }
         if !pod.str_at("spec.nodeName").is_empty() && !pod.list_at("spec.schedulingGates").is_empty() {
             let text = "cannot be set before all scheduling gates are removed";
@@ -88,6 +97,12 @@ impl Rules for Pod {
 
     fn validate_status(&self, pod: &Value, old: &Value) -> Errors {
         update::status(pod, old)
+    }
+
+    fn warnings(&self, pod: &Value, old: Option<&Value>) -> Vec<String> {
+        let mut warnings = advice::spec(&Path::new("spec"), pod.at("spec"));
+        warnings.extend(advice::host_name(pod).filter(|_| old.is_none()));
+        warnings
     }
 
     fn has_generation(&self) -> bool {

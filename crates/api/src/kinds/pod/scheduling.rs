@@ -46,17 +46,18 @@ fn node_affinity(errors: &mut Errors, path: &Path, affinity: &Value) {
             errors.push(FieldError::required(&at, "at least one term"));
         }
         for (i, term) in terms.iter().enumerate() {
-            node_term(errors, &at.index(i), term);
+            node_term(errors, &at.index(i), term, true);
         }
     }
     for (i, wish) in affinity.list_at(PREFERRED).iter().enumerate() {
         let at = path.child(PREFERRED).index(i);
         check::in_range(errors, &at.child("weight"), wish.int_at("weight").unwrap_or_default(), 1, 100);
-        node_term(errors, &at.child("preference"), wish.at("preference"));
+        node_term(errors, &at.child("preference"), wish.at("preference"), false);
     }
 }
 
-fn node_term(errors: &mut Errors, path: &Path, term: &Value) {
+/// One term; a value that can be no label's is a mistake only where the term is required.
+fn node_term(errors: &mut Errors, path: &Path, term: &Value, required: bool) {
     for (i, rule) in term.list_at("matchExpressions").iter().enumerate() {
         let at = path.child("matchExpressions").index(i);
         let values = check::texts(rule, "values");
@@ -78,7 +79,7 @@ fn node_term(errors: &mut Errors, path: &Path, term: &Value) {
             )),
         }
         check::qualified_name(errors, &at.child("key"), rule.str_at("key"));
-        for (j, value) in values.iter().enumerate() {
+        for (j, value) in values.iter().enumerate().filter(|_| required) {
             check::all_of(errors, &at.child("values").index(j), value, names::label_value(value));
         }
     }
@@ -120,11 +121,42 @@ fn pod_term(errors: &mut Errors, path: &Path, term: &Value) {
     for name in check::texts(term, "namespaces") {
         check::dns_label(errors, &path.child("namespace"), name);
     }
+    label_keys(errors, path, term);
     let key = term.str_at("topologyKey");
     if key.is_empty() {
         errors.push(FieldError::required(&path.child("topologyKey"), "a label of nodes"));
     }
     check::qualified_name(errors, &path.child("topologyKey"), key);
+}
+
+/// Labels of the pod itself that the selected pods share, or do not.
+fn label_keys(errors: &mut Errors, path: &Path, term: &Value) {
+    let wanted = term.at("labelSelector");
+    for field in ["matchLabelKeys", "mismatchLabelKeys"] {
+        let (at, keys) = (path.child(field), check::texts(term, field));
+        if wanted.is_null() && !keys.is_empty() {
+            errors.push(FieldError::forbidden(&at, "needs labelSelector"));
+            continue;
+        }
+        for (i, key) in keys.iter().enumerate() {
+            check::qualified_name(errors, &at.index(i), key);
+        }
+    }
+    let keys = check::texts(term, "matchLabelKeys");
+    let mut selected: BTreeSet<&str> =
+        wanted.map_at("matchLabels").into_iter().flatten().map(|(key, _)| key.as_str()).collect();
+    for rule in wanted.list_at("matchExpressions") {
+        let key = rule.str_at("key");
+        if let Some(i) = keys.iter().rposition(|known| *known == key).filter(|_| selected.contains(key)) {
+            errors.push(FieldError::invalid(&path.index(i), key, "is in matchLabelKeys and in labelSelector"));
+        }
+        selected.insert(key);
+    }
+    let others = check::texts(term, "mismatchLabelKeys");
+    for (i, key) in keys.iter().enumerate().filter(|(_, key)| others.contains(key)) {
+        let at = path.child("matchLabelKeys").index(i);
+        errors.push(FieldError::invalid(&at, *key, "is in mismatchLabelKeys too"));
+    }
 }
 
 /// Mistakes in tolerations.
@@ -145,7 +177,12 @@ pub(super) fn tolerations(errors: &mut Errors, path: &Path, tolerations: &[Value
             errors.push(FieldError::invalid(&at.child("effect"), effect, text));
         }
         match operator {
-            "" | "Equal" => check::all_of(errors, &at.child("operator"), value, names::label_value(value)),
+            "" | "Equal" => {
+                let wrong = names::label_value(value);
+                if !wrong.is_empty() {
+                    errors.push(FieldError::invalid(&at.child("operator"), value, wrong.join("; ")));
+                }
+            }
             "Exists" if !value.is_empty() => {
                 errors.push(FieldError::invalid(&at.child("operator"), value, "Exists takes no value"));
             }
@@ -159,8 +196,8 @@ pub(super) fn tolerations(errors: &mut Errors, path: &Path, tolerations: &[Value
 }
 
 fn spread(errors: &mut Errors, path: &Path, spec: &Value) {
-    let mut seen = BTreeSet::new();
-    for (i, rule) in spec.list_at("topologySpreadConstraints").iter().enumerate() {
+    let rules = spec.list_at("topologySpreadConstraints");
+    for (i, rule) in rules.iter().enumerate() {
         let at = path.index(i);
         let skew = rule.int_at("maxSkew").unwrap_or_default();
         if skew <= 0 {
@@ -171,9 +208,27 @@ fn spread(errors: &mut Errors, path: &Path, spec: &Value) {
             errors.push(FieldError::required(&at.child("topologyKey"), "a label of nodes"));
         }
         check::one_of(errors, &at.child("whenUnsatisfiable"), unsatisfiable, &["DoNotSchedule", "ScheduleAnyway"]);
-        if !seen.insert((key, unsatisfiable)) {
-            errors.push(FieldError::duplicate(&at.child("{topologyKey, whenUnsatisfiable}"), format!("{{{key}, {unsatisfiable}}}")));
+        let twin =
+            |other: &Value| other.str_at("topologyKey") == key && other.str_at("whenUnsatisfiable") == unsatisfiable;
+        if rules[i + 1..].iter().any(twin) {
+            let value = format!("{{{key}, {unsatisfiable}}}");
+            errors.push(FieldError::duplicate(&at.child("{topologyKey, whenUnsatisfiable}"), value));
         }
+        if let Some(domains) = rule.int_at("minDomains") {
+            let at = at.child("minDomains");
+            if domains <= 0 {
+                errors.push(FieldError::invalid(&at, domains, "must be 1 or more"));
+            }
+            if unsatisfiable != "DoNotSchedule" {
+                errors.push(FieldError::invalid(&at, domains, "only with whenUnsatisfiable DoNotSchedule"));
+            }
+        }
+        for field in ["nodeAffinityPolicy", "nodeTaintsPolicy"] {
+            if let Some(policy) = rule.at(field).as_str() {
+                check::one_of(errors, &at.child(field), policy, &["Honor", "Ignore"]);
+            }
+        }
+        label_keys(errors, &at, rule);
         selector::validate(errors, &at.child("labelSelector"), rule.at("labelSelector"));
     }
 }

@@ -3,4 +3,4 @@
 use super::*;
 
 #[test]
-fn x() {}
+fn placeholder() {}

@@ -17,7 +17,8 @@ pub(super) fn spec(errors: &mut Errors, pod: &Value, old: &Value) {
     let (spec, before) = (pod.at("spec"), old.at("spec"));
     for list in ["containers", "initContainers"] {
         if spec.list_at(list).len() != before.list_at(list).len() {
-            errors.push(FieldError::forbidden(&path.child(list), "containers of a pod can be neither added nor removed"));
+            errors
+                .push(FieldError::forbidden(&path.child(list), "containers of a pod can be neither added nor removed"));
             return;
         }
     }
@@ -93,7 +94,10 @@ fn only_added_tolerations(errors: &mut Errors, path: &Path, spec: &Value, before
     };
     let now: Vec<Value> = spec.list_at("tolerations").iter().map(without_seconds).collect();
     if before.list_at("tolerations").iter().any(|was| !now.contains(&without_seconds(was))) {
-        errors.push(FieldError::forbidden(path, "a toleration of a pod can only be added, or change its tolerationSeconds"));
+        errors.push(FieldError::forbidden(
+            path,
+            "a toleration of a pod can only be added, or change its tolerationSeconds",
+        ));
     }
 }
 
@@ -152,7 +156,8 @@ pub(super) fn status(pod: &Value, old: &Value) -> Errors {
 
 /// One or two addresses, one of each family, the first the same as the singular field.
 fn addresses(errors: &mut Errors, path: &Path, status: &Value, before: &Value, single: &str, plural: &str) {
-    let ips = |status: &Value| -> Vec<String> { status.list_at(plural).iter().map(|e| e.str_at("ip").to_owned()).collect() };
+    let ips =
+        |status: &Value| -> Vec<String> { status.list_at(plural).iter().map(|e| e.str_at("ip").to_owned()).collect() };
     let (list, was) = (ips(status), ips(before));
     let at = path.child(plural);
     let mut parsed = Vec::new();

@@ -2,27 +2,29 @@
 //!
 //! Called by `pod` and by the workloads. Containers, volumes and scheduling have files of their own beside.
 
-use super::{containers, scheduling, volumes};
+use super::{containers, environment, scheduling, security, volumes};
 use crate::{
     error::FieldError,
     kinds::{
         check::{self, Errors},
-        meta, names,
+        meta, names, resources,
     },
     object::Fields,
     path::Path,
 };
 use serde_json::Value;
 
-/// Largest user and group id.
-const ID_MAX: i64 = i32::MAX as i64;
-
 /// Mistakes in the spec of a pod; `old` is the pod before an update.
 pub(super) fn pod(pod: &Value, old: Option<&Value>) -> Errors {
     let mut errors = Errors::new();
     let path = Path::new("spec");
     let pod_spec = pod.at("spec");
-    spec(&mut errors, &path, pod_spec, old.map(|old| old.at("spec")));
+    annotations(&mut errors, pod);
+    spec(&mut errors, &path, pod_spec, old.map(|old| old.at("spec")), pod.str_at("metadata.name"));
+    for list in ["containers", "initContainers"] {
+        containers::images(&mut errors, &path.child(list), pod_spec.list_at(list));
+    }
+    host_ports_match(&mut errors, &path, pod_spec, true);
     check::not_negative(&mut errors, &path, pod_spec, "terminationGracePeriodSeconds");
     if pod_spec.str_at("serviceAccountName").is_empty() {
         for (i, volume) in pod_spec.list_at("volumes").iter().enumerate() {
@@ -41,30 +43,52 @@ pub(super) fn pod(pod: &Value, old: Option<&Value>) -> Errors {
 /// Mistakes in a pod template; `path` is that of the template.
 pub fn template(errors: &mut Errors, path: &Path, template: &Value, old: Option<&Value>) {
     meta::labels_and_annotations(errors, path, template.at("metadata"));
-    spec(errors, &path.child("spec"), template.at("spec"), old.map(|old| old.at("spec")));
+    spec(errors, &path.child("spec"), template.at("spec"), old.map(|old| old.at("spec")), "");
+    host_ports_match(errors, &path.child("spec"), template.at("spec"), false);
     if !template.list_at("spec.ephemeralContainers").is_empty() {
         let at = path.child("spec").child("ephemeralContainers");
         errors.push(FieldError::forbidden(&at, "a template has none; they are added to running pods"));
     }
 }
 
-fn spec(errors: &mut Errors, path: &Path, spec: &Value, old: Option<&Value>) {
+/// Annotations that mean something to Kubernetes itself.
+fn annotations(errors: &mut Errors, pod: &Value) {
+    const MIRROR: &str = "kubernetes.io/config.mirror";
+    const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
+    let path = Path::new("metadata").child("annotations");
+    let annotation = |name: &str| pod.at("metadata.annotations").get(name).and_then(Value::as_str);
+    if let Some(value) = annotation(MIRROR).filter(|_| pod.str_at("spec.nodeName").is_empty()) {
+        errors.push(FieldError::invalid(&path.key(MIRROR), value, "a mirror pod needs spec.nodeName"));
+    }
+    let is_cost = |text: &str| {
+        let digits = text.strip_prefix('-').unwrap_or(text);
+        text.parse::<i32>().is_ok() && (digits == "0" && text == "0" || !digits.starts_with(['0', '+']))
+    };
+    if let Some(value) = annotation(DELETION_COST).filter(|value| !is_cost(value)) {
+        errors.push(FieldError::invalid(&path.key(DELETION_COST), value, "must be a whole number of 32 bits"));
+    }
+}
+
+/// `pod` is the name of the pod, empty in a template.
+fn spec(errors: &mut Errors, path: &Path, spec: &Value, old: Option<&Value>, pod: &str) {
     if spec.at("terminationGracePeriodSeconds").is_null() {
         errors.push(FieldError::required(&path.child("terminationGracePeriodSeconds"), ""));
     }
-    let known = volumes::validate(errors, &path.child("volumes"), spec.list_at("volumes"));
+    let known = volumes::validate(errors, &path.child("volumes"), spec.list_at("volumes"), pod);
     containers::validate(errors, path, spec, &known);
-    host_ports_match(errors, path, spec);
+    resources::pod(errors, &path.child("resources"), spec);
     let restart = spec.str_at("restartPolicy");
     check::required_one_of(errors, &path.child("restartPolicy"), restart, &["Always", "OnFailure", "Never"]);
     let dns = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
     check::required_one_of(errors, &path.child("dnsPolicy"), spec.str_at("dnsPolicy"), &dns);
     check::labels(errors, &path.child("nodeSelector"), spec.at("nodeSelector"));
-    security(errors, &path.child("securityContext"), spec);
-    for (i, secret) in spec.list_at("imagePullSecrets").iter().enumerate() {
-        if secret.str_at("name").is_empty() {
-            errors.push(FieldError::required(&path.child("imagePullSecrets").index(i).child("name"), ""));
-        }
+    security::pod(errors, &path.child("securityContext"), spec);
+    if spec.is_true("shareProcessNamespace") && spec.is_true("hostPID") {
+        errors.push(FieldError::invalid(
+            &path.child("shareProcessNamespace"),
+            true,
+            "cannot be true when hostPID is true",
+        ));
     }
     scheduling::validate(errors, path, spec);
     dns_config(errors, &path.child("dnsConfig"), spec, old);
@@ -72,6 +96,8 @@ fn spec(errors: &mut Errors, path: &Path, spec: &Value, old: Option<&Value>) {
         let at = path.child("readinessGates").index(i).child("conditionType");
         check::qualified_name(errors, &at, gate.str_at("conditionType"));
     }
+    security::host_users(errors, path, spec);
+    host_name(errors, &path.child("hostnameOverride"), spec);
     referenced_names(errors, path, spec);
     if let Some(seconds) = spec.int_at("activeDeadlineSeconds") {
         check::in_range(errors, &path.child("activeDeadlineSeconds"), seconds, 1, i64::from(i32::MAX));
@@ -80,20 +106,21 @@ fn spec(errors: &mut Errors, path: &Path, spec: &Value, old: Option<&Value>) {
     if let Some(policy) = spec.at("preemptionPolicy").as_str() {
         check::required_one_of(errors, &path.child("preemptionPolicy"), policy, &["PreemptLowerPriority", "Never"]);
     }
-    if let Some(os) = spec.map_at("os") {
-        let name = os.get("name").and_then(Value::as_str).unwrap_or_default();
-        check::required_one_of(errors, &path.child("os").child("name"), name, &["linux", "windows"]);
-    }
+    resources::overhead(errors, &path.child("overhead"), spec.at("overhead"));
+    security::operating_system(errors, path, spec);
+    environment::file_volumes(errors, path, spec);
 }
 
-fn host_ports_match(errors: &mut Errors, path: &Path, spec: &Value) {
+/// Ports of a pod on the node's network are the node's; a template may leave that to the pod's defaults.
+fn host_ports_match(errors: &mut Errors, path: &Path, spec: &Value, is_pod: bool) {
     if !spec.is_true("hostNetwork") {
         return;
     }
     for (i, container) in spec.list_at("containers").iter().enumerate() {
         for (j, port) in container.list_at("ports").iter().enumerate() {
-            let host = port.int_at("hostPort").unwrap_or_default();
-            if host != 0 && Some(host) != port.int_at("containerPort") {
+            let number = |field: &str| port.int_at(field).unwrap_or_default();
+            let host = number("hostPort");
+            if (is_pod || host != 0) && host != number("containerPort") {
                 let at = path.child("containers").index(i).child("ports").index(j).child("hostPort");
                 errors.push(FieldError::invalid(&at, host, "must be the containerPort, because hostNetwork is true"));
             }
@@ -101,25 +128,17 @@ fn host_ports_match(errors: &mut Errors, path: &Path, spec: &Value) {
     }
 }
 
-fn security(errors: &mut Errors, path: &Path, spec: &Value) {
-    let context = spec.at("securityContext");
-    for field in ["runAsUser", "runAsGroup", "fsGroup"] {
-        if let Some(id) = context.int_at(field) {
-            check::in_range(errors, &path.child(field), id, 0, ID_MAX);
+fn host_name(errors: &mut Errors, path: &Path, spec: &Value) {
+    let Some(name) = spec.at("hostnameOverride").as_str() else { return };
+    for field in ["setHostnameAsFQDN", "hostNetwork"] {
+        if spec.is_true(field) {
+            errors.push(FieldError::forbidden(path, format!("not while {field} is true")));
         }
     }
-    for (i, id) in context.list_at("supplementalGroups").iter().enumerate() {
-        let at = path.child("supplementalGroups").index(i);
-        check::in_range(errors, &at, id.as_i64().unwrap_or_default(), 0, ID_MAX);
+    if name.len() > 64 {
+        errors.push(FieldError::too_long(path, 64));
     }
-    if let Some(policy) = context.at("fsGroupChangePolicy").as_str() {
-        check::one_of(errors, &path.child("fsGroupChangePolicy"), policy, &["Always", "OnRootMismatch"]);
-    }
-    if spec.is_true("shareProcessNamespace") && spec.is_true("hostPID") {
-        // Upstream names the field as if it were part of the security context's parent.
-        let at = Path::new(path.as_str().trim_end_matches(".securityContext")).child("shareProcessNamespace");
-        errors.push(FieldError::invalid(&at, true, "cannot be true when hostPID is true"));
-    }
+    check::dns_subdomain(errors, path, name);
 }
 
 fn dns_config(errors: &mut Errors, path: &Path, spec: &Value, old: Option<&Value>) {
@@ -167,11 +186,14 @@ fn dns_config(errors: &mut Errors, path: &Path, spec: &Value, old: Option<&Value
 
 /// Names of other objects and of the pod itself in DNS.
 fn referenced_names(errors: &mut Errors, path: &Path, spec: &Value) {
-    for field in ["serviceAccountName", "nodeName", "priorityClassName", "runtimeClassName"] {
+    for field in ["serviceAccountName", "nodeName", "priorityClassName"] {
         let name = spec.str_at(field);
         if !name.is_empty() {
             check::dns_subdomain(errors, &path.child(field), name);
         }
+    }
+    if let Some(name) = spec.at("runtimeClassName").as_str() {
+        check::dns_subdomain(errors, &path.child("runtimeClassName"), name);
     }
     for field in ["hostname", "subdomain"] {
         let name = spec.str_at(field);
@@ -182,7 +204,8 @@ fn referenced_names(errors: &mut Errors, path: &Path, spec: &Value) {
 }
 
 fn host_aliases(errors: &mut Errors, path: &Path, spec: &Value, old: Option<&Value>) {
-    let before: Vec<&str> = old.into_iter().flat_map(|old| old.list_at("hostAliases")).map(|a| a.str_at("ip")).collect();
+    let before: Vec<&str> =
+        old.into_iter().flat_map(|old| old.list_at("hostAliases")).map(|a| a.str_at("ip")).collect();
     for (i, alias) in spec.list_at("hostAliases").iter().enumerate() {
         let at = path.index(i);
         check::ip(errors, &at.child("ip"), alias.str_at("ip"), before.iter().copied());

@@ -1,182 +1,212 @@
-//! Volumes of a pod: names, exactly one source each, and the sources that this project's users meet.
+//! Volumes of a pod: names, exactly one source each, and the sources that are in use today.
 
+use super::{containers, mounts::Volumes, paths, projections};
 use crate::{
     error::FieldError,
     kinds::{
         check::{self, Errors},
-        names,
+        meta, names, quantity, selector,
     },
     object::Fields,
     path::Path,
 };
 use serde_json::Value;
-use std::collections::BTreeSet;
 
-/// Checks the volumes; gives back the names that mounts may refer to.
-pub(super) fn validate<'a>(errors: &mut Errors, path: &Path, volumes: &'a [Value]) -> BTreeSet<&'a str> {
-    let mut known = BTreeSet::new();
+/// Sources in the order in which the first one given counts as the right one. Those of storage that has left Kubernetes
+/// are known by name only.
+const SOURCES: [&str; 30] = [
+    "emptyDir",
+    "hostPath",
+    "gitRepo",
+    "gcePersistentDisk",
+    "awsElasticBlockStore",
+    "secret",
+    "nfs",
+    "iscsi",
+    "glusterfs",
+    "flocker",
+    "persistentVolumeClaim",
+    "rbd",
+    "cinder",
+    "cephfs",
+    "quobyte",
+    "downwardAPI",
+    "fc",
+    "flexVolume",
+    "configMap",
+    "azureFile",
+    "vsphereVolume",
+    "photonPersistentDisk",
+    "portworxVolume",
+    "azureDisk",
+    "storageos",
+    "projected",
+    "scaleIO",
+    "csi",
+    "ephemeral",
+    "image",
+];
+
+/// Checks the volumes; gives back those that mounts may refer to. `pod` is the name of the pod, empty in a template.
+pub(super) fn validate<'a>(errors: &mut Errors, path: &Path, volumes: &'a [Value], pod: &str) -> Volumes<'a> {
+    let mut known = Volumes::new();
+    let made: Vec<String> = volumes
+        .iter()
+        .filter(|volume| !pod.is_empty() && !volume.at("ephemeral").is_null())
+        .map(|volume| format!("{pod}-{}", volume.str_at("name")))
+        .collect();
     for (i, volume) in volumes.iter().enumerate() {
         let at = path.index(i);
         let found = errors.len();
-        sources(errors, &at, volume);
+        sources(errors, &at, volume, pod);
         let name = volume.str_at("name");
         if name.is_empty() {
             errors.push(FieldError::required(&at.child("name"), ""));
         } else {
             check::dns_label(errors, &at.child("name"), name);
         }
-        if known.contains(name) {
+        if known.contains_key(name) {
             errors.push(FieldError::duplicate(&at.child("name"), name));
         }
         if errors.len() == found {
-            known.insert(name);
+            known.insert(name, volume);
+        }
+        let claim = volume.str_at("persistentVolumeClaim.claimName");
+        if made.iter().any(|name| name == claim) {
+            let at = at.child("persistentVolumeClaim").child("claimName");
+            errors.push(FieldError::invalid(&at, claim, "is the claim of an ephemeral volume of this pod"));
         }
     }
     known
 }
 
-fn sources(errors: &mut Errors, path: &Path, volume: &Value) {
-    let mut given = volume.as_object().into_iter().flatten().filter(|(key, value)| *key != "name" && !value.is_null());
-    let Some((kind, source)) = given.next() else {
+fn sources(errors: &mut Errors, path: &Path, volume: &Value, pod: &str) {
+    let mut given = SOURCES.into_iter().filter(|kind| !volume.at(kind).is_null());
+    let Some(kind) = given.next() else {
         errors.push(FieldError::required(path, "a volume needs one source, such as emptyDir"));
         return;
     };
-    for (extra, _) in given {
+    for extra in given {
         errors.push(FieldError::forbidden(&path.child(extra), "a volume has one source only"));
     }
-    let at = path.child(kind);
-    match kind.as_str() {
-        "hostPath" => {
-            let host_path = source.str_at("path");
-            if host_path.is_empty() {
-                errors.push(FieldError::required(&at.child("path"), ""));
+    let (at, source) = (path.child(kind), volume.at(kind));
+    let mut need = |field: &str| {
+        if source.str_at(field).is_empty() {
+            errors.push(FieldError::required(&at.child(field), ""));
+        }
+    };
+    match kind {
+        "emptyDir" => {
+            let limit = source.at("sizeLimit").as_str().and_then(quantity::nanos);
+            if limit.is_some_and(|limit| limit < 0) {
+                errors.push(FieldError::forbidden(&at.child("sizeLimit"), "must be 0 or more"));
             }
-            no_backsteps(errors, &at.child("path"), host_path);
-            let kinds = ["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
+        }
+        "hostPath" => {
+            need("path");
+            paths::no_backsteps(errors, &at.child("path"), source.str_at("path"));
+            let kinds =
+                ["", "BlockDevice", "CharDevice", "Directory", "DirectoryOrCreate", "File", "FileOrCreate", "Socket"];
             check::one_of(errors, &at.child("type"), source.str_at("type"), &kinds);
         }
         "secret" => {
-            if source.str_at("secretName").is_empty() {
-                errors.push(FieldError::required(&at.child("secretName"), ""));
-            }
-            mode(errors, &at.child("defaultMode"), source.at("defaultMode"));
-            keys(errors, &at.child("items"), source);
+            need("secretName");
+            projections::keys_and_mode(errors, &at, source);
         }
         "configMap" => {
-            if source.str_at("name").is_empty() {
-                errors.push(FieldError::required(&at.child("name"), ""));
-            }
-            mode(errors, &at.child("defaultMode"), source.at("defaultMode"));
-            keys(errors, &at.child("items"), source);
+            need("name");
+            projections::keys_and_mode(errors, &at, source);
         }
-        "persistentVolumeClaim" if source.str_at("claimName").is_empty() => {
-            errors.push(FieldError::required(&at.child("claimName"), ""));
-        }
+        "persistentVolumeClaim" => need("claimName"),
         "nfs" => {
-            for field in ["server", "path"] {
-                if source.str_at(field).is_empty() {
-                    errors.push(FieldError::required(&at.child(field), ""));
-                }
-            }
-            let exported = source.str_at("path");
-            if !exported.is_empty() && !exported.starts_with('/') {
-                errors.push(FieldError::invalid(&at.child("path"), exported, "must start with '/'"));
+            need("server");
+            need("path");
+            if !source.str_at("path").starts_with('/') {
+                errors.push(FieldError::invalid(&at.child("path"), source.str_at("path"), "must start with '/'"));
             }
         }
-        "downwardAPI" => {
-            mode(errors, &at.child("defaultMode"), source.at("defaultMode"));
-            downward_files(errors, &at, source);
+        "downwardAPI" => projections::downward(errors, &at, source),
+        "projected" => projections::projected(errors, &at, source),
+        "csi" => csi(errors, &at, source),
+        "ephemeral" => {
+            claim_template(errors, &at.child("volumeClaimTemplate"), source.at("volumeClaimTemplate"));
+            let name = volume.str_at("name");
+            if !pod.is_empty() && !name.is_empty() {
+                let claim = format!("{pod}-{name}");
+                check::all_of(errors, &path.child("name"), name, names::dns_subdomain(&claim, false));
+            }
         }
-        "projected" => projected(errors, &at, source),
-        "csi" if source.str_at("driver").is_empty() => errors.push(FieldError::required(&at.child("driver"), "")),
+        "image" => {
+            need("reference");
+            containers::pull_policy(errors, &at.child("pullPolicy"), source.str_at("pullPolicy"));
+        }
         _ => {}
     }
 }
 
-fn projected(errors: &mut Errors, path: &Path, source: &Value) {
-    mode(errors, &path.child("defaultMode"), source.at("defaultMode"));
-    for (i, part) in source.list_at("sources").iter().enumerate() {
-        let at = path.child("sources").index(i);
-        let mut given = part.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null());
-        let Some((kind, projection)) = given.next() else { continue };
-        for (extra, _) in given {
-            errors.push(FieldError::forbidden(&at.child(extra), "a projection has one source only"));
+fn csi(errors: &mut Errors, path: &Path, source: &Value) {
+    let (at, driver) = (path.child("driver"), source.str_at("driver"));
+    if driver.is_empty() {
+        errors.push(FieldError::required(&at, ""));
+    } else {
+        if driver.len() > 63 {
+            errors.push(FieldError::too_long(&at, 63));
         }
-        let here = at.child(kind);
-        match kind.as_str() {
-            "secret" | "configMap" => {
-                if projection.str_at("name").is_empty() {
-                    errors.push(FieldError::required(&here.child("name"), ""));
-                }
-                keys(errors, &here.child("items"), projection);
-            }
-            "downwardAPI" => downward_files(errors, &here, projection),
-            "serviceAccountToken" => {
-                if projection.str_at("path").is_empty() {
-                    errors.push(FieldError::required(&here.child("path"), ""));
-                }
-                local_path(errors, &here.child("path"), projection.str_at("path"));
-                if let Some(seconds) = projection.int_at("expirationSeconds") {
-                    check::in_range(errors, &here.child("expirationSeconds"), seconds, 600, 1 << 32);
-                }
-            }
-            _ => {}
+        check::dns_subdomain(errors, &at, &driver.to_lowercase());
+    }
+    let secret = source.at("nodePublishSecretRef");
+    match secret.str_at("name") {
+        "" if secret.is_object() => {
+            errors.push(FieldError::required(&path.child("nodePublishSecretRef").child("name"), ""));
+        }
+        "" => {}
+        // Upstream leaves the reference out of the path here.
+        name => check::dns_subdomain(errors, &path.child("name"), name),
+    }
+}
+
+/// The claim that is made for each pod with such a volume.
+fn claim_template(errors: &mut Errors, path: &Path, template: &Value) {
+    const MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
+    if template.is_null() {
+        errors.push(FieldError::required(path, ""));
+        return;
+    }
+    meta::labels_and_annotations(errors, &path.child("metadata"), template.at("metadata"));
+    for field in template.map_at("metadata").into_iter().flatten().filter(|(_, value)| !value.is_null()) {
+        if !matches!(field.0.as_str(), "labels" | "annotations" | "creationTimestamp") {
+            errors.push(FieldError::forbidden(
+                &path.child("metadata").child(field.0),
+                "only labels and annotations are accepted",
+            ));
         }
     }
-}
-
-fn downward_files(errors: &mut Errors, path: &Path, source: &Value) {
-    for (i, file) in source.list_at("items").iter().enumerate() {
-        let at = path.child("items").index(i);
-        if file.str_at("path").is_empty() {
-            errors.push(FieldError::required(&at.child("path"), ""));
+    let (path, spec) = (path.child("spec"), template.at("spec"));
+    let modes = check::texts(spec, "accessModes");
+    let at = path.child("accessModes");
+    if modes.is_empty() {
+        errors.push(FieldError::required(&at, "at least one"));
+    }
+    selector::validate(errors, &path.child("selector"), spec.at("selector"));
+    for mode in &modes {
+        check::one_of(errors, &at, mode, &MODES);
+    }
+    if modes.contains(&MODES[3]) && modes.iter().any(|mode| MODES[..3].contains(mode)) {
+        errors.push(FieldError::forbidden(&at, "ReadWriteOncePod excludes the others"));
+    }
+    let at = path.child("resources").key("storage");
+    match spec.str_at("resources.requests.storage") {
+        "" => errors.push(FieldError::required(&at, "")),
+        amount if quantity::nanos(amount).is_some_and(|n| n <= 0) => {
+            errors.push(FieldError::invalid(&at, amount, "must be more than 0"));
         }
-        local_path(errors, &at.child("path"), file.str_at("path"));
-        if file.at("fieldRef").is_null() && file.at("resourceFieldRef").is_null() {
-            errors.push(FieldError::required(&at, "fieldRef or resourceFieldRef"));
-        }
-        mode(errors, &at.child("mode"), file.at("mode"));
+        _ => {}
     }
-}
-
-fn keys(errors: &mut Errors, path: &Path, source: &Value) {
-    for (i, item) in source.list_at("items").iter().enumerate() {
-        let at = path.index(i);
-        for field in ["key", "path"] {
-            if item.str_at(field).is_empty() {
-                errors.push(FieldError::required(&at.child(field), ""));
-            }
-        }
-        local_path(errors, &at.child("path"), item.str_at("path"));
-        mode(errors, &at.child("mode"), item.at("mode"));
+    let class = spec.str_at("storageClassName");
+    if !class.is_empty() {
+        check::dns_subdomain(errors, &path.child("storageClassName"), class);
     }
-}
-
-fn mode(errors: &mut Errors, path: &Path, mode: &Value) {
-    if let Some(bits) = mode.as_i64().filter(|bits| !(0..=0o777).contains(bits)) {
-        errors.push(FieldError::invalid(path, bits, "must be between 0 and 0777 (octal)"));
-    }
-}
-
-/// A path below the volume: relative, never up.
-pub(super) fn local_path(errors: &mut Errors, path: &Path, value: &str) {
-    if value.starts_with('/') {
-        errors.push(FieldError::invalid(path, value, "must be relative: no '/' first"));
-    }
-    no_backsteps(errors, path, value);
-}
-
-fn no_backsteps(errors: &mut Errors, path: &Path, value: &str) {
-    if value.split('/').any(|part| part == "..") {
-        errors.push(FieldError::invalid(path, value, "'..' is not accepted as a part of it"));
-    }
-}
-
-/// A reference to one key of a ConfigMap or Secret.
-pub(super) fn key_ref(errors: &mut Errors, path: &Path, reference: &Value) {
-    check::dns_subdomain(errors, &path.child("name"), reference.str_at("name"));
-    match reference.str_at("key") {
-        "" => errors.push(FieldError::required(&path.child("key"), "")),
-        key => check::all_of(errors, &path.child("key"), key, names::data_key(key)),
+    if let Some(mode) = spec.at("volumeMode").as_str() {
+        check::one_of(errors, &path.child("volumeMode"), mode, &["Block", "Filesystem"]);
     }
 }

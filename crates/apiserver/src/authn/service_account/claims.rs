@@ -31,6 +31,9 @@ pub(super) struct Private {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) secret: Option<Ref>,
     pub(super) serviceaccount: Ref,
+    /// When a token that outlives what was asked for should have been renewed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) warnafter: Option<Number>,
 }
 
 /// One incarnation of an object.

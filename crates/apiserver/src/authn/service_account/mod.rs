@@ -56,13 +56,22 @@ pub struct Settings {
     pub audiences: Vec<String>,
     /// `--service-account-max-token-expiration` in seconds.
     pub max_expiration: Option<i64>,
+    /// `--service-account-extend-token-expiration`: tokens that admission puts into pods live for a year, so that programs
+    /// which read theirs only once go on working. Such a token still dies with its pod.
+    pub extend_expiration: bool,
 }
 
 impl Settings {
     /// One issuer that is its own audience.
     pub fn new(issuer: impl Into<String>) -> Self {
         let issuer = issuer.into();
-        Self { audiences: vec![issuer.clone()], issuer, other_issuers: Vec::new(), max_expiration: None }
+        Self {
+            audiences: vec![issuer.clone()],
+            issuer,
+            other_issuers: Vec::new(),
+            max_expiration: None,
+            extend_expiration: true,
+        }
     }
 
     /// Every issuer whose tokens are accepted.

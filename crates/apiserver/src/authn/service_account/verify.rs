@@ -140,7 +140,7 @@ fn in_time(claims: &Claims, now: i64) -> Result<(), TokenError> {
 
 /// The user, provided that everything the token hangs on is still there.
 fn live_user(claims: &Claims, objects: &dyn Objects, now: Timestamp) -> Result<User, TokenError> {
-    let Claims { jti, kubernetes: Private { namespace, node, pod, secret, serviceaccount }, .. } = claims;
+    let Claims { jti, kubernetes: Private { namespace, node, pod, secret, serviceaccount, warnafter }, .. } = claims;
     let lives = |kind, namespace: &str, wanted: &Ref| {
         let object = objects.get(kind, namespace, &wanted.name);
         object.is_some_and(|object| object.str_at("metadata.uid") == wanted.uid && !deleted_before(&object, now))
@@ -158,6 +158,11 @@ fn live_user(claims: &Claims, objects: &dyn Objects, now: Timestamp) -> Result<U
         if wanted.as_ref().is_some_and(|wanted| !lives(kind, namespace, wanted)) {
             return Err(TokenError::BoundObjectGone);
         }
+    }
+    if let Some(late) =
+        warnafter.as_ref().map(|date| now.as_second().saturating_sub(seconds(date))).filter(|late| *late > 0)
+    {
+        tracing::debug!(account = %claims.sub, seconds = late, "token should have been renewed");
     }
     let mut user = User::service_account(namespace, &serviceaccount.name, &serviceaccount.uid);
     let mut put = |key: &str, value: String| {

@@ -79,6 +79,10 @@ impl Rules for DefinitionRules {
         errors
     }
 
+    fn strict_finalizers(&self) -> bool {
+        false
+    }
+
     fn has_generation(&self) -> bool {
         true
     }

@@ -23,7 +23,8 @@ impl Parameters {
 
     /// The first value, if it is not empty.
     pub fn first(&self, key: &str) -> Option<&str> {
-        self.all(key).next().filter(|value| !value.is_empty())
+        let first = self.0.iter().find(|(known, _)| known == key);
+        first.map(|(_, value)| value.as_str()).filter(|value| !value.is_empty())
     }
 
     /// Upstream's reading of a boolean: there, and neither `0` nor `false`.

@@ -45,13 +45,14 @@ pub async fn delete_object(call: &Call, key: &str, options: &DeleteOptions) -> R
         match plan::plan(&old, options, &*call.resource.rules, call.server.now()) {
             Deletion::Nothing => return Ok(Outcome::Pending((&entry).into())),
             Deletion::Now => {
-                if finish::remove(call, &entry, options.dry_run).await? {
-                    call.server.services.deleted(call, &old, options.dry_run);
+                let given_back = call.server.services.delete(call, &old);
+                if finish::remove(call, &entry, given_back, options.dry_run).await? {
                     return Ok(Outcome::Gone(old));
                 }
             }
             Deletion::Later(object) => {
-                if let Some(written) = finish::put_changed(call, &entry, &object, options.dry_run).await? {
+                let nothing = crate::services::Reserved::none();
+                if let finish::Put::Done(written) = finish::put_changed(call, &entry, &object, nothing, options.dry_run).await? {
                     return Ok(Outcome::Pending(written));
                 }
             }

@@ -1,0 +1,78 @@
+//! What `kubectl explain` makes of the documents: from a resource to its kind, then along the fields.
+
+use super::*;
+
+/// Fields of a type: name, type as explain prints it, whether it is required.
+fn explain(key: &str, resource_path: &str, fields: &[&str]) -> Vec<(String, String, bool)> {
+    let (_, document) = version_3().into_iter().find(|(found, _)| found == key).unwrap();
+    let kind = document["paths"][resource_path]["get"]["x-kubernetes-group-version-kind"].clone();
+    let schemas = document["components"]["schemas"].as_object().unwrap();
+    let of_kind =
+        |schema: &&Value| schema["x-kubernetes-group-version-kind"].as_array().is_some_and(|kinds| kinds.contains(&kind));
+    let mut schema = schemas.values().find(of_kind).unwrap_or_else(|| panic!("no type of {kind}"));
+    for field in fields {
+        schema = inner(&document, &schema["properties"][field]);
+    }
+    let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    let properties = schema["properties"].as_object().unwrap();
+    let row = |(name, of): (&String, &Value)| (name.clone(), type_of(of), required.contains(&name.as_str()));
+    properties.iter().map(row).collect()
+}
+
+/// Through lists, maps and references.
+fn inner<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
+    for way in ["/items", "/additionalProperties", "/allOf/0"] {
+        if let Some(next) = schema.pointer(way) {
+            return inner(document, next);
+        }
+    }
+    match schema["$ref"].as_str() {
+        Some(reference) => inner(document, document.pointer(reference.trim_start_matches('#')).unwrap()),
+        None => schema,
+    }
+}
+
+fn type_of(schema: &Value) -> String {
+    if let Some(items) = schema.get("items") {
+        return format!("[]{}", type_of(items));
+    }
+    if let Some(values) = schema.get("additionalProperties") {
+        return format!("map[string]{}", type_of(values));
+    }
+    let reference = schema["$ref"].as_str().or_else(|| schema["allOf"][0]["$ref"].as_str());
+    match reference {
+        Some(reference) => reference.rsplit('.').next().unwrap_or_default().to_owned(),
+        None => schema["type"].as_str().unwrap_or("Object").to_owned(),
+    }
+}
+
+#[test]
+fn fields_and_types_of_a_container_can_be_explained() {
+    let fields = explain("api/v1", "/api/v1/namespaces/{namespace}/pods", &["spec", "containers"]);
+    for (name, of, required) in [
+        ("name", "string", true),
+        ("image", "string", false),
+        ("ports", "[]ContainerPort", false),
+        ("resources", "ResourceRequirements", false),
+        ("command", "[]string", false),
+        ("tty", "boolean", false),
+    ] {
+        assert!(fields.contains(&(name.into(), of.into(), required)), "{name}: {fields:?}");
+    }
+}
+
+#[test]
+fn both_families_can_be_explained_from_every_kind_that_has_them() {
+    let cases: [(&str, &str, &[&str], &str, &str); 6] = [
+        ("api/v1", "/api/v1/namespaces/{namespace}/services", &["spec"], "ipFamilies", "[]string"),
+        ("api/v1", "/api/v1/namespaces/{namespace}/services", &["spec"], "clusterIPs", "[]string"),
+        ("api/v1", "/api/v1/namespaces/{namespace}/pods", &["status"], "podIPs", "[]PodIP"),
+        ("api/v1", "/api/v1/nodes", &["spec"], "podCIDRs", "[]string"),
+        ("apis/networking.k8s.io/v1", "/apis/networking.k8s.io/v1/servicecidrs", &["spec"], "cidrs", "[]string"),
+        ("apis/example.com/v1", "/apis/example.com/v1/namespaces/{namespace}/gateways", &["spec"], "addresses", "[]string"),
+    ];
+    for (key, path, fields, name, of) in cases {
+        let fields = explain(key, path, fields);
+        assert!(fields.contains(&(name.into(), of.into(), false)), "{name}: {fields:?}");
+    }
+}
