@@ -1,5 +1,6 @@
 //! kubectl, every version that the machine has.
 
+use crate::Process;
 use std::{
     collections::BTreeMap,
     io::Write,
@@ -38,12 +39,11 @@ impl Kubectl {
         let mut found = BTreeMap::new();
         for program in on_path.chain(std::env::split_paths(&named)) {
             if let Some(version) = version(&program) {
-                found.entry(version.clone()).or_insert(Self {
-                    program,
-                    home: home.join(format!("home-{version}")),
-                    version,
-                    kubeconfig: kubeconfig.to_owned(),
-                });
+                // Each has a kubeconfig of its own, in which it may change the namespace.
+                let own = home.join(format!("kubeconfig-{version}"));
+                std::fs::copy(kubeconfig, &own).expect("the kubeconfig can be copied");
+                let home = home.join(format!("home-{version}"));
+                found.entry(version.clone()).or_insert(Self { program, home, version, kubeconfig: own });
             }
         }
         let list: Vec<_> = found.into_values().collect();
@@ -60,8 +60,13 @@ impl Kubectl {
 
     /// Runs it with standard input.
     pub fn run_with(&self, words: &[&str], input: &str) -> Output {
+        self.command(words, &[], input)
+    }
+
+    fn command(&self, words: &[&str], environment: &[(&str, &str)], input: &str) -> Output {
         let mut child = Command::new(&self.program)
             .args(words)
+            .envs(environment.iter().copied())
             .env("KUBECONFIG", &self.kubeconfig)
             .env("HOME", &self.home)
             .stdin(Stdio::piped())
@@ -77,6 +82,33 @@ impl Kubectl {
             stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
             stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
         }
+    }
+
+    /// Runs it with an editor that applies a `sed` script.
+    pub fn edit(&self, words: &[&str], script: &str) -> Output {
+        let editor = format!("sed -i {script}");
+        self.command(words, &[("EDITOR", &editor), ("KUBE_EDITOR", &editor)], "")
+    }
+
+    /// Starts it and goes on; it ends with the handle.
+    pub fn background(&self, words: &[&str]) -> Process {
+        let config = format!("--kubeconfig={}", self.kubeconfig.display());
+        let mut all = vec![config.as_str()];
+        all.extend(words);
+        let log = self.home.with_extension(format!("{}.log", words.join("-").replace(['/', '='], "-")));
+        Process::start(&self.program, &all, &log)
+    }
+
+    /// Merges into the status of an object of the current namespace, as its controller would. Old versions of kubectl have no
+    /// `--subresource`, so this goes through `replace --raw`.
+    pub fn patch_status(&self, api: &str, plural: &str, name: &str, patch: &str) {
+        let namespace = self.ok(&["config", "view", "--minify", "-o", "jsonpath={..namespace}"]);
+        let path = format!("{api}/namespaces/{namespace}/{plural}/{name}");
+        let mut object: serde_json::Value =
+            serde_json::from_str(&self.ok(&["get", "--raw", &path])).expect("an object");
+        let patch: serde_json::Value = serde_json::from_str(patch).expect("a patch");
+        object["status"] = patch["status"].clone();
+        self.ok_with(&["replace", "--raw", &format!("{path}/status"), "-f", "-"], &object.to_string());
     }
 
     /// Runs it and expects success; the answer is what it printed.

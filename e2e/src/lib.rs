@@ -4,11 +4,13 @@
 //! its handle, also when a test fails.
 
 mod binary;
+mod etcd;
 mod kubectl;
 mod process;
 mod server;
 
 pub use binary::{run, twinstack};
+pub use etcd::Etcd;
 pub use kubectl::{Kubectl, Output};
 pub use process::{Process, wait_for};
 pub use server::Server;

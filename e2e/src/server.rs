@@ -19,7 +19,8 @@ impl Server {
     pub fn start(flags: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a folder can be made");
         let data = folder.path().join("data");
-        let mut words: Vec<String> = ["apiserver", "--bind-address=127.0.0.1,::1", "--secure-port=0"].map(String::from).into();
+        let mut words: Vec<String> =
+            ["apiserver", "--bind-address=127.0.0.1,::1", "--secure-port=0"].map(String::from).into();
         words.push(format!("--data-dir={}", data.display()));
         words.extend(flags.iter().map(|flag| (*flag).to_owned()));
         let process = launch(folder.path(), &words);

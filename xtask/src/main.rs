@@ -8,7 +8,8 @@ use std::process::ExitCode;
 const USAGE: &str = "usage: cargo xtask <command>
 
   deps              check the layer rules of docs/ARCHITECTURE.md
-  types --from DIR  renew crates/api/src/schema/types.txt from the Go sources of the Kubernetes API below DIR";
+  types --from DIR  renew crates/api/src/schema/types.txt from the Go modules of the Kubernetes API in DIR
+                    (\"$(go env GOMODCACHE)/k8s.io\"; xtask/README.md tells more)";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();

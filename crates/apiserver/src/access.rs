@@ -78,6 +78,15 @@ impl Access {
         &self.rbac
     }
 
+    /// Everything below a storage prefix has been read anew; what is not among it is forgotten.
+    pub fn replace(&self, storage: &str, objects: &[Value]) {
+        match (storage, RbacKind::from_plural(storage)) {
+            ("pods", _) => self.pods.replace(objects),
+            (_, Some(kind)) => self.rbac.replace(kind, objects),
+            _ => {}
+        }
+    }
+
     /// An object was stored (`Some`) or removed; the indexes follow.
     pub fn follow(&self, storage: &str, namespace: &str, name: &str, object: Option<&Value>) {
         match (storage, object) {

@@ -24,9 +24,8 @@ pub enum FollowError {
 /// Loads one prefix and returns the revision to go on from.
 async fn load(server: &ApiServer, storage: &str) -> Result<u64, FollowError> {
     let page = server.store.list(&format!("/registry/{storage}/"), None, None, None).await?;
-    for entry in &page.entries {
-        note(server, storage, entry, true);
-    }
+    let objects: Vec<_> = page.entries.iter().filter_map(readable).collect();
+    server.access.replace(storage, &objects);
     Ok(page.revision)
 }
 
@@ -65,9 +64,14 @@ fn note(server: &ApiServer, storage: &str, entry: &Entry, present: bool) {
     let rest = key.strip_prefix("/registry/").and_then(|rest| rest.strip_prefix(storage)).unwrap_or_default();
     let rest = rest.trim_start_matches('/');
     let (namespace, name) = rest.split_once('/').unwrap_or(("", rest));
-    let object = if present { stored::parse(entry).ok() } else { None };
-    if present && object.is_none() {
-        tracing::warn!(%key, "stored object cannot be read and is left out of authorization");
-    }
+    let object = if present { readable(entry) } else { None };
     server.access.follow(storage, namespace, name, object.as_ref());
+}
+
+fn readable(entry: &Entry) -> Option<serde_json::Value> {
+    let object = stored::parse(entry).ok();
+    if object.is_none() {
+        tracing::warn!(key = %entry.key(), "stored object cannot be read and is left out of authorization");
+    }
+    object
 }

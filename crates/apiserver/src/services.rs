@@ -17,7 +17,8 @@ mod settings;
 pub use older::Aside;
 pub use reserved::Reserved;
 pub use run::{StartError, bootstrap, load, run};
-pub use settings::{Advertised, Flags, KubernetesService, Settings, SettingsError};
+pub use api::families::RuleSet;
+pub use settings::{Advertised, KubernetesService, Settings};
 
 use crate::{ApiServer, call::Call};
 use api::{

@@ -32,6 +32,8 @@ pub async fn run(server: &Arc<ApiServer>, tasks: &Tasks) -> Result<(), StartErro
     follow::prime(server).await?;
     services::load(server).await?;
     bootstrap::run(server).await?;
+    // Roles that were just made count before anybody is let in.
+    follow::prime(server).await?;
     services::bootstrap(server).await?;
     for storage in follow::followed() {
         let server = Arc::clone(server);

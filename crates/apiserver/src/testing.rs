@@ -66,9 +66,14 @@ impl Lab {
 
     /// Starts it.
     pub async fn start(self) -> Arc<ApiServer> {
+        self.try_start().await.expect("a server in memory starts")
+    }
+
+    /// Starts it, or says why it does not.
+    pub async fn try_start(self) -> Result<Arc<ApiServer>, start::StartError> {
         let server = Arc::new(self.server);
-        start::run(&server, &self.tasks).await.expect("a server in memory starts");
-        server
+        start::run(&server, &self.tasks).await?;
+        Ok(server)
     }
 }
 

@@ -177,3 +177,19 @@ fn a_flipped_byte_is_noticed_or_harmless() {
     }
     assert!(noticed > 5, "only {noticed} of the changed bytes were noticed");
 }
+
+#[test]
+fn damage_to_the_newest_value_is_told_at_every_start() {
+    let (_directory, path) = filled();
+    let mut file = std::fs::read(&path).unwrap();
+    // It is only in the newest commit, so going back to the one before would look whole.
+    let newest = value(199);
+    let place = file.windows(newest.len()).position(|bytes| bytes == newest).expect("the newest value");
+    file[place] ^= 0x55;
+    std::fs::write(&path, &file).unwrap();
+    for _ in 0..3 {
+        let text = refusal(&path);
+        assert!(text.starts_with(&format!("{}: damaged: ", path.display())), "{text}");
+        assert!(text.ends_with("restore the file from a copy, or move it away to start empty"), "{text}");
+    }
+}

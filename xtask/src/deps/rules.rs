@@ -84,7 +84,12 @@ fn dependencies(manifest: &str) -> Vec<&str> {
 fn source(name: &str, file: &str, text: &str, broken: &mut Vec<String>) {
     let outside = ["xtask", "e2e", "bench"].contains(&name);
     let test = file.starts_with("tests/") || file.starts_with("benches/") || file.ends_with("tests.rs");
-    let code = || text.lines().enumerate().take_while(|(_, line)| line.trim() != "#[cfg(test)]").filter(|(_, line)| !line.trim_start().starts_with("//"));
+    let code = || {
+        text.lines()
+            .enumerate()
+            .take_while(|(_, line)| line.trim() != "#[cfg(test)]")
+            .filter(|(_, line)| !line.trim_start().starts_with("//"))
+    };
     let mut report = |rule: &str, number: usize| broken.push(format!("{name}/{file}:{}: {rule}", number + 1));
     for (number, line) in code() {
         let spawns = line.contains("process::Command") || line.contains("Command::new(");
@@ -120,7 +125,9 @@ fn table(workspace: &Workspace, broken: &mut Vec<String>) {
             }
             let wanted = format!("{name}.workspace = true");
             let other = format!("{name} = {{ workspace = true");
-            let used = |member: &Crate| member.manifest.lines().any(|line| line.starts_with(&wanted) || line.starts_with(&other));
+            let used = |member: &Crate| {
+                member.manifest.lines().any(|line| line.starts_with(&wanted) || line.starts_with(&other))
+            };
             if !workspace.crates.iter().any(used) {
                 broken.push(format!("Cargo.toml: `{name}` is declared but not used"));
             }
@@ -147,11 +154,16 @@ mod tests {
 
     #[test]
     fn a_forbidden_edge_is_reported() {
-        for (from, to) in [("net", "runtime"), ("runtime", "cli"), ("store", "api"), ("runtime", "apiserver"), ("cli", "e2e")] {
+        for (from, to) in
+            [("net", "runtime"), ("runtime", "cli"), ("store", "api"), ("runtime", "apiserver"), ("cli", "e2e")]
+        {
             let mut workspace = real();
             named(&mut workspace, from).uses.push(to.into());
             let broken = check(&workspace);
-            assert!(broken.iter().any(|rule| rule.starts_with(&format!("{from} -> {to}: layers"))), "{from} -> {to}: {broken:?}");
+            assert!(
+                broken.iter().any(|rule| rule.starts_with(&format!("{from} -> {to}: layers"))),
+                "{from} -> {to}: {broken:?}"
+            );
         }
     }
 
@@ -159,16 +171,27 @@ mod tests {
     fn each_other_rule_can_be_broken() {
         type Change = fn(&mut Workspace);
         let table: &[(&str, Change)] = &[
-            ("starts a process", |w| named(w, "net").sources.push(("src/x.rs".into(), "std::process::Command::new(\"ls\")".into()))),
+            ("starts a process", |w| {
+                named(w, "net").sources.push(("src/x.rs".into(), "std::process::Command::new(\"ls\")".into()))
+            }),
             ("is async", |w| named(w, "net").sources.push(("src/x.rs".into(), "pub async fn x() {}".into()))),
             ("is async", |w| named(w, "runtime").sources.push(("src/x/plan.rs".into(), "x().await".into()))),
-            ("AWS SDK types", |w| named(w, "cli").sources.push(("src/x.rs".into(), "use aws_sdk_route53::Client;".into()))),
+            ("AWS SDK types", |w| {
+                named(w, "cli").sources.push(("src/x.rs".into(), "use aws_sdk_route53::Client;".into()))
+            }),
             ("declared once", |w| named(w, "net").manifest.push_str("\n[dev-dependencies]\nrand = \"1\"\n")),
             ("has a build script", |w| named(w, "net").has_build_script = true),
-            ("forbids unsafe code", |w| named(w, "net").manifest = named(w, "net").manifest.replace("workspace = true", "")),
+            ("forbids unsafe code", |w| {
+                named(w, "net").manifest = named(w, "net").manifest.replace("workspace = true", "")
+            }),
             ("has no layer", |w| named(w, "net").name = "helpers".into()),
-            ("stands without a reason", |w| w.manifest = w.manifest.replace("[workspace.dependencies]\n", "[workspace.dependencies]\nx = \"1\"\n")),
-            ("declared but not used", |w| w.manifest = w.manifest.replace("[workspace.dependencies]\n", "[workspace.dependencies]\n# why\nx = \"1\"\n")),
+            ("stands without a reason", |w| {
+                w.manifest = w.manifest.replace("[workspace.dependencies]\n", "[workspace.dependencies]\nx = \"1\"\n")
+            }),
+            ("declared but not used", |w| {
+                w.manifest =
+                    w.manifest.replace("[workspace.dependencies]\n", "[workspace.dependencies]\n# why\nx = \"1\"\n")
+            }),
         ];
         for (rule, change) in table {
             let mut workspace = real();

@@ -153,3 +153,81 @@ fn imports(text: &str) -> BTreeMap<String, String> {
 fn without_comment(text: &str) -> &str {
     text.split_once("//").map_or(text, |(code, _)| code).trim()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOURCE: &str = r#"
+package v1
+
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+const ProtocolTCP Protocol = "TCP" // the usual one
+
+// Protocol is prose, which is dropped.
+type Protocol string
+
+// +structType=atomic
+type Port struct {
+	metav1.TypeMeta `json:",inline"`
+	// Prose again.
+	// +optional
+	// +default="TCP"
+	Protocol Protocol `json:"protocol,omitempty" protobuf:"bytes,2,opt,name=protocol,casttype=Protocol"`
+	// +listType=map
+	// +listMapKey=port
+	// +listMapKey=protocol
+	Targets []intstr.IntOrString `json:"targets" patchStrategy:"merge" protobuf:"bytes,4,rep,name=targets"`
+	hidden int
+}
+
+type Empty struct{}
+type Names = []string
+"#;
+
+    fn read() -> Package {
+        let mut package = Package::default();
+        file(SOURCE, &mut package);
+        package
+    }
+
+    #[test]
+    fn structs_are_read_with_tags_and_markers_and_without_prose() {
+        let package = read();
+        let port = &package.types["Port"];
+        assert_eq!(port.markers, [("structType".to_owned(), "atomic".to_owned())]);
+        assert_eq!(port.imports["metav1"], "k8s.io/apimachinery/pkg/apis/meta/v1");
+        assert_eq!(port.imports["intstr"], "k8s.io/apimachinery/pkg/util/intstr");
+        let Body::Struct(members) = &port.body else { panic!("a struct") };
+        let types: Vec<(&str, bool)> =
+            members.iter().map(|member| (member.go_type.as_str(), member.embedded)).collect();
+        assert_eq!(types, [("metav1.TypeMeta", true), ("Protocol", false), ("[]intstr.IntOrString", false)]);
+        assert_eq!(members[1].tag("json"), "protocol,omitempty");
+        assert_eq!(members[1].tag("protobuf").split(',').nth(1), Some("2"));
+        assert_eq!(members[2].tag("patchMergeKey"), "");
+        assert_eq!(marker(&members[1].markers, "default").collect::<Vec<_>>(), ["\"TCP\""]);
+        assert_eq!(marker(&members[2].markers, "listMapKey").collect::<Vec<_>>(), ["port", "protocol"]);
+    }
+
+    #[test]
+    fn other_types_and_constants_are_read() {
+        let package = read();
+        assert_eq!(package.constants["ProtocolTCP"], "\"TCP\"");
+        let other = |name: &str| match &package.types[name].body {
+            Body::Other(text) => text.clone(),
+            Body::Struct(members) => format!("struct of {}", members.len()),
+        };
+        assert_eq!([other("Protocol"), other("Names"), other("Empty")], ["string", "[]string", "struct of 0"]);
+    }
+
+    #[test]
+    fn source_that_is_cut_off_anywhere_is_no_panic() {
+        for end in 0..SOURCE.len() {
+            file(&SOURCE[..end], &mut Package::default());
+        }
+    }
+}

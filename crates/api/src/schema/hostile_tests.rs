@@ -52,10 +52,13 @@ fn yaml_that_explodes_is_refused_whatever_it_explodes_with() {
         text
     };
     let bombs = [
-        ("lists", bomb("[x, x]", |alias| format!("[{}]", vec![alias; 8].join(", ")))),
+        ("lists", bomb("[x, x]", |alias| format!("[{}]", [alias; 8].join(", ")))),
         ("objects", bomb("{x: y}", |alias| format!("{{b: {alias}, c: {alias}, d: {alias}, e: {alias}}}"))),
         ("merged objects", bomb("{x: y}", |alias| format!("{{<<: [{alias}, {alias}], b: {alias}, c: {alias}}}"))),
-        ("many times some text", format!("a: &a \"{}\"\nb: [{}]\n", "x".repeat(1 << 12), vec!["*a"; 50_000].join(", "))),
+        (
+            "many times some text",
+            format!("a: &a \"{}\"\nb: [{}]\n", "x".repeat(1 << 12), vec!["*a"; 50_000].join(", ")),
+        ),
         ("few times much text", format!("a: &a \"{}\"\nb: [{}]\n", "x".repeat(1 << 20), vec!["*a"; 90].join(", "))),
     ];
     for (name, text) in bombs {
@@ -93,7 +96,9 @@ fn numbers_beyond_all_bounds_are_refused_where_a_number_is_meant() {
     for text in ["a: .inf", "a: -.inf", "a: .nan"] {
         assert!(parse_yaml(text.as_bytes()).is_err(), "{text}");
     }
-    for quantity in [format!("1e{huge}"), format!("1e-{huge}"), format!("{huge}Ei"), format!("0.{huge}"), "1e2147483647".into()] {
+    for quantity in
+        [format!("1e{huge}"), format!("1e-{huge}"), format!("{huge}Ei"), format!("0.{huge}"), "1e2147483647".into()]
+    {
         let mut value = Value::from(quantity.as_str());
         decode(&Shape::Quantity, &mut value);
         assert!(value.as_str().is_some_and(|text| text.len() <= 2 * quantity.len()), "{quantity}");

@@ -7,6 +7,8 @@ use api::{object::Fields, schema::Shape};
 use serde_json::{Map, Value, json};
 use std::{collections::BTreeMap, fmt};
 
+/// Where the entries stand in an object.
+pub(super) const ENTRIES: &str = "metadata.managedFields";
 /// How many managers that update, rather than apply, are kept apart.
 const MOST_UPDATERS: usize = 10;
 /// Who owns what the oldest updaters owned, once there are too many of them.
@@ -71,6 +73,31 @@ pub(super) struct Owned {
     pub(super) fields: FieldSet,
     /// RFC 3339 in seconds; absent when the manager never changed the object.
     pub(super) time: Option<String>,
+    /// The index of the entry that says the same but for the time, among those that were read: it is written again
+    /// as it is.
+    source: Option<usize>,
+}
+
+impl Owned {
+    /// What no entry says yet.
+    pub(super) fn new(api_version: &str, fields: FieldSet, time: Option<String>) -> Self {
+        Self { api_version: api_version.to_owned(), fields, time, source: None }
+    }
+
+    /// Takes fields away.
+    pub(super) fn lose(&mut self, gone: &FieldSet) {
+        if self.fields.subtract(gone) {
+            self.source = None;
+        }
+    }
+
+    /// Adds fields.
+    pub(super) fn gain(&mut self, more: FieldSet) {
+        if !more.is_within(&self.fields) {
+            self.fields = std::mem::take(&mut self.fields).union(more);
+            self.source = None;
+        }
+    }
 }
 
 /// All managers of an object.
@@ -93,13 +120,21 @@ pub(super) enum BadEntry {
 impl Managed {
     /// The managers of an object; none when its entries cannot be read, so that a broken list never blocks a write.
     pub(super) fn of(object: &Value) -> Self {
-        Self::read(object.list_at("metadata.managedFields")).unwrap_or_default()
+        Self::read(object.list_at(ENTRIES)).unwrap_or_default()
+    }
+
+    /// Takes the entries out of an object.
+    pub(super) fn take_entries(object: &mut Value) -> Vec<Value> {
+        match object.remove(ENTRIES) {
+            Some(Value::Array(entries)) => entries,
+            _ => Vec::new(),
+        }
     }
 
     /// Reads the entries.
     pub(super) fn read(entries: &[Value]) -> Result<Self, BadEntry> {
         let mut managers = BTreeMap::new();
-        for entry in entries {
+        for (index, entry) in entries.iter().enumerate() {
             let operation = match entry.str_at("operation") {
                 "Apply" => Operation::Apply,
                 "Update" => Operation::Update,
@@ -122,39 +157,58 @@ impl Managed {
                 api_version: api_version.to_owned(),
                 fields: FieldSet::from_value(entry.at("fieldsV1"))?,
                 time: Some(entry.str_at("time")).filter(|time| !time.is_empty()).map(str::to_owned),
+                source: Some(index),
             };
             managers.insert(manager, owned);
         }
         Ok(Self(managers))
     }
 
-    /// Writes the entries into an object, or removes the list when there are none.
-    pub(super) fn write(&self, object: &mut Value) {
+    /// Writes the entries into an object, or removes the list when there are none. `read` are those that these managers
+    /// were read from.
+    pub(super) fn write(&self, object: &mut Value, read: Vec<Value>) {
         if self.0.is_empty() {
-            object.remove("metadata.managedFields");
+            object.remove(ENTRIES);
         } else {
-            object.set("metadata.managedFields", self.entries());
+            object.set(ENTRIES, self.entries(read));
         }
     }
 
     /// The entries: appliers first, then by age; those without a time are the oldest.
-    fn entries(&self) -> Value {
+    fn entries(&self, mut read: Vec<Value>) -> Value {
         let mut sorted: Vec<(&Manager, &Owned)> = self.0.iter().collect();
         // RFC 3339 in UTC sorts as text.
         sorted.sort_by_key(|(manager, owned)| {
             (manager.operation, &owned.time, &manager.name, &owned.api_version, &manager.subresource)
         });
-        sorted.into_iter().map(|(manager, owned)| entry(manager, owned)).collect()
+        let mut entry = |(manager, owned): (&Manager, &Owned)| match owned.source.and_then(|index| read.get_mut(index))
+        {
+            Some(before) => with_time(before.take(), owned.time.as_deref()),
+            None => entry(manager, owned),
+        };
+        sorted.into_iter().map(&mut entry).collect()
     }
 
     /// Drops entries of versions that the kind does not have any more, and brings the others in line with its type.
     pub(super) fn modernise(&mut self, shape: &Shape, versions: &[&str]) {
         self.0.retain(|_, owned| versions.contains(&owned.api_version.as_str()));
-        self.0.values_mut().for_each(|owned| owned.fields = typed::collapsed(&owned.fields, shape));
+        for owned in self.0.values_mut() {
+            if typed::collapse(&mut owned.fields, shape) {
+                owned.source = None;
+            }
+        }
+    }
+
+    /// Has every entry written anew: those of a client may say what they say in words of their own.
+    pub(super) fn reword(&mut self) {
+        self.0.values_mut().for_each(|owned| owned.source = None);
     }
 
     /// Joins the oldest updaters of a version until there are few enough.
     pub(super) fn cap(&mut self) {
+        if self.0.len() <= MOST_UPDATERS {
+            return;
+        }
         let mut updaters: Vec<(Option<String>, Manager)> = self
             .0
             .iter()
@@ -176,11 +230,20 @@ impl Managed {
             let bucket = Manager::new(OLD_UPDATERS, Operation::Update, &version, "");
             let oldest = self.0.remove(&bucket).or_else(|| self.0.remove(first));
             let (Some(oldest), Some(owned)) = (oldest, self.0.remove(&manager)) else { continue };
-            let joined = Owned { fields: oldest.fields.union(owned.fields), ..owned };
+            let joined = Owned { fields: oldest.fields.union(owned.fields), source: None, ..owned };
             self.0.insert(bucket, joined);
             count -= 1;
         }
     }
+}
+
+fn with_time(mut entry: Value, time: Option<&str>) -> Value {
+    match time {
+        Some(time) if entry.str_at("time") != time => entry.set("time", time),
+        None => drop(entry.remove("time")),
+        Some(_) => {}
+    }
+    entry
 }
 
 fn entry(manager: &Manager, owned: &Owned) -> Value {

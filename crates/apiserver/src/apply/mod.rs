@@ -17,6 +17,8 @@ mod request;
 mod scale;
 mod set;
 #[cfg(test)]
+mod speed;
+#[cfg(test)]
 mod tests;
 mod typed;
 mod update;

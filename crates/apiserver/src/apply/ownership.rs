@@ -7,7 +7,7 @@ use super::{
     managed::{Managed, Manager, Owned},
     path::same,
     set::{FieldPath, FieldSet},
-    typed,
+    typed::{self, Comparison},
 };
 use api::{error::ApiError, schema::Shape};
 use serde_json::{Value, json};
@@ -47,30 +47,45 @@ static NEVER_OWNED: LazyLock<FieldSet> = LazyLock::new(|| {
     ])
 });
 
-/// Ownership after an object changed from `live` to `new` by a plain write: the writer owns what it changed, nobody owns
-/// what is gone. `time` marks the writer's entry if it changed anything.
-pub(super) fn update(
-    shape: &Shape,
-    live: &Value,
-    new: &Value,
-    reset: &FieldSet,
-    managed: &mut Managed,
-    writer: (Manager, &str, &str),
-) {
+/// What a plain write changed, as far as anybody can own it.
+pub(super) struct Touched {
+    set: FieldSet,
+    removed: FieldSet,
+}
+
+impl Touched {
+    /// The fields that differ between `live` and `new`, but for those that this way of writing never changes.
+    pub(super) fn between(shape: &Shape, live: &Value, new: &Value, reset: &FieldSet) -> Self {
+        let Comparison { mut removed, modified, added } = typed::compare(shape, live, new).without(reset);
+        let mut set = modified.union(added);
+        set.subtract(&NEVER_OWNED);
+        removed.subtract(&NEVER_OWNED);
+        Self { set, removed }
+    }
+
+    /// Whether the write changed nothing that is owned.
+    pub(super) fn is_nothing(&self) -> bool {
+        self.set.is_empty() && self.removed.is_empty()
+    }
+}
+
+/// Ownership after a plain write: the writer owns what it changed, nobody owns what is gone. `time` marks the writer's
+/// entry if it changed anything.
+pub(super) fn update(touched: Touched, managed: &mut Managed, writer: (Manager, &str, &str)) {
     let (manager, api_version, time) = writer;
-    let change = typed::compare(shape, live, new).without(reset);
-    let touched = change.modified.union(change.added);
-    for owned in managed.0.values_mut() {
-        owned.fields = owned.fields.difference(&touched).difference(&change.removed);
+    let Touched { set: mine, removed } = touched;
+    for (other, owned) in &mut managed.0 {
+        owned.lose(&removed);
+        if *other != manager {
+            owned.lose(&mine);
+        }
+    }
+    if !mine.is_empty() {
+        let owned = managed.0.entry(manager).or_insert_with(|| Owned::new(api_version, FieldSet::default(), None));
+        owned.gain(mine);
+        owned.time = Some(time.to_owned());
     }
     managed.0.retain(|_, owned| !owned.fields.is_empty());
-    let mine = touched.difference(&NEVER_OWNED);
-    if mine.is_empty() {
-        return;
-    }
-    let before = managed.0.remove(&manager).map(|owned| owned.fields).unwrap_or_default();
-    let owned = Owned { api_version: api_version.to_owned(), fields: mine.union(before), time: Some(time.to_owned()) };
-    managed.0.insert(manager, owned);
 }
 
 /// The object and the ownership after `config` is applied to `live`, or the fields in conflict.
@@ -90,7 +105,8 @@ pub(super) fn apply(
     let applied = typed::fields(shape, config).difference_below(reset);
     let merged = typed::merge(shape, live, config);
     let new = match &last {
-        Some(last) if !last.fields.is_empty() => prune(shape, &merged, &last.fields, &applied, managed),
+        // Whoever applies no less than before has nothing to take back.
+        Some(last) if !last.fields.is_within(&applied) => prune(shape, &merged, &last.fields, &applied, managed),
         _ => merged,
     };
 
@@ -101,7 +117,8 @@ pub(super) fn apply(
         let disputed = owned.fields.intersection(&touched);
         let paths = disputed.paths().into_iter();
         conflicts.extend(paths.map(|path| Conflict { manager: other.clone(), path }));
-        owned.fields = owned.fields.difference(&disputed).difference(&change.removed);
+        owned.lose(&disputed);
+        owned.lose(&change.removed);
     }
     if force == Force::No && !conflicts.is_empty() {
         return Err(conflicts);
@@ -109,17 +126,20 @@ pub(super) fn apply(
     managed.0.retain(|_, owned| !owned.fields.is_empty());
 
     let unchanged = same(live, &new);
+    let before = last.as_ref().and_then(|last| last.time.clone());
     let fields = applied.difference(&NEVER_OWNED);
     if !fields.is_empty() {
-        let before = last.and_then(|last| last.time);
-        let time = if unchanged { before } else { Some(time.to_owned()) };
-        managed.0.insert(manager, Owned { api_version: api_version.to_owned(), fields, time });
+        let mut owned = last
+            .filter(|last| last.fields == fields && last.api_version == api_version)
+            .unwrap_or_else(|| Owned::new(api_version, fields, None));
+        owned.time = if unchanged { before } else { Some(time.to_owned()) };
+        managed.0.insert(manager, owned);
     }
     Ok((!unchanged).then_some(new))
 }
 
 /// Removes what the applier applied last time, does not apply now, and nobody else owns.
-fn prune(shape: &Shape, merged: &Value, last: &FieldSet, applied: &FieldSet, others: &Managed) -> Value {
+pub(super) fn prune(shape: &Shape, merged: &Value, last: &FieldSet, applied: &FieldSet, others: &Managed) -> Value {
     let fields = |object: &Value| typed::with_named(&typed::fields(shape, object), shape);
     let last = typed::with_named(last, shape);
     let all = fields(merged);

@@ -172,7 +172,7 @@ impl Replay {
             "PUT" if fine && recorded.is_some() => {
                 let live = self.objects.get(request.resource).cloned();
                 let claim = Claim::of(step.at("body"));
-                self.written(request.resource, &request, live.as_ref(), claim, Value::Null, recorded);
+                self.written(request.resource, &request, live.as_ref(), claim, step.at("body").clone(), recorded);
             }
             "GET" => {
                 if let Some(recorded) = recorded.filter(|_| self.objects.contains_key(request.resource)) {
@@ -189,8 +189,8 @@ impl Replay {
         self.differences.push(format!("{}: {what}", self.place));
     }
 
-    /// Keeps account of a plain write and compares the entries with the recorded ones. `sent` stands in for an answer that
-    /// was not recorded.
+    /// Keeps account of a plain write and compares the entries with the recorded ones. `sent` is the object of the request;
+    /// it stands in for an answer that was not recorded.
     fn written(
         &mut self,
         resource: &str,
@@ -203,6 +203,11 @@ impl Replay {
         let new = recorded.as_ref().unwrap_or(&sent);
         let Some(shape) = shape_of(new) else { return };
         let mut tracked = new.clone();
+        // The entries are the request's own.
+        tracked.remove("metadata.managedFields");
+        if !sent.at("metadata.managedFields").is_null() {
+            tracked.set("metadata.managedFields", sent.at("metadata.managedFields").clone());
+        }
         let api_version = new.str_at("apiVersion");
         let user_agent = manager_of("oracle");
         let update = Update {

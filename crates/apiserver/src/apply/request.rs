@@ -5,7 +5,7 @@
 use super::{
     last_applied,
     managed::{Managed, Manager, Operation},
-    ownership::{self, Force},
+    ownership::{self, Force, Touched},
     set::FieldSet,
     typed::{self, Duplicates},
 };
@@ -61,11 +61,12 @@ pub fn apply(request: &Apply<'_>) -> Result<Value, ApiError> {
 
     let empty = typed::zero(shape);
     let mut live_object = live.unwrap_or(&empty).clone();
-    let mut managed = Managed::of(&live_object);
-    live_object.remove("metadata.managedFields");
+    let entries = Managed::take_entries(&mut live_object);
+    let mut managed = Managed::read(&entries).unwrap_or_default();
     if managed.0.is_empty() {
         let writer = Manager::new(BEFORE_FIRST_APPLY, Operation::Update, api_version, subresource);
-        ownership::update(shape, &empty, &live_object, reset, &mut managed, (writer, api_version, &time));
+        let touched = Touched::between(shape, &empty, &live_object, reset);
+        ownership::update(touched, &mut managed, (writer, api_version, &time));
     }
     managed.modernise(shape, versions);
 
@@ -84,7 +85,7 @@ pub fn apply(request: &Apply<'_>) -> Result<Value, ApiError> {
         .map_err(|conflicts| ownership::conflict_error(&conflicts))?;
 
     let mut object = new.unwrap_or(live_object);
-    managed.write(&mut object);
+    managed.write(&mut object, entries);
     last_applied::refresh(&mut object, config, manager);
     Ok(object)
 }

@@ -37,16 +37,17 @@ impl Scale<'_> {
             .filter(|(_, owned)| self.versions.contains(&owned.api_version.as_str()) && owned.fields.has(&path));
         let shown = owners.map(|(manager, owned)| {
             let fields = FieldSet::of(&["spec.replicas"]);
-            (manager, Owned { api_version: SCALE_VERSION.to_owned(), fields, time: owned.time })
+            (manager, Owned::new(SCALE_VERSION, fields, owned.time))
         });
-        Managed(shown.collect()).write(scale);
+        Managed(shown.collect()).write(scale, Vec::new());
     }
 
     /// Writes into the parent (already scaled, with its old entries) what the entries of the written Scale object mean.
     pub fn settle(&self, scale: &Value, parent: &mut Value) {
         let path = self.path();
         let number = FieldSet::of(&[self.replicas]);
-        let before = Managed::of(parent).0;
+        let entries = Managed::take_entries(parent);
+        let before = Managed::read(&entries).unwrap_or_default().0;
         let writers = Managed::of(scale).0.into_iter();
         let mut writers: BTreeMap<Manager, Owned> =
             writers.map(|(manager, owned)| (manager.at_version(self.api_version), owned)).collect();
@@ -56,7 +57,7 @@ impl Scale<'_> {
                 continue;
             }
             if owned.fields.has(&path) && writers.remove(&manager).is_none() {
-                owned.fields = owned.fields.difference(&number);
+                owned.lose(&number);
             }
             if !owned.fields.is_empty() {
                 after.insert(manager, owned);
@@ -65,11 +66,10 @@ impl Scale<'_> {
         for (manager, owned) in writers {
             if owned.fields.has(&[Step::field("spec"), Step::field("replicas")]) {
                 // A new owner has no time, as upstream leaves it: its entry is listed first.
-                let owned = Owned { api_version: self.api_version.to_owned(), fields: number.clone(), time: None };
-                after.insert(manager, owned);
+                after.insert(manager, Owned::new(self.api_version, number.clone(), None));
             }
         }
-        Managed(after).write(parent);
+        Managed(after).write(parent, entries);
     }
 }
 

@@ -148,6 +148,28 @@ impl FieldSet {
         result
     }
 
+    /// Takes the paths of the other set out of this one, as [`Self::difference`] does; whether there were any.
+    pub(super) fn subtract(&mut self, other: &Self) -> bool {
+        let mut changed = false;
+        for (step, gone) in &other.0 {
+            let Some(node) = self.0.get_mut(step) else { continue };
+            changed |= node.owned && gone.owned;
+            node.owned &= !gone.owned;
+            changed |= node.below.subtract(&gone.below);
+            if node.is_empty() {
+                self.0.remove(step);
+            }
+        }
+        changed
+    }
+
+    /// Whether every path of this set is in the other.
+    pub(super) fn is_within(&self, other: &Self) -> bool {
+        self.0.iter().all(|(step, node)| {
+            other.0.get(step).is_some_and(|other| (other.owned || !node.owned) && node.below.is_within(&other.below))
+        })
+    }
+
     /// All paths: the members of a level first, then what is below them.
     pub fn paths(&self) -> Vec<FieldPath> {
         let mut paths = Vec::new();
@@ -171,6 +193,11 @@ impl FieldSet {
     /// The children, for walks along a type.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&Step, &Node)> {
         self.0.iter()
+    }
+
+    /// The children, to be changed on such a walk.
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = (&Step, &mut Node)> {
+        self.0.iter_mut()
     }
 
     /// FieldsV1.
@@ -267,6 +294,10 @@ pub(super) mod tests {
             prop_assert_eq!(a.intersection(&b), b.intersection(&a));
             prop_assert_eq!(a.difference(&b).union(a.intersection(&b)), a.clone());
             prop_assert!(a.difference(&a).is_empty());
+            let mut rest = a.clone();
+            prop_assert_eq!(rest.subtract(&b), !a.intersection(&b).is_empty());
+            prop_assert_eq!(&rest, &a.difference(&b));
+            prop_assert_eq!(a.is_within(&b), a.difference(&b).is_empty());
             prop_assert_eq!(a.difference_below(&b).difference(&a.difference(&b)), FieldSet::default());
             for path in a.paths() {
                 prop_assert!(a.has(&path.0));

@@ -3,8 +3,8 @@
 //! Called by the engine through [`track_update`] and [`settle_times`].
 
 use super::{
-    managed::{Managed, Manager, Operation},
-    ownership,
+    managed::{ENTRIES, Managed, Manager, Operation},
+    ownership::{self, Touched},
     set::FieldSet,
     typed::{self, Duplicates},
 };
@@ -15,38 +15,24 @@ use api::{
 use jiff::Timestamp;
 use serde_json::Value;
 
-/// What a request itself says about `metadata.managedFields`.
+/// Whether a request asks to forget all managers, which it does by an empty list or one empty entry.
 ///
-/// Read it from the body, or from the patched document, before the typed round trip: that drops an empty list, which has
-/// a meaning here.
-#[derive(Clone, Debug, Default)]
-pub struct Claim(Claimed);
-
-#[derive(Clone, Debug, Default)]
-enum Claimed {
-    /// Nothing, or nothing readable: the live entries stay.
-    #[default]
-    Nothing,
-    /// An empty list, or one empty entry: forget all managers.
-    Reset,
-    /// These are the managers now.
-    Managers(Managed),
+/// Read it from the body, or from the patched document, before the typed round trip: that drops an empty list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Claim {
+    reset: bool,
 }
 
 impl Claim {
     /// Reads what an object of a request says.
     pub fn of(object: &Value) -> Self {
-        let entries = object.list_at("metadata.managedFields");
-        let given = object.at("metadata.managedFields").is_array();
-        let blank = |entry: &Value| entry.as_object().is_some_and(|entry| entry.values().all(Value::is_null));
-        Self(match entries {
-            [] if given => Claimed::Reset,
-            [entry] if blank(entry) => Claimed::Reset,
-            _ => match Managed::read(entries) {
-                Ok(managed) if !managed.0.is_empty() => Claimed::Managers(managed),
-                _ => Claimed::Nothing,
-            },
-        })
+        let unset = |value: &Value| value.is_null() || value == "";
+        let blank = |entry: &Value| entry.as_object().is_some_and(|entry| entry.values().all(unset));
+        let reset = match object.at(ENTRIES) {
+            Value::Array(entries) => entries.is_empty() || matches!(entries.as_slice(), [entry] if blank(entry)),
+            _ => false,
+        };
+        Self { reset }
     }
 }
 
@@ -56,7 +42,7 @@ pub struct Update<'a> {
     pub shape: &'a Shape,
     /// The stored object; `None` on create.
     pub live: Option<&'a Value>,
-    /// What the request says of managedFields; ignored through subresources.
+    /// Whether the request asks to forget all managers; ignored through subresources.
     pub claim: Claim,
     /// The `fieldManager` parameter or [`super::manager_of`] the user agent.
     pub manager: &'a str,
@@ -75,50 +61,87 @@ pub struct Update<'a> {
 /// Writes `metadata.managedFields` of `new`: the writer owns what it changed.
 ///
 /// `new` is the object after the typed round trip and defaulting, before admission and before the kind's own preparation:
-/// what these add is nobody's. Never fails: where ownership cannot be told, the live entries stay.
+/// what these add is nobody's. The entries it has are the request's: readable ones take the place of the live ones. Never
+/// fails: where ownership cannot be told, the live entries stay.
 pub fn track_update(update: &Update<'_>, new: &mut Value) {
     let Update { shape, live, claim, manager, api_version, versions, subresource, reset, now } = update;
-    let live_managed = || live.map(Managed::of).unwrap_or_default();
-    let mut managed = match &claim.0 {
-        _ if !subresource.is_empty() => live_managed(),
-        Claimed::Reset => Managed::default(),
-        Claimed::Managers(managed) => managed.clone(),
-        Claimed::Nothing => live_managed(),
+    let sent = Managed::take_entries(new);
+    let live_entries = live.map_or(&[][..], |live| live.list_at(ENTRIES));
+    let of_client = subresource.is_empty() && (claim.reset || sent != live_entries);
+    // A client that sends back what it read is spared a copy.
+    let keep = |new: &mut Value, sent: Vec<Value>| {
+        let entries = if sent == live_entries { sent } else { live_entries.to_vec() };
+        if !entries.is_empty() {
+            new.set(ENTRIES, entries);
+        }
     };
-    new.remove("metadata.managedFields");
+    let empty;
+    let before = match live {
+        Some(live) => live,
+        None => {
+            empty = typed::zero(shape);
+            &empty
+        }
+    };
+    let touched = Touched::between(shape, before, new, reset);
+    let current = |entry: &Value| versions.contains(&entry.str_at("apiVersion"));
+    if !of_client && live.is_some() && touched.is_nothing() && live_entries.iter().all(current) {
+        return keep(new, sent);
+    }
+
+    let (entries, mut managed) = claimed(of_client.then_some(claim), sent, live_entries);
     // An object whose managers were forgotten stays untracked until somebody applies to it.
     if managed.0.is_empty() && live.is_some() {
         return;
     }
-    let empty = typed::zero(shape);
-    let before = live.unwrap_or(&empty);
     let sound = |object: &Value| typed::check(shape, object, Duplicates::Allowed).is_empty();
     if !sound(new) || !sound(before) {
-        return live_managed().write(new);
+        return keep(new, Vec::new());
     }
     managed.modernise(shape, versions);
     let writer = Manager::new(manager, Operation::Update, api_version, subresource);
-    ownership::update(shape, before, new, reset, &mut managed, (writer, api_version, &timestamp(*now)));
+    ownership::update(touched, &mut managed, (writer, api_version, &timestamp(*now)));
     managed.cap();
-    managed.write(new);
+    managed.write(new, entries);
+}
+
+/// The entries that count and what they say: those of the request if `claim` lets it speak for itself and they can be read.
+fn claimed(claim: Option<&Claim>, sent: Vec<Value>, live: &[Value]) -> (Vec<Value>, Managed) {
+    match claim {
+        Some(claim) if claim.reset => return (Vec::new(), Managed::default()),
+        Some(_) => {
+            if let Ok(mut managed) = Managed::read(&sent)
+                && !managed.0.is_empty()
+            {
+                managed.reword();
+                return (Vec::new(), managed);
+            }
+        }
+        None => {}
+    }
+    let entries = if sent == live { sent } else { live.to_vec() };
+    let managed = Managed::read(&entries).unwrap_or_default();
+    (entries, managed)
 }
 
 /// Takes back the new times of managedFields when nothing else changed, so that a write without effect stays one.
 ///
 /// Called last before storing, with the object as it would be stored; `metadata.resourceVersion` must be equal in both.
 pub fn settle_times(stored: &Value, new: &mut Value) {
-    const ENTRIES: &str = "metadata.managedFields";
-    let timeless = |entries: &[Value]| -> Vec<Value> {
-        let mut entries = entries.to_vec();
-        entries.iter_mut().for_each(|entry| drop(entry.remove("time")));
-        entries
-    };
-    let (old_entries, new_entries) = (stored.at(ENTRIES), new.at(ENTRIES));
-    if old_entries == new_entries || timeless(stored.list_at(ENTRIES)) != timeless(new.list_at(ENTRIES)) {
+    let (before, after) = (stored.list_at(ENTRIES), new.list_at(ENTRIES));
+    let mut pairs = before.iter().zip(after);
+    let timeless = before.len() == after.len() && pairs.clone().all(|(before, after)| same_but_time(before, after));
+    if !timeless || pairs.all(|(before, after)| before.at("time") == after.at("time")) {
         return;
     }
-    let fresh = std::mem::replace(new.at_mut(ENTRIES), old_entries.clone());
+    let fresh = std::mem::replace(new.at_mut(ENTRIES), stored.at(ENTRIES).clone());
     if new != stored {
         new.set(ENTRIES, fresh);
     }
+}
+
+fn same_but_time(one: &Value, other: &Value) -> bool {
+    let fields = |entry: &Value| entry.as_object().map(|map| map.len() - usize::from(map.contains_key("time")));
+    let same = |(key, value): (&String, &Value)| key == "time" || other.get(key) == Some(value);
+    fields(one) == fields(other) && one.as_object().into_iter().flatten().all(same)
 }

@@ -1,7 +1,7 @@
 //! One audit event in the making: begun when a request is known, filled on the way, written at its stages. Layout is
 //! `audit.k8s.io/v1` Event.
 
-use super::policy::{Level, Stage, Verdict};
+use super::policy::{Level, Stage, Verdict, is_sensitive};
 use crate::{authn::User, authz::Attributes};
 use api::object::{Fields, micro_timestamp};
 use jiff::Timestamp;
@@ -13,6 +13,9 @@ const LONGEST_USER_AGENT: usize = 1024;
 
 /// Kinds whose bodies are never recorded, should one arrive under a resource that the policy did not take for sensitive.
 const SENSITIVE_KINDS: [&str; 4] = ["Secret", "SecretList", "TokenRequest", "TokenReview"];
+
+/// Refusals that say nothing of the body sent; others may quote a value that is wrong.
+const PLAIN_REFUSALS: [u16; 5] = [401, 403, 404, 409, 429];
 
 /// A request as it came in.
 #[derive(Clone, Copy, Debug)]
@@ -48,6 +51,8 @@ pub struct Record {
     verdict: Verdict,
     event: Value,
     lasts: bool,
+    /// Whether a refusal may quote a secret.
+    sensitive: bool,
 }
 
 /// Subresources that connect to a node for as long as the client likes.
@@ -77,7 +82,7 @@ impl Record {
             event["objectRef"] = reference(attributes);
         }
         let lasts = attributes.verb == "watch" || CONNECTIONS.contains(&attributes.subresource);
-        Some(Self { verdict, event, lasts })
+        Some(Self { verdict, event, lasts, sensitive: is_sensitive(attributes) })
     }
 
     /// Whether the answer goes on after it has started: a watch, or a connection to a node.
@@ -107,6 +112,7 @@ impl Record {
 
     /// Notes the object sent: its names always, the whole of it if the level asks for that.
     pub fn request_object(&mut self, object: &Value) {
+        self.sensitive |= SENSITIVE_KINDS.contains(&object.str_at("kind"));
         for (field, path) in [
             ("name", "metadata.name"),
             ("namespace", "metadata.namespace"),
@@ -131,16 +137,20 @@ impl Record {
         let mut done = self.clone();
         done.event["stage"] = stage.name().into();
         done.event["stageTimestamp"] = micro_timestamp(now).into();
+        let quotes = self.sensitive && !PLAIN_REFUSALS.contains(&response.code);
         if stage != Stage::RequestReceived {
             let mut status = json!({"metadata": {}, "code": response.code});
             for field in ["status", "message", "reason", "details"] {
-                if let Some(value) = response.status.and_then(|status| status.get(field)) {
+                let shown = !quotes || ["status", "reason"].contains(&field);
+                if let Some(value) = response.status.and_then(|status| status.get(field)).filter(|_| shown) {
                     status[field] = value.clone();
                 }
             }
             done.event["responseStatus"] = status;
         }
-        if let Some(object) = response.object.filter(|_| self.wants_response() && stage == Stage::ResponseComplete) {
+        if let Some(object) =
+            response.object.filter(|_| self.wants_response() && !quotes && stage == Stage::ResponseComplete)
+        {
             done.put("responseObject", object);
         }
         Some(done.event)

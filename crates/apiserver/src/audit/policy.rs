@@ -208,7 +208,8 @@ fn verdict(level: Level, omit_stages: Vec<Stage>, omit_managed_fields: bool) -> 
     Verdict { level, omit_stages, omit_managed_fields }
 }
 
-fn is_sensitive(asked: &Attributes<'_>) -> bool {
+/// Whether bodies of such a request hold secrets or tokens.
+pub(super) fn is_sensitive(asked: &Attributes<'_>) -> bool {
     matches!(
         (asked.group, asked.resource, asked.subresource),
         ("", "secrets", _) | ("", "serviceaccounts", "token") | ("authentication.k8s.io", "tokenreviews", _)

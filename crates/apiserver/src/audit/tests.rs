@@ -224,6 +224,19 @@ fn a_refusal_carries_its_status() {
 }
 
 #[test]
+fn a_refusal_that_may_quote_a_secret_is_told_without_its_words() {
+    let status = api::error::ApiError::bad_request("data.password: aHVzaA is not base64").status();
+    for (kind, code, quoted) in [("Secret", 400, false), ("Secret", 409, true), ("Deployment", 400, true)] {
+        let mut record = record(Level::RequestResponse, false);
+        record.request_object(&json!({"kind": kind}));
+        let response = Response { code, status: Some(&status), object: Some(&status) };
+        let event = record.at(Stage::ResponseComplete, response, moment(6)).unwrap();
+        assert_eq!(event.to_string().contains("aHVzaA"), quoted, "{kind} {code}");
+        assert_eq!(event["responseStatus"]["reason"], "BadRequest");
+    }
+}
+
+#[test]
 fn a_long_user_agent_is_cut_between_characters() {
     let bob = User::new("bob", ["dev"]);
     let asked = Attributes::path(&bob, "get", "/");

@@ -54,8 +54,9 @@ pub struct Subprotocols {
 
 /// The token of the Authorization header, if it has the Bearer scheme and is not empty.
 pub(super) fn authorization(headers: &HeaderMap) -> Option<Token> {
-    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?.trim();
-    let (scheme, rest) = value.split_once(' ')?;
+    // Bytes that are no text make a wrong token, not an absent one.
+    let value = String::from_utf8_lossy(headers.get(header::AUTHORIZATION)?.as_bytes());
+    let (scheme, rest) = value.trim().split_once(' ')?;
     // One space separates scheme and token: a second one makes the token empty, as upstream reads it.
     let token = rest.split(' ').next().unwrap_or_default();
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then(|| Token::new(token))

@@ -113,10 +113,27 @@ impl PodGraph {
 
     /// Adds or replaces a pod. One without a node refers to nothing yet.
     pub fn set(&self, pod: &Value) {
+        self.inner.write().unwrap_or_else(PoisonError::into_inner).set(pod);
+    }
+
+    /// Replaces all pods, at start and after a watch had to begin anew.
+    pub fn replace(&self, pods: &[Value]) {
+        let mut fresh = Inner::default();
+        pods.iter().for_each(|pod| fresh.set(pod));
+        *self.inner.write().unwrap_or_else(PoisonError::into_inner) = fresh;
+    }
+
+    /// Removes a pod.
+    pub fn remove(&self, namespace: &str, name: &str) {
+        self.inner.write().unwrap_or_else(PoisonError::into_inner).remove(namespace, name);
+    }
+}
+
+impl Inner {
+    fn set(&mut self, pod: &Value) {
         let (namespace, name) = (pod.str_at("metadata.namespace"), pod.str_at("metadata.name"));
         let node = pod.str_at("spec.nodeName");
-        let mut inner = self.inner.write().unwrap_or_else(PoisonError::into_inner);
-        inner.remove(namespace, name);
+        self.remove(namespace, name);
         if node.is_empty() {
             return;
         }
@@ -130,18 +147,11 @@ impl PodGraph {
             keys.extend(claims.map(|claim| (Linked::PersistentVolumeClaim, namespace.to_owned(), claim)));
         }
         for key in &keys {
-            *inner.uses.entry(key.clone()).or_default().entry(node.to_owned()).or_default() += 1;
+            *self.uses.entry(key.clone()).or_default().entry(node.to_owned()).or_default() += 1;
         }
-        inner.pods.insert((namespace.to_owned(), name.to_owned()), (node.to_owned(), keys));
+        self.pods.insert((namespace.to_owned(), name.to_owned()), (node.to_owned(), keys));
     }
 
-    /// Removes a pod.
-    pub fn remove(&self, namespace: &str, name: &str) {
-        self.inner.write().unwrap_or_else(PoisonError::into_inner).remove(namespace, name);
-    }
-}
-
-impl Inner {
     fn remove(&mut self, namespace: &str, name: &str) {
         let Some((node, keys)) = self.pods.remove(&(namespace.to_owned(), name.to_owned())) else { return };
         for key in keys {
@@ -229,6 +239,15 @@ mod tests {
         graph.remove("ns", "b");
         let inner = graph.inner.read().unwrap();
         assert!(inner.uses.is_empty() && inner.pods.is_empty(), "nothing is left behind");
+    }
+
+    #[test]
+    fn a_fresh_list_forgets_what_is_not_in_it() {
+        let graph = PodGraph::new();
+        graph.set(&pod("old", "n1"));
+        graph.replace(&[pod("new", "n2")]);
+        assert!(!graph.reaches("n1", Linked::Secret, "ns", "s-vol"));
+        assert!(graph.reaches("n2", Linked::Secret, "ns", "s-vol"));
     }
 
     #[test]

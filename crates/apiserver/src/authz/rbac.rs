@@ -181,6 +181,23 @@ impl Snapshot {
         }
     }
 
+    fn clear(&mut self, kind: RbacKind) {
+        match kind {
+            RbacKind::ClusterRole => self.cluster_roles = Arc::default(),
+            RbacKind::ClusterRoleBinding => self.cluster_bindings = Arc::default(),
+            RbacKind::Role | RbacKind::RoleBinding => {
+                Arc::make_mut(&mut self.namespaces).retain(|_, shared| {
+                    let namespace = Arc::make_mut(shared);
+                    match kind {
+                        RbacKind::Role => namespace.roles.clear(),
+                        _ => namespace.bindings = Bindings::default(),
+                    }
+                    !namespace.roles.is_empty() || !namespace.bindings.names.is_empty()
+                });
+            }
+        }
+    }
+
     fn namespace(&mut self, namespace: &str) -> &mut Namespace {
         let namespaces = Arc::make_mut(&mut self.namespaces);
         Arc::make_mut(namespaces.entry(namespace.to_owned()).or_default())
@@ -204,6 +221,11 @@ impl Snapshot {
     /// Names of the aggregated ClusterRoles.
     pub fn aggregated_names(&self) -> impl Iterator<Item = &str> {
         self.cluster_roles.aggregated_names()
+    }
+
+    /// Whether a ClusterRoleBinding has arrived in the index, which follows the store a moment later.
+    pub fn knows_binding(&self, name: &str) -> bool {
+        self.cluster_bindings.names.contains(name)
     }
 
     /// Walks the rules that apply to a user, those of the cluster first; a missing role is walked as an error.
@@ -284,13 +306,13 @@ impl RbacIndex {
         self.current.load_full()
     }
 
-    /// Replaces everything, at start and after a watch had to begin anew.
-    pub fn load<'a>(&self, objects: impl IntoIterator<Item = (RbacKind, &'a Value)>) {
-        let mut snapshot = Snapshot::default();
-        for (kind, object) in objects {
-            snapshot.set(kind, object);
-        }
-        self.current.store(Arc::new(snapshot));
+    /// Replaces all objects of a kind, at start and after a watch had to begin anew: what was deleted in between must not
+    /// go on to grant anything.
+    pub fn replace(&self, kind: RbacKind, objects: &[Value]) {
+        self.change(|snapshot| {
+            snapshot.clear(kind);
+            objects.iter().for_each(|object| snapshot.set(kind, object));
+        });
     }
 
     /// Adds or replaces an object.

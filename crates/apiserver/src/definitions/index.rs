@@ -71,7 +71,8 @@ impl Index {
     /// Definitions of the same group that wait for a name get another look.
     fn names_may_be_free(&mut self, by: &Value) {
         let waiting = self.known.iter().filter(|(_, other)| {
-            other.object.at("spec.group") == by.at("spec.group") && other.object.at("spec.names") != other.object.at("status.acceptedNames")
+            other.object.at("spec.group") == by.at("spec.group")
+                && other.object.at("spec.names") != other.object.at("status.acceptedNames")
         });
         self.due.extend(waiting.map(|(name, _)| name.clone()));
     }

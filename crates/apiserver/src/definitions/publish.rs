@@ -79,7 +79,8 @@ impl Definitions {
 
     fn swap(&self, server: &ApiServer) {
         let served = self.served.lock();
-        let mut resources: Vec<Arc<Resource>> = served.values().flat_map(|served| served.resources.iter().cloned()).collect();
+        let mut resources: Vec<Arc<Resource>> =
+            served.values().flat_map(|served| served.resources.iter().cloned()).collect();
         resources.sort_by(|a, b| a.group.cmp(&b.group));
         server.documents.set_schemas(served.values().flat_map(|served| served.schemas.clone()).collect());
         server.registry.store(Arc::new(server.registry().with_custom(resources)));

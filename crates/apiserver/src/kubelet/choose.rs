@@ -53,7 +53,8 @@ async fn place(call: &Call) -> Result<proxy::Place, ApiError> {
         _ => {
             let id = proxy::Id::new("service", &asked.name)?;
             let namespace = asked.namespace.as_str();
-            let service = server.object(&format!("services/specs/{namespace}/{}", id.name)).ok_or_else(|| missing(id))?;
+            let service =
+                server.object(&format!("services/specs/{namespace}/{}", id.name)).ok_or_else(|| missing(id))?;
             let slices = slices(server, namespace, id.name).await;
             let is_pod = |name: &str, address: &str| {
                 let pod = pod(server, namespace, name);
@@ -66,7 +67,9 @@ async fn place(call: &Call) -> Result<proxy::Place, ApiError> {
 
 async fn slices(server: &ApiServer, namespace: &str, service: &str) -> Vec<Value> {
     let mut slices = server.objects(&format!("endpointslices/{namespace}")).await;
-    slices.retain(|slice| slice.at("metadata.labels").get("kubernetes.io/service-name").and_then(Value::as_str) == Some(service));
+    slices.retain(|slice| {
+        slice.at("metadata.labels").get("kubernetes.io/service-name").and_then(Value::as_str) == Some(service)
+    });
     if slices.is_empty() {
         let endpoints = server.object(&format!("services/endpoints/{namespace}/{service}"));
         return endpoints.iter().flat_map(proxy::as_slices).collect();

@@ -53,7 +53,8 @@ impl Connection {
             return Ok((Self(None), body::read(request.into_body()).await?));
         }
         // HTTP/2 has no such upgrade, and a client in this process no connection.
-        let protocol = headers::upgrade(request.headers()).filter(|_| request.extensions().get::<OnUpgrade>().is_some());
+        let protocol =
+            headers::upgrade(request.headers()).filter(|_| request.extensions().get::<OnUpgrade>().is_some());
         let upgrade = protocol.map(|protocol| (protocol, hyper::upgrade::on(&mut request)));
         let (parts, body) = request.into_parts();
         let mut kept = headers::end_to_end(&parts.headers);

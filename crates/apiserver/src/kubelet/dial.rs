@@ -82,7 +82,11 @@ fn trouble(failures: &[(&Endpoint, Failure)]) -> Trouble {
     }
 }
 
-async fn open(endpoint: &Endpoint, tls: Option<Arc<ClientConfig>>, reach: Option<Reach>) -> Result<Box<dyn Io>, Failure> {
+async fn open(
+    endpoint: &Endpoint,
+    tls: Option<Arc<ClientConfig>>,
+    reach: Option<Reach>,
+) -> Result<Box<dyn Io>, Failure> {
     let failed = |error: io::Error| Failure::Failed(error.to_string());
     let addresses: Vec<SocketAddr> = match &endpoint.host {
         Host::Address(address) => vec![SocketAddr::new(*address, endpoint.port)],

@@ -65,7 +65,8 @@ pub fn drop_credentials(headers: &mut HeaderMap) {
         .map(str::trim)
         .collect();
     if protocols.iter().any(|protocol| protocol.starts_with(TOKEN_PROTOCOL)) {
-        let others: Vec<&str> = protocols.into_iter().filter(|protocol| !protocol.starts_with(TOKEN_PROTOCOL)).collect();
+        let others: Vec<&str> =
+            protocols.into_iter().filter(|protocol| !protocol.starts_with(TOKEN_PROTOCOL)).collect();
         let others = HeaderValue::from_str(&others.join(", "));
         headers.remove(header::SEC_WEBSOCKET_PROTOCOL);
         headers.extend(others.ok().filter(|left| !left.is_empty()).map(|left| (header::SEC_WEBSOCKET_PROTOCOL, left)));
@@ -103,7 +104,10 @@ pub fn drop_cross_origin(headers: &mut HeaderMap) {
 /// The words of a list, in lower case.
 fn words<'a>(headers: &'a HeaderMap, name: &'a HeaderName) -> impl Iterator<Item = String> + 'a {
     let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
-    values.flat_map(|value| value.split(',')).map(|word| word.trim().to_ascii_lowercase()).filter(|word| !word.is_empty())
+    values
+        .flat_map(|value| value.split(','))
+        .map(|word| word.trim().to_ascii_lowercase())
+        .filter(|word| !word.is_empty())
 }
 
 #[cfg(test)]
@@ -115,7 +119,8 @@ mod tests {
     }
 
     fn shown(headers: &HeaderMap) -> Vec<String> {
-        let mut lines: Vec<_> = headers.iter().map(|(name, value)| format!("{name}: {}", value.to_str().unwrap())).collect();
+        let mut lines: Vec<_> =
+            headers.iter().map(|(name, value)| format!("{name}: {}", value.to_str().unwrap())).collect();
         lines.sort();
         lines
     }
@@ -146,7 +151,10 @@ mod tests {
             ("x-remote-group", "a"),
             ("x-remote-extra-scopes", "a"),
             ("cookie", "a=b"),
-            ("sec-websocket-protocol", "base64url.bearer.authorization.k8s.io.eA, v5.channel.k8s.io, v4.channel.k8s.io"),
+            (
+                "sec-websocket-protocol",
+                "base64url.bearer.authorization.k8s.io.eA, v5.channel.k8s.io, v4.channel.k8s.io",
+            ),
         ]);
         drop_credentials(&mut headers);
         assert_eq!(shown(&headers), ["cookie: a=b", "sec-websocket-protocol: v5.channel.k8s.io, v4.channel.k8s.io"]);

@@ -5,7 +5,7 @@ use crate::{Body, call::Call};
 use api::error::ApiError;
 use futures::StreamExt;
 use http::{HeaderValue, Request, Response, StatusCode, header};
-use http_body_util::{BodyExt, BodyStream, Limited, StreamBody};
+use http_body_util::{BodyExt, BodyStream, StreamBody};
 use hyper::body::Incoming;
 use runtime::http::empty;
 use serde_json::json;
@@ -39,12 +39,14 @@ pub async fn read(call: &Call, target: &Target) -> Result<Response<Body>, ApiErr
 }
 
 /// The beginning of what a kubelet says.
-async fn complaint(body: Incoming) -> String {
-    let mut body = Limited::new(body, MOST_COMPLAINT);
+async fn complaint(mut body: Incoming) -> String {
     let mut read = Vec::new();
-    while let Some(Ok(frame)) = body.frame().await {
+    while read.len() < MOST_COMPLAINT
+        && let Some(Ok(frame)) = body.frame().await
+    {
         read.extend_from_slice(frame.data_ref().map_or(&[], |data| data.as_ref()));
     }
+    read.truncate(MOST_COMPLAINT);
     String::from_utf8_lossy(&read).into_owned()
 }
 
@@ -57,10 +59,19 @@ fn refused(code: u16, said: &str, pod: &str) -> ApiError {
         403 => ("Forbidden", said.to_owned()),
         404 => ("NotFound", "the server could not find the requested resource".to_owned()),
         405 => ("MethodNotAllowed", "the server does not allow this method on the requested resource".to_owned()),
-        429 => ("TooManyRequests", "the server has received too many requests and has asked us to try again later".to_owned()),
+        429 => (
+            "TooManyRequests",
+            "the server has received too many requests and has asked us to try again later".to_owned(),
+        ),
         503 => ("ServiceUnavailable", "the server is currently unable to handle the request".to_owned()),
-        504 => ("Timeout", "the server was unable to return a response in the time allotted, but may still be processing the request".to_owned()),
-        code if code > 500 => ("InternalError", format!("an error on the server ({said:?}) has prevented the request from succeeding")),
+        504 => (
+            "Timeout",
+            "the server was unable to return a response in the time allotted, but may still be processing the request"
+                .to_owned(),
+        ),
+        code if code > 500 => {
+            ("InternalError", format!("an error on the server ({said:?}) has prevented the request from succeeding"))
+        }
         code => ("", format!("the server responded with the status code {code} but did not return more information")),
     };
     let details = json!({"name": pod, "kind": "pods/log"});
@@ -78,8 +89,16 @@ mod tests {
             (500, "InternalError", "Internal error occurred: no such file"),
             (404, "NotFound", "the server could not find the requested resource ( pods/log p)"),
             (403, "Forbidden", "no such file ( pods/log p)"),
-            (502, "InternalError", "an error on the server (\"no such file\") has prevented the request from succeeding ( pods/log p)"),
-            (418, "", "the server responded with the status code 418 but did not return more information ( pods/log p)"),
+            (
+                502,
+                "InternalError",
+                "an error on the server (\"no such file\") has prevented the request from succeeding ( pods/log p)",
+            ),
+            (
+                418,
+                "",
+                "the server responded with the status code 418 but did not return more information ( pods/log p)",
+            ),
         ] {
             let error = refused(code, "no such file", "p");
             assert_eq!((error.code, error.reason, error.message.as_str()), (code, reason, message));

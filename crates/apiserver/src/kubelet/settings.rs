@@ -137,7 +137,10 @@ mod tests {
         assert_eq!(AddressTypes::default().to_string(), "Hostname,InternalDNS,InternalIP,ExternalDNS,ExternalIP");
         let error = "internalip,Hostname,Hostname".parse::<AddressTypes>().unwrap_err();
         let all = "Hostname,InternalDNS,InternalIP,ExternalDNS,ExternalIP";
-        assert_eq!(error.to_string(), format!("\"internalip\" is no address type; accepted: {all}; Hostname stands twice"));
+        assert_eq!(
+            error.to_string(),
+            format!("\"internalip\" is no address type; accepted: {all}; Hostname stands twice")
+        );
         assert!("".parse::<AddressTypes>().is_err());
     }
 

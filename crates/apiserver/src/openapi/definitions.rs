@@ -85,7 +85,8 @@ impl Definitions {
         if structure.atomic {
             schema["x-kubernetes-map-type"] = "atomic".into();
         }
-        let required: Vec<&String> = structure.fields.iter().filter(|(_, f)| f.required).map(|(name, _)| name).collect();
+        let required: Vec<&String> =
+            structure.fields.iter().filter(|(_, f)| f.required).map(|(name, _)| name).collect();
         if !required.is_empty() {
             schema["required"] = json!(required);
         }
@@ -113,6 +114,8 @@ impl Definitions {
             more.insert("default".into(), default);
         }
         match &field.shape {
+            // The list of a kind is no field that anybody applies.
+            Shape::List(..) if name == "items" && structure.name.ends_with("List") => {}
             Shape::List(_, kind) => {
                 let (list, keys) = match kind {
                     ListKind::Atomic => ("atomic", None),

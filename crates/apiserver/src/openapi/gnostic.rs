@@ -68,7 +68,9 @@ fn extensions(out: &mut Vec<u8>, number: u32, map: &Value) {
 
 fn path_item(item: &Value) -> Vec<u8> {
     let mut out = Vec::new();
-    for (number, method) in [(2, "get"), (3, "put"), (4, "post"), (5, "delete"), (6, "options"), (7, "head"), (8, "patch")] {
+    for (number, method) in
+        [(2, "get"), (3, "put"), (4, "post"), (5, "delete"), (6, "options"), (7, "head"), (8, "patch")]
+    {
         if let Some(value) = item.get(method) {
             put_bytes(&mut out, number, &operation(value));
         }
@@ -150,8 +152,14 @@ fn schema(schema: &Value) -> Vec<u8> {
     for (number, key) in [(8, "exclusiveMaximum"), (10, "exclusiveMinimum"), (16, "uniqueItems")] {
         flag(&mut out, number, &schema[key]);
     }
-    let counts =
-        [(11, "maxLength"), (12, "minLength"), (14, "maxItems"), (15, "minItems"), (17, "maxProperties"), (18, "minProperties")];
+    let counts = [
+        (11, "maxLength"),
+        (12, "minLength"),
+        (14, "maxItems"),
+        (15, "minItems"),
+        (17, "maxProperties"),
+        (18, "minProperties"),
+    ];
     for (number, key) in counts {
         if let Some(value) = schema[key].as_u64() {
             put_number(&mut out, number, value);

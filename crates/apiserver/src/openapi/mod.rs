@@ -84,7 +84,8 @@ impl Made {
         // That holds only if no document speaks of custom groups other than its own.
         let built_in: Arc<[Arc<Resource>]> = resources.iter().filter(|resource| !resource.custom).cloned().collect();
         let part = |(key, resources): (String, Vec<Arc<Resource>>)| {
-            let part = Part { resources, built_in: built_in.clone(), schemas: schemas.clone(), document: OnceLock::new() };
+            let part =
+                Part { resources, built_in: built_in.clone(), schemas: schemas.clone(), document: OnceLock::new() };
             let part = before.v3.get(&key).filter(|old| old.is_same(&part)).cloned().unwrap_or_else(|| Arc::new(part));
             (key, part)
         };
@@ -101,8 +102,7 @@ impl Made {
     }
 
     fn v2_protobuf(&self) -> &Document {
-        self.v2_protobuf
-            .get_or_init(|| Document::new(gnostic::encode(&v2::document(&self.resources, &self.schemas))))
+        self.v2_protobuf.get_or_init(|| Document::new(gnostic::encode(&v2::document(&self.resources, &self.schemas))))
     }
 }
 
@@ -153,7 +153,8 @@ fn same_resources(ours: &[Arc<Resource>], theirs: &[Arc<Resource>]) -> bool {
         let Resource { group, version, kind, list_kind, plural, scope, verbs, subresources, custom, .. } = resource;
         ((group, version, kind, list_kind), (plural, scope, verbs, subresources, custom))
     }
-    ours.len() == theirs.len() && ours.iter().zip(theirs).all(|(one, other)| Arc::ptr_eq(one, other) || said(one) == said(other))
+    ours.len() == theirs.len()
+        && ours.iter().zip(theirs).all(|(one, other)| Arc::ptr_eq(one, other) || said(one) == said(other))
 }
 
 fn group_versions<'a>(resources: impl IntoIterator<Item = &'a Arc<Resource>>) -> BTreeSet<(&'a str, &'a str)> {

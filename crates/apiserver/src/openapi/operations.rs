@@ -35,7 +35,9 @@ pub(super) enum Body {
     /// Delete options, if any.
     Options(String),
     /// A patch; strategic ones only for built-in kinds.
-    Patch { strategic: bool },
+    Patch {
+        strategic: bool,
+    },
 }
 
 /// A path or query parameter.
@@ -59,7 +61,8 @@ const NAME: Parameter = Parameter { name: "name", kind: "string", description: "
 const NAMESPACE: Parameter = Parameter { name: "namespace", description: "namespace of the objects", ..NAME };
 const PRETTY: Parameter = query("pretty", "string", "if true, the answer is indented");
 const DRY_RUN: Parameter = query("dryRun", "string", "All: check everything, change nothing");
-const FIELD_MANAGER: Parameter = query("fieldManager", "string", "who owns the fields that this request sets; required for apply");
+const FIELD_MANAGER: Parameter =
+    query("fieldManager", "string", "who owns the fields that this request sets; required for apply");
 const FIELD_VALIDATION: Parameter =
     query("fieldValidation", "string", "what unknown and repeated fields are: Ignore, Warn (default) or Strict");
 const FORCE: Parameter = query("force", "boolean", "apply also takes over fields that others own");

@@ -13,7 +13,13 @@ const FOREVER: &str = "public, immutable, max-age=31536000";
 
 impl Documents {
     /// Answers a GET of `/openapi/` and `parts`; none when there is no such document.
-    pub fn serve(&self, registry: &Registry, parts: &[&str], headers: &HeaderMap, query: &Query) -> Option<Response<Body>> {
+    pub fn serve(
+        &self,
+        registry: &Registry,
+        parts: &[&str],
+        headers: &HeaderMap,
+        query: &Query,
+    ) -> Option<Response<Body>> {
         let made = self.of(registry.iter().cloned().collect());
         match parts {
             ["v2"] => Some(match form(headers) {

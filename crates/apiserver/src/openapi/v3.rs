@@ -17,7 +17,11 @@ pub(super) fn key(group: &str, version: &str) -> String {
 }
 
 /// The document of one group and version. `group_versions` are those whose objects take delete options.
-pub(super) fn document(resources: &[Arc<Resource>], schemas: &Schemas, group_versions: &BTreeSet<(&str, &str)>) -> Value {
+pub(super) fn document(
+    resources: &[Arc<Resource>],
+    schemas: &Schemas,
+    group_versions: &BTreeSet<(&str, &str)>,
+) -> Value {
     let mut definitions = Definitions::new(Dialect::V3);
     let mut paths = Map::new();
     for resource in resources {

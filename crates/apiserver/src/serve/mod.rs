@@ -22,7 +22,7 @@ use crate::{
     kubelet::Kubelets,
     openapi::Documents,
     service,
-    services::Services,
+    services::{self, Services},
     start::{self, StartError},
 };
 use arc_swap::ArcSwap;
@@ -149,7 +149,13 @@ fn assemble(
         store,
         registry: ArcSwap::from_pointee(start::registry()),
         definitions: crate::definitions::Definitions::default(),
-        services: Services::default(),
+        services: Services::new(services::Settings {
+            ranges: options.service_ranges,
+            node_ports: options.node_ports,
+            rules: options.service_family_rules,
+            kubernetes_service: options.kubernetes_service,
+            advertised: options.advertise.map(|addresses| services::Advertised { addresses, port }),
+        }),
         authenticator: Authenticator {
             token_file: options.token_file.as_deref().map(token_file).transpose()?,
             service_accounts: Some(Verifier::new(&settings, keys)),

@@ -5,6 +5,7 @@ use crate::{
     audit::Target,
     authn::{Anonymous, service_account::Settings},
     kubelet,
+    services::{KubernetesService, RuleSet},
 };
 use net::{DualStack, PortRange, ServiceRange};
 use runtime::listen::Hosts;
@@ -44,6 +45,10 @@ pub struct Options {
     pub service_ranges: DualStack<ServiceRange>,
     /// `--service-node-port-range`; none means that no Service gets one.
     pub node_ports: Option<PortRange>,
+    /// `--service-family-rules`.
+    pub service_family_rules: RuleSet,
+    /// `--dual-stack-kubernetes-service`.
+    pub kubernetes_service: KubernetesService,
     /// `--audit-log-path` and its kin.
     pub audit: Option<Audit>,
     /// `--max-requests-inflight`.

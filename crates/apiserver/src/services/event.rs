@@ -21,7 +21,7 @@ pub struct Note {
 }
 
 /// Records a warning. An event that cannot be written is only logged.
-pub async fn record(server: &Arc<ApiServer>, note: &Note) {
+pub(super) async fn record(server: &Arc<ApiServer>, note: &Note) {
     let Note { about, reason, message } = note;
     let name = about.str_at("metadata.name");
     let namespace = match about.str_at("metadata.namespace") {

@@ -98,16 +98,22 @@ impl Pools {
     /// Learns whether somebody has an address. Ranges may overlap, so all are told.
     pub fn note_address(&self, ip: IpAddr, taken: bool) {
         for pool in self.ranges.read().iter().filter(|pool| pool.space().cidr().contains(ip)) {
-            // Outside can only be the network or the broadcast address, which nobody is given.
-            let _ = if taken { pool.occupy(ip).map(drop) } else { Ok(drop(pool.release(ip))) };
+            if !taken {
+                pool.release(ip);
+            } else if pool.occupy(ip).is_err() {
+                tracing::debug!(%ip, "the network or broadcast address of a range is taken; nobody is given it anyway");
+            }
         }
     }
 
     /// Learns whether somebody has a port.
     pub fn note_port(&self, port: u16, taken: bool) {
         if let Some(pool) = &self.ports {
-            // A port outside the range is remembered by its key alone.
-            let _ = if taken { pool.occupy(port).map(drop) } else { Ok(drop(pool.release(port))) };
+            if !taken {
+                pool.release(port);
+            } else if pool.occupy(port).is_err() {
+                tracing::debug!(port, "a port outside the range of node ports is taken");
+            }
         }
     }
 }

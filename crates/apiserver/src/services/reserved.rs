@@ -1,6 +1,9 @@
 //! What one write takes and gives back: held in the pools until the store has decided.
 
-use super::claims::{self, Claimed, Holder};
+use super::{
+    claims::{self, Holder},
+    pools::{NoAddress, Pools},
+};
 use crate::ApiServer;
 use api::{
     error::{ApiError, FieldError},
@@ -12,8 +15,6 @@ use net::{Reservation, ReserveError};
 use serde_json::Value;
 use std::net::IpAddr;
 use store::{Op, Txn};
-
-use super::pools::{NoAddress, Pools};
 
 /// What a write has taken. Dropped before the store was asked, everything goes back.
 #[must_use = "dropping it gives everything back"]
@@ -46,7 +47,7 @@ impl Reserved {
 
 /// Why nothing was taken.
 #[derive(Debug)]
-pub enum Refusal {
+pub(super) enum Refusal {
     /// What was asked for by name cannot be had.
     Mistakes(Vec<FieldError>),
     /// Something is used up.
@@ -55,7 +56,7 @@ pub enum Refusal {
 
 impl Refusal {
     /// The answer to the client.
-    pub fn answer(self, name: &str) -> ApiError {
+    pub(super) fn answer(self, name: &str) -> ApiError {
         match self {
             Self::Mistakes(errors) => ApiError::invalid("Service", "", name, &errors),
             Self::Full(why) => ApiError::internal(why),
@@ -65,7 +66,7 @@ impl Refusal {
 
 /// Takes what is claimed and writes it into the Service. What is asked for by name comes first, so that nothing drawn
 /// stands in its way.
-pub fn take(pools: &Pools, claims: &Claims, service: &mut Value) -> Result<Reserved, Refusal> {
+pub(super) fn take(pools: &Pools, claims: &Claims, service: &mut Value) -> Result<Reserved, Refusal> {
     let mut reserved = Reserved::none();
     let mut errors = Vec::new();
     let mut addresses: Vec<_> = claims.addresses.iter().collect();
@@ -146,7 +147,7 @@ fn set_port(service: &mut Value, field: &PortField, port: u16) {
 }
 
 /// Completes the transaction: what was taken becomes the Service's, what it gave up is nobody's.
-pub fn together(server: &ApiServer, reserved: &mut Reserved, claims: &Claims, service: &Value) -> Result<(), ApiError> {
+pub(super) fn together(server: &ApiServer, reserved: &mut Reserved, claims: &Claims, service: &Value) -> Result<(), ApiError> {
     let holder = Holder::of(service);
     let txn = &mut reserved.together;
     for address in &reserved.addresses {
@@ -160,11 +161,10 @@ pub fn together(server: &ApiServer, reserved: &mut Reserved, claims: &Claims, se
 }
 
 /// Adds to `txn` that `holder` has these no longer.
-pub fn give_back(server: &ApiServer, txn: &mut Txn, holder: &Holder, addresses: &[IpAddr], ports: &[i64]) {
+pub(super) fn give_back(server: &ApiServer, txn: &mut Txn, holder: &Holder, addresses: &[IpAddr], ports: &[i64]) {
     let addresses = addresses.iter().map(|ip| claims::address_key(*ip));
     let ports = ports.iter().filter_map(|port| u16::try_from(*port).ok()).map(claims::port_key);
     for key in addresses.chain(ports) {
-        debug_assert!(Claimed::of_key(&key).is_some(), "keys are read back");
         claims::release(txn, &server.store, key, holder);
     }
 }

@@ -40,7 +40,11 @@ pub async fn ask(server: &Arc<ApiServer>, method: &str, path: &str, headers: &[(
         request = request.header(*name, *value);
     }
     let admin = User::new("admin", ["system:masters", "system:authenticated"]);
-    let request = request.extension(Insider(admin)).body(Full::new(body.into())).unwrap();
+    send(server, request.extension(Insider(admin)).body(Full::new(body.into())).unwrap()).await
+}
+
+/// Sends a request as it is.
+pub async fn send(server: &Arc<ApiServer>, request: Request<Full<Bytes>>) -> Reply {
     let response = apiserver::service::handle(Arc::clone(server), request).await.unwrap();
     let (parts, body) = response.into_parts();
     Reply { status: parts.status.as_u16(), headers: parts.headers, bytes: body.collect().await.unwrap().to_bytes() }

@@ -37,6 +37,8 @@ pub(crate) const FLAGS: &[Flag] = &[
     flag("advertise-address", "ADDRESS[,ADDRESS]", "", "where other machines reach this server; the first in the family of the first service range"),
     flag("service-cluster-ip-range", "CIDR[,CIDR]", SERVICE_RANGES, "addresses for Services, one range or one of each family; the first is the default family"),
     flag("service-node-port-range", "FIRST-LAST", "30000-32767", "ports for Services on every node, both families alike"),
+    flag("service-family-rules", "RULES", "seed", "what a Service may leave out: seed (two families mean both, clusterIPs alone will do) or upstream (as kube-apiserver)"),
+    flag("dual-stack-kubernetes-service", "BOOL", "false", "give the kubernetes Service an address of each family that Services have"),
     flag("etcd-servers", "URL,...", "", "keep state in etcd instead of the data folder"),
     flag("etcd-prefix", "PREFIX", "/registry", "where in etcd"),
     flag("etcd-cafile", "FILE", "", "who signs etcd's certificates"),

@@ -1,9 +1,10 @@
 //! Whether a value fits its type well enough to own its fields.
 
-use super::{Entries, Keys, View, step_of, view};
+use super::{Entries, Keys, View, distinguishable, step_of, view};
+use crate::apply::path::Step;
 use api::schema::Shape;
 use serde_json::Value;
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, fmt};
 
 /// Whether list items may share a key: live objects may, applied configurations may not.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -15,8 +16,27 @@ pub(in crate::apply) enum Duplicates {
 /// All mistakes, each with the path it is at.
 pub(in crate::apply) fn check(shape: &Shape, object: &Value, duplicates: Duplicates) -> Vec<String> {
     let mut mistakes = Vec::new();
-    Checker { duplicates, mistakes: &mut mistakes }.value(shape, object, "");
+    Checker { duplicates, mistakes: &mut mistakes }.value(shape, object, &Place::Root);
     mistakes
+}
+
+/// Where a value stands. It becomes text only for a mistake: most objects have none, and are checked at every write.
+enum Place<'a> {
+    Root,
+    Field(&'a Place<'a>, &'a str),
+    Item(&'a Place<'a>, &'a Step),
+    Index(&'a Place<'a>, usize),
+}
+
+impl fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Root => Ok(()),
+            Self::Field(parent, name) => write!(f, "{parent}.{name}"),
+            Self::Item(parent, step) => write!(f, "{parent}{step}"),
+            Self::Index(parent, index) => write!(f, "{parent}[{index}]"),
+        }
+    }
 }
 
 struct Checker<'a> {
@@ -25,39 +45,39 @@ struct Checker<'a> {
 }
 
 impl Checker<'_> {
-    fn report(&mut self, path: &str, what: impl std::fmt::Display) {
-        self.mistakes.push(format!("{path}: {what}"));
+    fn report(&mut self, place: &Place<'_>, what: impl fmt::Display) {
+        self.mistakes.push(format!("{place}: {what}"));
     }
 
-    fn value(&mut self, shape: &Shape, value: &Value, path: &str) {
+    fn value(&mut self, shape: &Shape, value: &Value, place: &Place<'_>) {
         if value.is_null() {
             return;
         }
         match (view(shape, value), value) {
-            (View::Entries(entries), Value::Object(_)) => self.entries(entries, value, path),
-            (View::Entries(_), _) => self.report(path, format_args!("must be an object, got {value}")),
-            (View::Items(item, keys), Value::Array(list)) => self.items(item, keys, list, path),
-            (View::Items(..), _) => self.report(path, format_args!("must be a list, got {value}")),
-            (View::Leaf, _) => self.leaf(shape, value, path),
+            (View::Entries(entries), Value::Object(_)) => self.entries(entries, value, place),
+            (View::Entries(_), _) => self.report(place, format_args!("must be an object, got {value}")),
+            (View::Items(item, keys), Value::Array(list)) => self.items(item, keys, list, place),
+            (View::Items(..), _) => self.report(place, format_args!("must be a list, got {value}")),
+            (View::Leaf, _) => self.leaf(shape, value, place),
         }
     }
 
-    fn leaf(&mut self, shape: &Shape, value: &Value, path: &str) {
+    fn leaf(&mut self, shape: &Shape, value: &Value, place: &Place<'_>) {
         let accepted = match shape {
-            Shape::Or(_, other) => return self.value(other, value, path),
+            Shape::Or(_, other) => return self.value(other, value, place),
             Shape::List(item, _) => match value {
                 Value::Array(list) => {
                     for (index, value) in list.iter().enumerate() {
-                        self.value(item, value, &format!("{path}[{index}]"));
+                        self.value(item, value, &Place::Index(place, index));
                     }
                     return;
                 }
                 _ => "a list",
             },
-            Shape::Map(values, _) if value.is_object() => return self.entries(Entries::Map(values), value, path),
+            Shape::Map(values, _) if value.is_object() => return self.entries(Entries::Map(values), value, place),
             Shape::Map(..) => "an object",
             Shape::Named(_) | Shape::Struct(_) => match (shape.as_struct(), value) {
-                (Some(known), Value::Object(_)) => return self.entries(Entries::Struct(known), value, path),
+                (Some(known), Value::Object(_)) => return self.entries(Entries::Struct(known), value, place),
                 (None, _) => return,
                 _ => "an object",
             },
@@ -71,30 +91,39 @@ impl Checker<'_> {
             }
             _ => return,
         };
-        self.report(path, format_args!("must be {accepted}, got {value}"));
+        self.report(place, format_args!("must be {accepted}, got {value}"));
     }
 
-    fn entries(&mut self, entries: Entries<'_>, value: &Value, path: &str) {
+    fn entries(&mut self, entries: Entries<'_>, value: &Value, place: &Place<'_>) {
         for (key, value) in value.as_object().into_iter().flatten() {
-            let path = format!("{path}.{key}");
+            let place = Place::Field(place, key);
             match entries.field(key) {
-                Some((shape, _)) => self.value(shape, value, &path),
-                None => self.report(&path, "there is no such field"),
+                Some((shape, _)) => self.value(shape, value, &place),
+                None => self.report(&place, "there is no such field"),
             }
         }
     }
 
-    fn items(&mut self, item: &Shape, keys: Keys<'_>, list: &[Value], path: &str) {
+    fn items(&mut self, item: &Shape, keys: Keys<'_>, list: &[Value], place: &Place<'_>) {
         let mut seen = BTreeSet::new();
         for (index, value) in list.iter().enumerate() {
+            let numbered = Place::Index(place, index);
+            if self.duplicates == Duplicates::Allowed {
+                match distinguishable(item, keys, value) {
+                    Ok(()) => self.value(item, value, &numbered),
+                    Err(why) => self.report(&numbered, why),
+                }
+                continue;
+            }
             match step_of(item, keys, value) {
-                Err(why) => self.report(&format!("{path}[{index}]"), why),
+                Err(why) => self.report(&numbered, why),
                 Ok(step) => {
-                    let path = format!("{path}{step}");
-                    self.value(item, value, &path);
-                    if !seen.insert(step) && self.duplicates == Duplicates::Refused {
-                        self.report(&path, "stands twice in the list");
+                    let place = Place::Item(place, &step);
+                    self.value(item, value, &place);
+                    if seen.contains(&step) {
+                        self.report(&place, "stands twice in the list");
                     }
+                    seen.insert(step);
                 }
             }
         }

@@ -1,6 +1,6 @@
 //! What changed between two objects of one type.
 
-use super::{Keys, View, as_list, as_map, keys_of, step_of, view_of_pair};
+use super::{Keys, View, as_list, as_map, step_of, view_of_pair};
 use crate::apply::{
     path::{Step, same},
     set::{FieldSet, Node},
@@ -43,10 +43,17 @@ struct Change {
 }
 
 impl Change {
-    fn put(&mut self, step: &Step, child: Self) {
-        self.removed.below.put(step.clone(), child.removed);
-        self.modified.below.put(step.clone(), child.modified);
-        self.added.below.put(step.clone(), child.added);
+    /// Adds what changed below a child. Most children did not change, so the step is made only for those that did.
+    fn put(&mut self, step: impl Fn() -> Step, child: Self) {
+        for (set, node) in [
+            (&mut self.removed.below, child.removed),
+            (&mut self.modified.below, child.modified),
+            (&mut self.added.below, child.added),
+        ] {
+            if !node.is_empty() {
+                set.put(step(), node);
+            }
+        }
     }
 }
 
@@ -56,15 +63,25 @@ fn change(shape: &Shape, old: Option<&Value>, new: Option<&Value>) -> Change {
         Some(View::Leaf) => return leaf(old, new),
         Some(View::Items(item, keys)) => {
             let (old, new) = (as_list(old), as_list(new));
-            if old.is_empty() && new.is_empty() { None } else { Some(items(item, keys, old, new)) }
+            match (old.is_empty() && new.is_empty(), old == new) {
+                (true, _) => None,
+                (false, true) => return Change::default(),
+                (false, false) => Some(items(item, keys, old, new)),
+            }
         }
         Some(View::Entries(entries)) => {
             let (old, new) = (as_map(old), as_map(new));
             (old.is_some() || new.is_some()).then(|| {
                 let mut result = Change::default();
-                for key in keys_of(old, new) {
-                    let (old, new) = (old.and_then(|map| map.get(key)), new.and_then(|map| map.get(key)));
-                    result.put(&Step::field(key), change(entries.lenient(key).0, old, new));
+                let mut compare = |key: &String, old, new| {
+                    result.put(|| Step::field(key), change(entries.lenient(key).0, old, new));
+                };
+                for (key, old) in old.into_iter().flatten() {
+                    compare(key, Some(old), new.and_then(|map| map.get(key)));
+                }
+                let absent = |key: &String| old.is_none_or(|old| !old.contains_key(key));
+                for (key, new) in new.into_iter().flatten().filter(|(key, _)| absent(key)) {
+                    compare(key, None, Some(new));
                 }
                 result
             })
@@ -111,7 +128,7 @@ fn items(item: &Shape, keys: Keys<'_>, old: &[Value], new: &[Value]) -> Change {
     }
     let mut result = Change::default();
     for (step, (old, new)) in &both {
-        result.put(step, item_change(item, old, new));
+        result.put(|| step.clone(), item_change(item, old, new));
     }
     result
 }

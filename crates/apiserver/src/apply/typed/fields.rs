@@ -59,24 +59,22 @@ pub(in crate::apply) fn with_named(set: &FieldSet, shape: &Shape) -> FieldSet {
     result
 }
 
-/// The set in terms of a type that may have changed since: what is below a value that is now owned as a whole means that
-/// value.
-pub(in crate::apply) fn collapsed(set: &FieldSet, shape: &Shape) -> FieldSet {
-    let mut result = FieldSet::default();
-    for (step, node) in set.iter() {
+/// Brings a set in terms of a type that may have changed since: what is below a value that is now owned as a whole means
+/// that value. Whether anything changed.
+pub(in crate::apply) fn collapse(set: &mut FieldSet, shape: &Shape) -> bool {
+    let mut changed = false;
+    for (step, node) in set.iter_mut().filter(|(_, node)| !node.below.is_empty()) {
         let (below, _) = child(shape, step);
         let whole = match below {
             Shape::List(_, ListKind::Atomic) | Shape::Map(_, MapKind::Atomic) => true,
             _ => below.as_struct().is_some_and(|known| known.atomic),
         };
-        let node = if whole && !node.below.is_empty() {
-            Node::leaf()
-        } else {
-            Node { owned: node.owned, below: collapsed(&node.below, below) }
-        };
-        result.put(step.clone(), node);
+        if whole {
+            *node = Node::leaf();
+        }
+        changed |= whole || collapse(&mut node.below, below);
     }
-    result
+    changed
 }
 
 /// The type that a step leads to, and whether the step is a field that a struct names.

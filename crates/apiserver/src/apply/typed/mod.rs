@@ -10,8 +10,8 @@ mod remove;
 mod zero;
 
 pub(super) use check::{Duplicates, check};
-pub(super) use compare::compare;
-pub(super) use fields::{collapsed, fields, with_named};
+pub(super) use compare::{Comparison, compare};
+pub(super) use fields::{collapse, fields, with_named};
 pub(super) use merge::merge;
 pub(super) use remove::remove;
 pub(super) use zero::zero;
@@ -94,26 +94,36 @@ fn view_of_pair<'a>(shape: &'a Shape, old: Option<&Value>, new: Option<&Value>) 
     }
 }
 
-/// The step to an item of a list, or why there is none.
-fn step_of(item: &Shape, keys: Keys<'_>, value: &Value) -> Result<Step, String> {
-    match keys {
-        Keys::Value if value.is_null() || value.is_object() || value.is_array() => {
+/// Whether an item of a list can be told from the others, or why not.
+fn distinguishable(item: &Shape, keys: Keys<'_>, value: &Value) -> Result<(), String> {
+    match (keys, value) {
+        (Keys::Value, Value::Null | Value::Object(_) | Value::Array(_)) => {
             Err(format!("the items of a set must be scalars, got {value}"))
         }
+        (Keys::Value, _) => Ok(()),
+        (Keys::Fields(names), Value::Object(map)) => {
+            let has = |name: &String| map.contains_key(name) || item.field(name).is_some_and(zero::has_key_default);
+            if names.iter().any(has) { Ok(()) } else { Err(format!("must have {}", names.join(", "))) }
+        }
+        (Keys::Fields(names), _) => Err(format!("must be an object with {}, got {value}", names.join(", "))),
+    }
+}
+
+/// The step to an item of a list, or why there is none.
+fn step_of(item: &Shape, keys: Keys<'_>, value: &Value) -> Result<Step, String> {
+    distinguishable(item, keys, value)?;
+    match keys {
         Keys::Value => Ok(Step::Value(Scalar(value.clone()))),
         Keys::Fields(names) => {
-            let Value::Object(map) = value else {
-                return Err(format!("must be an object with {}, got {value}", names.join(", ")));
-            };
             let mut key: Vec<_> = names
                 .iter()
                 .filter_map(|name| {
                     let default = || item.field(name).and_then(zero::key_default);
-                    map.get(name).cloned().or_else(default).map(|value| (name.clone(), Scalar(value)))
+                    value.get(name).cloned().or_else(default).map(|value| (name.clone(), Scalar(value)))
                 })
                 .collect();
             key.sort();
-            if key.is_empty() { Err(format!("must have {}", names.join(", "))) } else { Ok(Step::Key(key)) }
+            Ok(Step::Key(key))
         }
     }
 }

@@ -22,6 +22,11 @@ pub(super) fn key_default(field: &Field) -> Option<Value> {
     field.default.clone().or_else(|| written(field).filter(|value| !value.is_null()))
 }
 
+/// Whether there is such a value.
+pub(super) fn has_key_default(field: &Field) -> bool {
+    field.default.is_some() || written(field).is_some_and(|value| !value.is_null())
+}
+
 fn written(field: &Field) -> Option<Value> {
     let value = if field.pointer { Value::Null } else { zero_value(&field.shape) };
     let left_out = match field.omit {

@@ -402,6 +402,38 @@ fn long_requests_are_shortened_with_a_warning() {
 }
 
 #[test]
+fn a_token_that_admission_asked_for_lives_longer_unless_that_is_switched_off() {
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "name": "web"});
+    let (hour, year) = (3607, 365 * 24 * 3600);
+    for (extend, spec, lives) in [
+        (true, json!({"expirationSeconds": hour, "boundObjectRef": pod}), year),
+        (true, json!({"expirationSeconds": hour, "boundObjectRef": pod, "audiences": [ISSUER]}), year),
+        (false, json!({"expirationSeconds": hour, "boundObjectRef": pod}), hour),
+        (true, json!({"expirationSeconds": 3600, "boundObjectRef": pod}), 3600),
+        (true, json!({"expirationSeconds": hour, "boundObjectRef": pod, "audiences": [ISSUER, "vault"]}), hour),
+        (true, json!({"expirationSeconds": hour}), hour),
+    ] {
+        let settings = Settings { extend_expiration: extend, ..Settings::new(ISSUER) };
+        let issuer = Issuer::new(SigningKey::from_pem(&EC).unwrap(), settings);
+        let request = request(spec.clone());
+        let asked = Asked { namespace: "ns", name: "sa", request: &request };
+        let answer = issuer.issue(asked, &cluster(), now(), "id").unwrap().answer;
+        let asked_for = request.int_at("spec.expirationSeconds").unwrap();
+        let told: Timestamp = answer.str_at("status.expirationTimestamp").parse().unwrap();
+        assert_eq!(told.as_second() - now().as_second(), asked_for, "what is told is what was asked: {spec}");
+        let token = answer.str_at("status.token");
+        let payload = BASE64_URL_SAFE_NO_PAD.decode(token.split('.').nth(1).unwrap()).unwrap();
+        let claims: Value = serde_json::from_slice(&payload).unwrap();
+        assert_eq!(claims["exp"].as_i64().unwrap() - now().as_second(), lives, "{spec}");
+        let warn = claims["kubernetes.io"]["warnafter"].as_i64().map(|date| date - now().as_second());
+        assert_eq!(warn, (lives != asked_for).then_some(asked_for), "{spec}");
+        let later = now() + SignedDuration::from_secs(asked_for + 120);
+        let verified = verifier(&[&EC]).verify(token, &[], &cluster(), later);
+        assert_eq!(verified.is_ok(), lives > asked_for, "{spec}");
+    }
+}
+
+#[test]
 fn the_key_set_carries_public_halves_only() {
     let keys: Vec<PublicKey> = [&*EC, &*RSA].iter().flat_map(|key| PublicKey::from_pem(key).unwrap()).collect();
     let document = jwks(&keys);

@@ -10,7 +10,7 @@ use api::object::Fields;
 fn index() -> RbacIndex {
     let index = RbacIndex::new();
     let objects = objects();
-    index.load(objects.iter().map(|(kind, object)| (*kind, object)));
+    objects.iter().for_each(|(kind, object)| index.set(*kind, object));
     index
 }
 

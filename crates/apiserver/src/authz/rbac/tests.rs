@@ -125,8 +125,27 @@ fn changes_count_at_once() {
     assert!(!may("update"), "binding removed");
     index.remove(RbacKind::Role, "ns", "edit");
     assert!(index.snapshot().namespaces.is_empty(), "an empty namespace is forgotten");
-    index.load([]);
-    assert!(index.snapshot().cluster_bindings.names.is_empty());
+}
+
+#[test]
+fn a_fresh_list_forgets_what_is_not_in_it() {
+    let alice = User::new("alice", ["dev"]);
+    let subjects = || json!([{"kind": "User", "name": "alice"}]);
+    for (kind, verb) in [
+        (RbacKind::ClusterRoleBinding, "get"),
+        (RbacKind::ClusterRole, "get"),
+        (RbacKind::RoleBinding, "update"),
+        (RbacKind::Role, "update"),
+    ] {
+        let index = index();
+        bind(&index, "", "crb", ("ClusterRole", "view"), subjects());
+        bind(&index, "ns", "rb", ("Role", "edit"), subjects());
+        assert!(ask(&index, &alice, verb, "ns").allowed(), "{kind:?}");
+        index.replace(kind, &[]);
+        assert!(!ask(&index, &alice, verb, "ns").allowed(), "{kind:?}");
+        let other = if verb == "get" { "update" } else { "get" };
+        assert!(ask(&index, &alice, other, "ns").allowed(), "other kinds stay: {kind:?}");
+    }
 }
 
 #[test]

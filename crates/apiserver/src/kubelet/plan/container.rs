@@ -14,7 +14,9 @@ pub fn choose<'a>(pod: &'a Value, named: Option<&'a str>) -> Result<&'a str, Api
         (None, []) => Err(ApiError::bad_request(format!("a container name must be specified for pod {name}"))),
         (None, _) => {
             let all = names(pod).collect::<Vec<_>>().join(" ");
-            Err(ApiError::bad_request(format!("a container name must be specified for pod {name}, choose one of: [{all}]")))
+            Err(ApiError::bad_request(format!(
+                "a container name must be specified for pod {name}, choose one of: [{all}]"
+            )))
         }
     }
 }
@@ -33,7 +35,9 @@ mod tests {
     fn one_container_needs_no_name_and_several_do() {
         let pod = |spec: Value| json!({"metadata": {"name": "p"}, "spec": spec});
         let one = pod(json!({"containers": [{"name": "a"}], "initContainers": [{"name": "i"}]}));
-        let two = pod(json!({"containers": [{"name": "a"}, {"name": "b"}], "initContainers": [{"name": "i"}], "ephemeralContainers": [{"name": "e"}]}));
+        let two = pod(
+            json!({"containers": [{"name": "a"}, {"name": "b"}], "initContainers": [{"name": "i"}], "ephemeralContainers": [{"name": "e"}]}),
+        );
         let none = pod(json!({}));
         for (pod, named, want) in [
             (&one, None, Ok("a")),

@@ -30,7 +30,8 @@ impl Options {
     fn new(parameters: &Parameters) -> Result<Self, ApiError> {
         let mut unreadable = Unreadable::default();
         let mut number = |key| unreadable.read(parameters, key, "a whole number", |text| text.parse().ok());
-        let (since_seconds, tail_lines, limit_bytes) = (number("sinceSeconds"), number("tailLines"), number("limitBytes"));
+        let (since_seconds, tail_lines, limit_bytes) =
+            (number("sinceSeconds"), number("tailLines"), number("limitBytes"));
         let time = "a time as in 2006-01-02T15:04:05Z";
         let since_time = unreadable.read(parameters, "sinceTime", time, |text| text.parse().ok());
         unreadable.done()?;
@@ -85,8 +86,11 @@ pub fn plan(pod: &Value, node: Option<&Value>, parameters: &Parameters, settings
             query.add(flag, "true");
         }
     }
-    let numbers =
-        [("sinceSeconds", options.since_seconds), ("tailLines", options.tail_lines), ("limitBytes", options.limit_bytes)];
+    let numbers = [
+        ("sinceSeconds", options.since_seconds),
+        ("tailLines", options.tail_lines),
+        ("limitBytes", options.limit_bytes),
+    ];
     for (key, value) in numbers {
         if let Some(value) = value {
             query.add(key, &value.to_string());
@@ -103,7 +107,8 @@ pub fn plan(pod: &Value, node: Option<&Value>, parameters: &Parameters, settings
         true => Security::KubeletUnverified,
         false => Security::Kubelet,
     };
-    let path = ["/containerLogs", &encode(pod.str_at("metadata.namespace")), &encode(name), &encode(container)].join("/");
+    let path =
+        ["/containerLogs", &encode(pod.str_at("metadata.namespace")), &encode(name), &encode(container)].join("/");
     Ok(Plan::Log(Target { to: node::kubelet(node, settings)?, security, path: query.after(&path) }))
 }
 
@@ -122,7 +127,11 @@ mod tests {
     fn parameters_are_passed_on() {
         for (query, security, want) in [
             ("", Security::Kubelet, "/containerLogs/ns/p/c"),
-            ("container=c&follow=true&previous=false&timestamps", Security::Kubelet, "/containerLogs/ns/p/c?follow=true&timestamps=true"),
+            (
+                "container=c&follow=true&previous=false&timestamps",
+                Security::Kubelet,
+                "/containerLogs/ns/p/c?follow=true&timestamps=true",
+            ),
             (
                 "tailLines=0&limitBytes=10&sinceSeconds=5&stream=All",
                 Security::Kubelet,

@@ -113,7 +113,10 @@ pub fn service(
         .filter_map(|family| {
             let all: Vec<_> = slices.iter().flat_map(|slice| endpoints(slice, port_name, family)).collect();
             let turned = (0..all.len()).map(|index| &all[(index + chance % all.len()) % all.len()]);
-            turned.into_iter().find(|(pod, address, _)| is_pod(pod, address)).map(|(_, address, port)| (*address, *port))
+            turned
+                .into_iter()
+                .find(|(pod, address, _)| is_pod(pod, address))
+                .map(|(_, address, port)| (*address, *port))
         })
         .map(|(address, port)| Endpoint { host: Host::new(address), port })
         .collect();
@@ -127,7 +130,8 @@ pub fn service(
 pub fn as_slices(endpoints: &Value) -> Vec<Value> {
     let slice = |subset: &Value| {
         let ready = subset.list_at("addresses").iter();
-        let ready: Vec<_> = ready.map(|one| json!({"addresses": [one.at("ip")], "targetRef": one.at("targetRef")})).collect();
+        let ready: Vec<_> =
+            ready.map(|one| json!({"addresses": [one.at("ip")], "targetRef": one.at("targetRef")})).collect();
         json!({"metadata": endpoints.at("metadata"), "ports": subset.at("ports"), "endpoints": ready})
     };
     endpoints.list_at("subsets").iter().map(slice).collect()
@@ -137,9 +141,9 @@ pub fn as_slices(endpoints: &Value) -> Vec<Value> {
 fn port_name<'a>(id: Id<'a>, service: &'a Value) -> Result<&'a str, ApiError> {
     let Ok(number) = id.port.parse::<i64>() else { return Ok(id.port) };
     let declared = service.list_at("spec.ports").iter().find(|port| port.int_at("port") == Some(number));
-    declared.map(|port| port.str_at("name")).ok_or_else(|| {
-        ApiError::unavailable(format!("no service port {number} found for service {:?}", id.name))
-    })
+    declared
+        .map(|port| port.str_at("name"))
+        .ok_or_else(|| ApiError::unavailable(format!("no service port {number} found for service {:?}", id.name)))
 }
 
 /// Pod name, address and port of all ready endpoints of a family that have the port.
@@ -147,7 +151,8 @@ fn endpoints<'a>(slice: &'a Value, port_name: &str, family: Family) -> Vec<(&'a 
     let over_tcp = |port: &&Value| matches!(port.str_at("protocol"), "" | "TCP");
     let port = slice.list_at("ports").iter().filter(over_tcp).find(|port| port.str_at("name") == port_name);
     let Some(port) = port.and_then(|port| u16::try_from(port.int_at("port")?).ok()) else { return Vec::new() };
-    let ready = slice.list_at("endpoints").iter().filter(|endpoint| endpoint.at("conditions.ready").as_bool() != Some(false));
+    let ready =
+        slice.list_at("endpoints").iter().filter(|endpoint| endpoint.at("conditions.ready").as_bool() != Some(false));
     ready
         .filter(|endpoint| endpoint.str_at("targetRef.kind") == "Pod")
         .filter(|endpoint| endpoint.str_at("targetRef.namespace") == slice.str_at("metadata.namespace"))
@@ -198,7 +203,8 @@ mod tests {
     #[test]
     fn a_pod_is_reached_by_all_its_addresses() {
         let ports = json!([{"name": "a"}, {"name": "b", "ports": [{"containerPort": 8080}]}]);
-        let both = json!({"spec": {"containers": ports}, "status": {"podIPs": [{"ip": "2001:db8::1"}, {"ip": "192.0.2.1"}]}});
+        let both =
+            json!({"spec": {"containers": ports}, "status": {"podIPs": [{"ip": "2001:db8::1"}, {"ip": "192.0.2.1"}]}});
         let bare = json!({"status": {"podIPs": [{"ip": "192.0.2.1"}]}});
         for (id, object, want) in [
             ("p", &both, Ok("Plain [2001:db8::1]:8080 192.0.2.1:8080")),
@@ -252,10 +258,15 @@ mod tests {
 
     #[test]
     fn a_service_leads_to_one_ready_pod_per_family() {
-        let families = |families: Value| json!({"spec": {"ipFamilies": families, "ports": [{"port": 80, "name": "web"}]}});
+        let families =
+            |families: Value| json!({"spec": {"ipFamilies": families, "ports": [{"port": 80, "name": "web"}]}});
         let v4 = slice(
             "web",
-            json!([endpoint("a", "192.0.2.1", json!(true)), endpoint("b", "192.0.2.2", Value::Null), endpoint("c", "192.0.2.3", json!(false))]),
+            json!([
+                endpoint("a", "192.0.2.1", json!(true)),
+                endpoint("b", "192.0.2.2", Value::Null),
+                endpoint("c", "192.0.2.3", json!(false))
+            ]),
         );
         let v6 = slice("web", json!([endpoint("a", "2001:db8::1", json!(true))]));
         let both = [v4.clone(), v6.clone()];
@@ -283,7 +294,8 @@ mod tests {
             {"addresses": [{"ip": "2001:db8::1", "targetRef": target}], "ports": [{"port": 8081}]},
         ]});
         let object = json!({"spec": {"ports": [{"port": 80}]}});
-        let got = Id::new("service", "s:80").and_then(|id| service(id, &object, &as_slices(&endpoints), |_, _| true, 1));
+        let got =
+            Id::new("service", "s:80").and_then(|id| service(id, &object, &as_slices(&endpoints), |_, _| true, 1));
         assert_eq!(shown(got), Ok("Plain 192.0.2.1:8080 [2001:db8::1]:8081".to_owned()));
     }
 
@@ -298,7 +310,8 @@ mod tests {
         let liar = endpoint("liar", "192.0.2.9", json!(true));
         for endpoints in [json!([stranger]), json!([node]), json!([bare]), json!([liar])] {
             let slices = [slice("", endpoints)];
-            let got = Id::new("service", "s:80").and_then(|id| service(id, &object, &slices, |pod, _| pod != "liar", 0));
+            let got =
+                Id::new("service", "s:80").and_then(|id| service(id, &object, &slices, |pod, _| pod != "liar", 0));
             assert_eq!(shown(got).unwrap_err().0, 503);
         }
     }
@@ -310,7 +323,11 @@ mod tests {
         let sent = Sent { path: whole, query: Some("a=b"), rest: "", may_be_redirected: true };
         assert_eq!(plan(place.clone(), sent), Plan::Redirect(format!("{whole}/?a=b")));
         let doubled = Sent { path: "//api/v1/nodes/n/proxy", ..sent };
-        assert_eq!(plan(place.clone(), doubled), Plan::Redirect(format!("{whole}/?a=b")), "no host may be read into it");
+        assert_eq!(
+            plan(place.clone(), doubled),
+            Plan::Redirect(format!("{whole}/?a=b")),
+            "no host may be read into it"
+        );
         for (sent, want) in [
             (Sent { may_be_redirected: false, ..sent }, "/?a=b"),
             (Sent { path: &format!("{whole}/"), ..sent }, "/?a=b"),

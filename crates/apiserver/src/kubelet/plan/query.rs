@@ -13,7 +13,12 @@ impl Parameters {
     pub fn new(text: &str) -> Self {
         let decoded = |text: &str| decode(&text.replace('+', " "));
         let pairs = text.split('&').filter(|pair| !pair.is_empty());
-        Self(pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))).map(|(k, v)| (decoded(k), decoded(v))).collect())
+        Self(
+            pairs
+                .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+                .map(|(k, v)| (decoded(k), decoded(v)))
+                .collect(),
+        )
     }
 
     /// All values of a parameter.

@@ -25,7 +25,12 @@ pub fn exec(pod: &Value, node: Option<&Value>, parameters: &Parameters, settings
 }
 
 /// Joins the main process of a container.
-pub fn attach(pod: &Value, node: Option<&Value>, parameters: &Parameters, settings: &Settings) -> Result<Plan, ApiError> {
+pub fn attach(
+    pod: &Value,
+    node: Option<&Value>,
+    parameters: &Parameters,
+    settings: &Settings,
+) -> Result<Plan, ApiError> {
     let container = container::choose(pod, parameters.first("container"))?;
     let mut query = Writer::default();
     streams(parameters, &mut query)?;
@@ -34,7 +39,12 @@ pub fn attach(pod: &Value, node: Option<&Value>, parameters: &Parameters, settin
 }
 
 /// Reaches ports of a Pod. Which ones may also be said later, in the streams themselves.
-pub fn port_forward(pod: &Value, node: Option<&Value>, parameters: &Parameters, settings: &Settings) -> Result<Plan, ApiError> {
+pub fn port_forward(
+    pod: &Value,
+    node: Option<&Value>,
+    parameters: &Parameters,
+    settings: &Settings,
+) -> Result<Plan, ApiError> {
     let mut unreadable = Unreadable::default();
     let mut ports = Vec::new();
     for text in parameters.all("ports").flat_map(|list| list.split(',')) {

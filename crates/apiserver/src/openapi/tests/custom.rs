@@ -57,7 +57,8 @@ fn a_custom_kind_without_schema_may_hold_anything() {
 
 #[test]
 fn a_schema_that_is_no_schema_is_taken_for_none() {
-    for odd in [json!(null), json!([]), json!("x"), json!({"properties": 7, "items": [1], "additionalProperties": "x"})] {
+    for odd in [json!(null), json!([]), json!("x"), json!({"properties": 7, "items": [1], "additionalProperties": "x"})]
+    {
         let schemas: Schemas = [(key("Gateway"), odd.clone())].into();
         let resources = vec![custom("Gateway")];
         let document = v2::document(&resources, &schemas);

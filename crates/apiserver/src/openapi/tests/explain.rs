@@ -7,8 +7,9 @@ fn explain(key: &str, resource_path: &str, fields: &[&str]) -> Vec<(String, Stri
     let (_, document) = version_3().into_iter().find(|(found, _)| found == key).unwrap();
     let kind = document["paths"][resource_path]["get"]["x-kubernetes-group-version-kind"].clone();
     let schemas = document["components"]["schemas"].as_object().unwrap();
-    let of_kind =
-        |schema: &&Value| schema["x-kubernetes-group-version-kind"].as_array().is_some_and(|kinds| kinds.contains(&kind));
+    let of_kind = |schema: &&Value| {
+        schema["x-kubernetes-group-version-kind"].as_array().is_some_and(|kinds| kinds.contains(&kind))
+    };
     let mut schema = schemas.values().find(of_kind).unwrap_or_else(|| panic!("no type of {kind}"));
     for field in fields {
         schema = inner(&document, &schema["properties"][field]);
@@ -69,7 +70,13 @@ fn both_families_can_be_explained_from_every_kind_that_has_them() {
         ("api/v1", "/api/v1/namespaces/{namespace}/pods", &["status"], "podIPs", "[]PodIP"),
         ("api/v1", "/api/v1/nodes", &["spec"], "podCIDRs", "[]string"),
         ("apis/networking.k8s.io/v1", "/apis/networking.k8s.io/v1/servicecidrs", &["spec"], "cidrs", "[]string"),
-        ("apis/example.com/v1", "/apis/example.com/v1/namespaces/{namespace}/gateways", &["spec"], "addresses", "[]string"),
+        (
+            "apis/example.com/v1",
+            "/apis/example.com/v1/namespaces/{namespace}/gateways",
+            &["spec"],
+            "addresses",
+            "[]string",
+        ),
     ];
     for (key, path, fields, name, of) in cases {
         let fields = explain(key, path, fields);

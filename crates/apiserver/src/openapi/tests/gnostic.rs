@@ -166,15 +166,13 @@ fn fields(name: &str, mut bytes: &[u8], map: &mut Map<String, Value>) -> Option<
 
 #[test]
 fn everything_but_the_security_settings_comes_back() {
-    let mut document = version_2();
+    let document = version_2();
     let back = message("Document", &gnostic::encode(&document));
-    let map = document.as_object_mut().unwrap();
-    map.remove("security");
-    map.remove("securityDefinitions");
-    for part in ["swagger", "info", "definitions", "paths"] {
+    let left_out = ["security", "securityDefinitions"];
+    let parts: Vec<&str> = document.as_object().unwrap().keys().map(String::as_str).collect();
+    for part in parts.into_iter().filter(|part| !left_out.contains(part)) {
         assert!(back[part] == document[part], "{part}: {}", difference(&back[part], &document[part], part));
     }
-    assert_eq!(back.as_object().unwrap().len(), map.len());
 }
 
 /// The first place where two values differ; the values themselves are too long to read.
@@ -184,7 +182,11 @@ fn difference(ours: &Value, theirs: &Value, at: &str) -> String {
             let keys = ours.keys().chain(theirs.keys());
             let different = |key: &&String| ours.get(*key) != theirs.get(*key);
             keys.into_iter().find(different).map_or_else(String::new, |key| {
-                difference(ours.get(key).unwrap_or(&Value::Null), theirs.get(key).unwrap_or(&Value::Null), &format!("{at}/{key}"))
+                difference(
+                    ours.get(key).unwrap_or(&Value::Null),
+                    theirs.get(key).unwrap_or(&Value::Null),
+                    &format!("{at}/{key}"),
+                )
             })
         }
         _ => format!("{at}: {ours}, not {theirs}"),

@@ -10,7 +10,7 @@ mod swagger;
 use super::{Dialect, Made, Schemas, v2, v3};
 use crate::registry::Registry;
 use api::{
-    kinds::table::table,
+    kinds::table,
     resource::{Resource, Rules, Scope, Subresource, Verbs},
     schema::Shape,
 };

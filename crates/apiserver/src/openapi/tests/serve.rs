@@ -8,7 +8,12 @@ use http_body_util::BodyExt;
 const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
 
 /// Asks for a path below `/openapi`, with `?` and all.
-fn ask(documents: &Documents, registry: &Registry, path: &str, headers: &[(header::HeaderName, &str)]) -> Option<Response<crate::Body>> {
+fn ask(
+    documents: &Documents,
+    registry: &Registry,
+    path: &str,
+    headers: &[(header::HeaderName, &str)],
+) -> Option<Response<crate::Body>> {
     let (path, query) = path.split_once('?').unwrap_or((path, ""));
     let parts: Vec<&str> = path.split('/').collect();
     let headers: HeaderMap =
@@ -28,7 +33,8 @@ async fn json_of(response: Response<crate::Body>) -> Value {
 /// The URL of each document by its key, without `/openapi/`.
 async fn index(documents: &Documents, registry: &Registry) -> std::collections::BTreeMap<String, String> {
     let list = json_of(ask(documents, registry, "v3", &[]).unwrap()).await;
-    let url = |value: &Value| value["serverRelativeURL"].as_str().unwrap().strip_prefix("/openapi/").unwrap().to_owned();
+    let url =
+        |value: &Value| value["serverRelativeURL"].as_str().unwrap().strip_prefix("/openapi/").unwrap().to_owned();
     list["paths"].as_object().unwrap().iter().map(|(key, value)| (key.clone(), url(value))).collect()
 }
 
@@ -47,11 +53,20 @@ fn the_form_is_the_first_of_those_asked_for_that_there_is() {
         ("v2", "text/html", 406, "text/plain; charset=utf-8"),
         ("v3", "application/json", 200, "application/json"),
         ("v3/apis/apps/v1", "application/json", 200, "application/json"),
-        ("v3/apis/apps/v1", "application/com.github.proto-openapi.spec.v3@v1.0+protobuf", 406, "text/plain; charset=utf-8"),
+        (
+            "v3/apis/apps/v1",
+            "application/com.github.proto-openapi.spec.v3@v1.0+protobuf",
+            406,
+            "text/plain; charset=utf-8",
+        ),
     ];
     for (path, accept, status, kind) in cases {
         let response = ask(&documents, &registry, path, &[(header::ACCEPT, accept)]).unwrap();
-        assert_eq!((response.status().as_u16(), header_of(&response, header::CONTENT_TYPE)), (status, kind), "{path}: {accept}");
+        assert_eq!(
+            (response.status().as_u16(), header_of(&response, header::CONTENT_TYPE)),
+            (status, kind),
+            "{path}: {accept}"
+        );
     }
     for path in ["", "v1", "v4", "v2/api", "v3/api/v2", "v3/apis/apps", "v3/apis/nowhere/v1"] {
         assert!(ask(&documents, &registry, path, &[]).is_none(), "{path}");
@@ -68,10 +83,12 @@ fn a_client_that_has_the_document_is_told_so() {
         assert!(tag.len() > 10 && tag.starts_with('"') && tag.ends_with('"'), "{tag}");
         assert_eq!(header_of(&first, header::VARY), "Accept");
         for known in [tag.clone(), format!("\"other\", {tag}"), format!("W/{tag}")] {
-            let again = ask(&documents, &registry, path, &[(header::ACCEPT, accept), (header::IF_NONE_MATCH, &known)]).unwrap();
+            let again =
+                ask(&documents, &registry, path, &[(header::ACCEPT, accept), (header::IF_NONE_MATCH, &known)]).unwrap();
             assert_eq!(again.status(), StatusCode::NOT_MODIFIED, "{path}: {known}");
         }
-        let other = ask(&documents, &registry, path, &[(header::ACCEPT, accept), (header::IF_NONE_MATCH, "\"other\"")]).unwrap();
+        let other = ask(&documents, &registry, path, &[(header::ACCEPT, accept), (header::IF_NONE_MATCH, "\"other\"")])
+            .unwrap();
         assert_eq!(other.status(), StatusCode::OK);
         tags.push(tag);
     }

@@ -4,16 +4,38 @@
 use super::*;
 use serde_json::Map;
 
-/// What is said for people, and types whose words are few.
-fn without_words(value: &Value) -> Value {
-    match value {
-        Value::Object(map) => {
-            let kept = map.iter().filter(|(key, value)| *key != "description" || !value.is_string());
-            kept.map(|(key, value)| (key.clone(), without_words(value))).collect::<Map<_, _>>().into()
-        }
-        Value::Array(list) => list.iter().map(without_words).collect(),
-        other => other.clone(),
+/// Types that may hold anything: references there, written out here.
+const FREE: [&str; 6] = [
+    "RawExtension",
+    "FieldsV1",
+    ".JSON",
+    "JSONSchemaPropsOrArray",
+    "JSONSchemaPropsOrBool",
+    "JSONSchemaPropsOrStringArray",
+];
+
+/// A schema without what is said for people, with free types as `{}` and required fields sorted.
+fn bare(value: &Value) -> Value {
+    let Value::Object(map) = value else { return value.clone() };
+    if map.get("$ref").and_then(Value::as_str).is_some_and(|name| FREE.iter().any(|free| name.ends_with(free))) {
+        return json!({});
     }
+    let mut kept = Map::new();
+    for (key, value) in map {
+        let value = match (key.as_str(), value) {
+            ("description", Value::String(_)) => continue,
+            // What a patch does anyway.
+            ("x-kubernetes-patch-strategy", Value::String(strategy)) if strategy == "replace" => continue,
+            ("required", Value::Array(names)) => {
+                let mut names: Vec<&str> = names.iter().filter_map(Value::as_str).collect();
+                names.sort_unstable();
+                json!(names)
+            }
+            _ => bare(value),
+        };
+        kept.insert(key.clone(), value);
+    }
+    if kept == Map::from_iter([("type".to_owned(), "object".into())]) { json!({}) } else { kept.into() }
 }
 
 #[test]
@@ -29,14 +51,18 @@ fn types_and_operations_agree_with_the_swagger_document_if_one_is_named() {
     };
     for (name, schema) in ours["definitions"].as_object().unwrap() {
         let Some(other) = theirs["definitions"].get(name) else { continue };
-        let (schema, other) = (without_words(schema), without_words(other));
+        let (schema, other) = (bare(schema), bare(other));
         for key in ["type", "format", "required", "x-kubernetes-map-type"] {
             note(format!("{name} {key}"), &schema[key], &other[key]);
         }
         let empty = Map::new();
         let fields = |schema: &Value| schema["properties"].as_object().cloned().unwrap_or_else(|| empty.clone());
         let (schema, other) = (fields(&schema), fields(&other));
-        note(format!("{name} fields"), &json!(schema.keys().collect::<Vec<_>>()), &json!(other.keys().collect::<Vec<_>>()));
+        note(
+            format!("{name} fields"),
+            &json!(schema.keys().collect::<Vec<_>>()),
+            &json!(other.keys().collect::<Vec<_>>()),
+        );
         for (field, schema) in &schema {
             note(format!("{name} {field}"), schema, &other[field]);
         }

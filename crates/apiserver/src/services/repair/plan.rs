@@ -44,7 +44,7 @@ pub struct Step {
 }
 
 /// Objects from entries; what does not read is left out.
-pub fn read(entries: &[Entry]) -> Vec<Object> {
+pub(super) fn read(entries: &[Entry]) -> Vec<Object> {
     let object = |entry: &Entry| Some(Object { entry: entry.clone(), value: stored::parse(entry).ok()? });
     entries.iter().filter_map(object).collect()
 }

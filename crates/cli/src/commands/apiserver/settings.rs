@@ -8,6 +8,7 @@ use apiserver::{
     authn::Anonymous,
     kubelet::settings::{AddressTypes, Settings as Kubelets},
     serve::{Audit, Options, Tokens},
+    services::{KubernetesService, RuleSet},
 };
 use net::flags;
 use runtime::{
@@ -58,6 +59,11 @@ pub(crate) fn read(given: &mut Settings) -> Option<Options> {
         tokens: tokens(given),
         service_account_admission: admission(given),
         node_ports,
+        service_family_rules: given.or("service-family-rules", RuleSet::default(), "seed, upstream", str::parse),
+        kubernetes_service: match given.or("dual-stack-kubernetes-service", false, "true, false", str::parse::<bool>) {
+            true => KubernetesService::Both,
+            false => KubernetesService::Primary,
+        },
         audit: audit(given),
         max_requests: given.or("max-requests-inflight", 400, "a number", str::parse::<usize>),
         max_mutating_requests: given.or("max-mutating-requests-inflight", 200, "a number", str::parse::<usize>),

@@ -1,0 +1,61 @@
+//! How fast `twinstack apiserver` is, measured from outside over TLS, beside kube-apiserver and etcd where they are named.
+//!
+//! Run by `scripts/bench`. The README of this folder says what each line of the table means.
+
+mod client;
+mod credentials;
+mod measure;
+mod process;
+mod report;
+mod settings;
+mod system;
+
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+
+use self::measure::Results;
+use self::settings::Settings;
+
+/// How long everything together may take.
+const PATIENCE: Duration = Duration::from_secs(235);
+
+#[tokio::main]
+async fn main() -> anyhow::Result<()> {
+    let settings = Settings::from_environment()?;
+    allow_many_connections()?;
+    // Whichever ends first: what was started is killed and removed when the others are dropped.
+    tokio::select! {
+        done = run(&settings) => done,
+        () = tokio::time::sleep(PATIENCE) => bail!("not done after {PATIENCE:?}; BENCH_SERVICES=10000 makes it shorter"),
+        pressed = tokio::signal::ctrl_c() => { pressed?; bail!("interrupted") }
+    }
+}
+
+async fn run(settings: &Settings) -> anyhow::Result<()> {
+    let server = system::twinstack::start(&settings.twinstack).await.context("twinstack")?;
+    let (ours, blocks) = measure::all(server, settings.services).await.context("twinstack")?;
+    let peer: Option<Results> = match &settings.peer {
+        Some(peer) => {
+            let server = system::peer::start(peer).await.context("kube-apiserver and etcd")?;
+            Some(measure::all(server, measure::SERVICES).await.context("kube-apiserver and etcd")?.0)
+        }
+        None => None,
+    };
+    print!("{}", report::table(&ours, peer.as_ref()));
+    print!("{}", report::blocks(&blocks));
+    Ok(())
+}
+
+/// Says what is going on, apart from the table.
+fn progress(text: &str) {
+    eprintln!("bench: {text}");
+}
+
+/// A thousand watchers need a file each, here and in the server, which inherits the limit.
+fn allow_many_connections() -> anyhow::Result<()> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum })
+        .context("cannot raise the limit on open files")
+}

@@ -1,0 +1,82 @@
+//! A running API server with what belongs to it; all of it is gone when it is dropped.
+
+pub(crate) mod peer;
+pub(crate) mod twinstack;
+
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::time::{Duration, Instant};
+
+use anyhow::bail;
+use tempfile::TempDir;
+
+use crate::client::Target;
+use crate::process::Process;
+
+/// Ranges for Services of both families, a million addresses each.
+const SERVICE_RANGES: &str = "10.0.0.0/12,fd00::/108";
+
+/// How long a server may take to start.
+const PATIENCE: Duration = Duration::from_secs(40);
+
+/// See the module.
+pub(crate) struct System {
+    pub(crate) name: &'static str,
+    pub(crate) target: Target,
+    /// When its first process was started.
+    pub(crate) started: Instant,
+    // Before the folder, so that nobody writes to it when it is removed.
+    processes: Vec<Process>,
+    _folder: TempDir,
+}
+
+impl System {
+    /// Memory of all its processes, in bytes.
+    pub(crate) fn resident(&self) -> anyhow::Result<u64> {
+        self.processes.iter().map(Process::resident).sum()
+    }
+
+    /// CPU time of all its processes so far.
+    pub(crate) fn cpu(&self) -> anyhow::Result<Duration> {
+        self.processes.iter().map(Process::cpu).sum()
+    }
+
+    /// Tries until there is an answer, or one of the processes ends, or it takes too long.
+    pub(crate) async fn wait_for<T>(
+        &mut self,
+        what: &str,
+        attempt: impl AsyncFnMut() -> Option<T>,
+    ) -> anyhow::Result<T> {
+        wait_for(&mut self.processes, what, attempt).await
+    }
+}
+
+async fn wait_for<T>(
+    processes: &mut [Process],
+    what: &str,
+    mut attempt: impl AsyncFnMut() -> Option<T>,
+) -> anyhow::Result<T> {
+    let end = Instant::now() + PATIENCE;
+    loop {
+        if let Some(answer) = attempt().await {
+            return Ok(answer);
+        }
+        for process in processes.iter_mut() {
+            process.check()?;
+        }
+        if Instant::now() > end {
+            let words: Vec<_> = processes.iter().map(Process::last_words).collect();
+            bail!("no {what} within {PATIENCE:?}; the end of the logs:\n{}", words.join("\n"));
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+/// Addresses on loopback that nobody listens on, all different.
+fn free_addresses<const N: usize>() -> anyhow::Result<[SocketAddr; N]> {
+    let listeners = (0..N).map(|_| TcpListener::bind((Ipv4Addr::LOCALHOST, 0))).collect::<Result<Vec<_>, _>>()?;
+    let mut addresses = [SocketAddr::from((Ipv4Addr::LOCALHOST, 0)); N];
+    for (address, listener) in addresses.iter_mut().zip(&listeners) {
+        *address = listener.local_addr()?;
+    }
+    Ok(addresses)
+}

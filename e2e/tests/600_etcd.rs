@@ -1,0 +1,52 @@
+//! Two servers on one etcd: either sees what the other writes, watches included, in the keys that Kubernetes uses.
+
+use e2e::{Etcd, Server, wait_for};
+use std::time::Duration;
+
+#[test]
+fn two_servers_are_one_api() {
+    let Some(etcd) = Etcd::start() else { return };
+    let flag = format!("--etcd-servers={}", etcd.url());
+    let (one, two) = (Server::start(&[&flag]), Server::start(&[&flag]));
+    for (here, there) in one.kubectls().into_iter().zip(two.kubectls()) {
+        let name = format!("seen-{}", here.version.replace('.', "-"));
+        let watch = there.background(&["get", "configmaps", "-w", "-o", "name"]);
+        here.ok(&["create", "configmap", &name, "--from-literal=a=1"]);
+        assert_eq!(there.ok(&["get", "configmap", &name, "-o", "jsonpath={.data.a}"]), "1", "at once, not later");
+        there.ok(&["patch", "configmap", &name, "-p", r#"{"data":{"a":"2"}}"#]);
+        assert_eq!(here.ok(&["get", "configmap", &name, "-o", "jsonpath={.data.a}"]), "2");
+        let row = format!("configmap/{name}");
+        let seen = wait_for(Duration::from_secs(20), || (watch.output().matches(&row).count() >= 2).then_some(()));
+        assert!(seen.is_some(), "{}", watch.output());
+        let stored = etcd.get(&format!("/registry/configmaps/default/{name}"));
+        assert!(stored.contains(r#""kind":"ConfigMap""#), "{stored}");
+        here.ok(&["create", "service", "clusterip", &name, "--tcp=80"]);
+        assert!(etcd.get(&format!("/registry/services/specs/default/{name}")).contains("clusterIPs"));
+        there.ok(&["delete", "service,configmap", &name]);
+    }
+}
+
+#[test]
+fn neither_of_two_servers_hands_out_an_address_twice() {
+    let Some(etcd) = Etcd::start() else { return };
+    let flag = format!("--etcd-servers={}", etcd.url());
+    let ranges = "--service-cluster-ip-range=10.9.0.0/27,fd00:9::/123";
+    let (one, two) = (Server::start(&[&flag, ranges]), Server::start(&[&flag, ranges]));
+    let (Some(here), Some(there)) = (one.kubectls().pop(), two.kubectls().pop()) else { return };
+    let make = |kubectl: &e2e::Kubectl, name: &str| {
+        let text = format!(
+            "apiVersion: v1\nkind: Service\nmetadata: {{name: {name}}}\nspec: {{ipFamilyPolicy: RequireDualStack, ports: [{{port: 80}}]}}\n"
+        );
+        kubectl.ok_with(&["create", "-f", "-"], &text);
+    };
+    std::thread::scope(|scope| {
+        scope.spawn(|| (0..10).for_each(|index| make(&here, &format!("here-{index}"))));
+        scope.spawn(|| (0..10).for_each(|index| make(&there, &format!("there-{index}"))));
+    });
+    let ips = here.ok(&["get", "services", "-A", "-o", "jsonpath={.items[*].spec.clusterIPs[*]}"]);
+    let mut ips: Vec<&str> = ips.split_whitespace().collect();
+    let all = ips.len();
+    ips.sort_unstable();
+    ips.dedup();
+    assert_eq!((all >= 40, ips.len()), (true, all), "{ips:?}");
+}
