@@ -72,11 +72,13 @@ fn objects_are_created_applied_replaced_and_deleted() {
             "configmap/made replaced\n"
         );
         assert_eq!(kubectl.ok(&["get", "cm", "made", "-o", "jsonpath={.data.a}"]), "2");
-        assert_eq!(
-            squeezed(&kubectl.ok(&["delete", "cm", "made"])).split(" from").next(),
-            Some("configmap \"made\" deleted")
-        );
-        kubectl.ok(&["wait", "--for=delete", "cm/made", "--timeout=10s"]);
+        let waiting = kubectl.background(&["wait", "--for=delete", "cm/made", "--timeout=60s", "-v=6"]);
+        let watches = || waiting.output().contains("configmaps").then_some(());
+        assert!(wait_for(Duration::from_secs(30), watches).is_some(), "{}", waiting.output());
+        let deleted = kubectl.ok(&["delete", "cm", "made"]);
+        assert!(deleted.starts_with("configmap \"made\" deleted"), "{deleted}");
+        let met = || waiting.output().contains("configmap/made condition met").then_some(());
+        assert!(wait_for(Duration::from_secs(30), met).is_some(), "{}", waiting.output());
     });
 }
 

@@ -11,18 +11,24 @@ fn two_servers_are_one_api() {
     for (here, there) in one.kubectls().into_iter().zip(two.kubectls()) {
         let name = format!("seen-{}", here.version.replace('.', "-"));
         let watch = there.background(&["get", "configmaps", "-w", "-o", "name"]);
+        let shown = |row: &str, times: usize| {
+            let seen =
+                wait_for(Duration::from_secs(30), || (watch.output().matches(row).count() >= times).then_some(()));
+            assert!(seen.is_some(), "{row}: {}", watch.output());
+        };
+        here.ok(&["create", "configmap", "first"]);
+        shown("configmap/first", 1);
         here.ok(&["create", "configmap", &name, "--from-literal=a=1"]);
         assert_eq!(there.ok(&["get", "configmap", &name, "-o", "jsonpath={.data.a}"]), "1", "at once, not later");
         there.ok(&["patch", "configmap", &name, "-p", r#"{"data":{"a":"2"}}"#]);
         assert_eq!(here.ok(&["get", "configmap", &name, "-o", "jsonpath={.data.a}"]), "2");
-        let row = format!("configmap/{name}");
-        let seen = wait_for(Duration::from_secs(20), || (watch.output().matches(&row).count() >= 2).then_some(()));
-        assert!(seen.is_some(), "{}", watch.output());
+        shown(&format!("configmap/{name}"), 2);
         let stored = etcd.get(&format!("/registry/configmaps/default/{name}"));
         assert!(stored.contains(r#""kind":"ConfigMap""#), "{stored}");
         here.ok(&["create", "service", "clusterip", &name, "--tcp=80"]);
         assert!(etcd.get(&format!("/registry/services/specs/default/{name}")).contains("clusterIPs"));
         there.ok(&["delete", "service,configmap", &name]);
+        there.ok(&["delete", "configmap", "first"]);
     }
 }
 

@@ -6,6 +6,7 @@
 pub mod claims;
 mod event;
 pub mod kubernetes;
+mod metrics;
 mod older;
 pub mod pools;
 pub mod ranges;
@@ -14,10 +15,10 @@ mod reserved;
 mod run;
 mod settings;
 
+pub use api::families::RuleSet;
 pub use older::Aside;
 pub use reserved::Reserved;
 pub use run::{StartError, bootstrap, load, run};
-pub use api::families::RuleSet;
 pub use settings::{Advertised, KubernetesService, Settings};
 
 use crate::{ApiServer, call::Call};
@@ -82,7 +83,8 @@ impl Services {
         let resolved = families::resolve(&self.settings.cluster(), object, old)
             .map_err(|errors| ApiError::invalid("Service", "", &name, &errors))?;
         self.look_again(&call.server, &resolved.claims).await;
-        let mut reserved = reserved::take(&self.pools, &resolved.claims, object).map_err(|refusal| refusal.answer(&name))?;
+        let mut reserved =
+            reserved::take(&self.pools, &resolved.claims, object).map_err(|refusal| refusal.answer(&name))?;
         reserved::together(&call.server, &mut reserved, &resolved.claims, object)?;
         call.warn(resolved.warnings);
         Ok(reserved)
@@ -91,7 +93,9 @@ impl Services {
     /// What another server gave back a moment ago may still look taken here.
     async fn look_again(&self, server: &ApiServer, claims: &families::Claims) {
         let addresses = claims.addresses.iter().filter_map(|claim| match claim.wish {
-            Wish::This(ip) if self.pools.addresses().iter().any(|pool| pool.contains(ip)) => Some(claims::address_key(ip)),
+            Wish::This(ip) if self.pools.addresses().iter().any(|pool| pool.contains(ip)) => {
+                Some(claims::address_key(ip))
+            }
             _ => None,
         });
         let ports = claims.ports.iter().filter_map(|claim| match claim.wish {

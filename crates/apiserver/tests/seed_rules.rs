@@ -88,7 +88,8 @@ fn assert_is(reply: &Reply, policy: &str, families: &[Family]) {
 fn assert_refused(reply: &Reply, field: &str) {
     let object = reply.json();
     assert_eq!((reply.status, &object["reason"]), (422, &json!("Invalid")), "{object}");
-    let fields: Vec<_> = object["details"]["causes"].as_array().unwrap().iter().map(|cause| cause["field"].clone()).collect();
+    let fields: Vec<_> =
+        object["details"]["causes"].as_array().unwrap().iter().map(|cause| cause["field"].clone()).collect();
     assert!(fields.contains(&json!(field)), "{fields:?}");
 }
 
@@ -161,7 +162,8 @@ async fn single_stack_5_one_address_is_its_family_or_an_error() {
             assert_is(&reply, "SingleStack", &[family]);
             assert_eq!(texts(&reply.json()["spec"]["clusterIPs"]), [address(family)]);
             // Taken by a different service.
-            let body = json!({"metadata": {"name": "t"}, "spec": {"ports": [{"port": 80}], "clusterIPs": [address(family)]}});
+            let body =
+                json!({"metadata": {"name": "t"}, "spec": {"ports": [{"port": 80}], "clusterIPs": [address(family)]}});
             assert_refused(&ask(&server, "POST", COLLECTION, &[], body.to_string()).await, "spec.clusterIPs");
             delete(&server).await;
             // Out of the range.
@@ -374,14 +376,21 @@ async fn services_4_the_first_range_keeps_its_family() {
         assert_eq!(ask(&upgraded, "GET", ONE, &[], "").await.json()["spec"]["clusterIP"], before);
         let cidr = ask(&upgraded, "GET", "/apis/networking.k8s.io/v1/servicecidrs/kubernetes", &[], "").await.json();
         assert_eq!(texts(&cidr["spec"]["cidrs"]), [first, second]);
-        assert_is(&patch(&upgraded, json!({"preferDualStack": true})).await, "PreferDualStack", &[family, family.other()]);
+        assert_is(
+            &patch(&upgraded, json!({"preferDualStack": true})).await,
+            "PreferDualStack",
+            &[family, family.other()],
+        );
         for wrong in [format!("{second},{first}"), second.to_owned()] {
             let Err(start::StartError::Services(error)) = lab(store.clone(), &wrong).try_start().await else {
                 panic!("{wrong} was accepted")
             };
             assert!(matches!(error, StartError::FamilyChanged { .. }));
             let text = error.to_string();
-            assert!(text.contains("--service-cluster-ip-range") && text.contains(&format!("put the {family} range first")), "{text}");
+            assert!(
+                text.contains("--service-cluster-ip-range") && text.contains(&format!("put the {family} range first")),
+                "{text}"
+            );
         }
     }
 }
@@ -418,7 +427,8 @@ async fn headless_1_with_selector_the_families_are_those_of_the_cluster() {
         delete(&server).await;
         if !families.is_dual() {
             let other = families.primary().other().to_string();
-            let reply = create(&server, json!({"clusterIP": "None", "selector": {"a": "b"}, "ipFamilies": [other]})).await;
+            let reply =
+                create(&server, json!({"clusterIP": "None", "selector": {"a": "b"}, "ipFamilies": [other]})).await;
             assert_refused(&reply, "spec.ipFamilies[0]");
         }
     }
@@ -471,21 +481,29 @@ async fn v1_to_core_conversion_keeps_pod_ip_and_pod_ips_in_step() {
         // Only podIP, only podIPs, both.
         (json!({"podIP": "10.0.0.1"}), json!(["10.0.0.1"])),
         (json!({"podIPs": [{"ip": "fd00::1"}, {"ip": "10.0.0.1"}]}), json!(["fd00::1", "10.0.0.1"])),
-        (json!({"podIP": "10.0.0.1", "podIPs": [{"ip": "10.0.0.1"}, {"ip": "fd00::1"}]}), json!(["10.0.0.1", "fd00::1"])),
+        (
+            json!({"podIP": "10.0.0.1", "podIPs": [{"ip": "10.0.0.1"}, {"ip": "fd00::1"}]}),
+            json!(["10.0.0.1", "fd00::1"]),
+        ),
         // Both, and different: a client that knows only podIP has written.
         (json!({"podIP": "10.0.0.9", "podIPs": [{"ip": "10.0.0.1"}, {"ip": "fd00::1"}]}), json!(["10.0.0.9"])),
         // Duplicates go.
-        (json!({"podIPs": [{"ip": "10.0.0.1"}, {"ip": "10.0.0.1"}, {"ip": "fd00::1"}]}), json!(["10.0.0.1", "fd00::1"])),
+        (
+            json!({"podIPs": [{"ip": "10.0.0.1"}, {"ip": "10.0.0.1"}, {"ip": "fd00::1"}]}),
+            json!(["10.0.0.1", "fd00::1"]),
+        ),
     ] {
         let path = "/api/v1/namespaces/default/pods/p/status";
         let clear = json!([{"op": "add", "path": "/status", "value": {"phase": "Running", "qosClass": "BestEffort"}}]);
-        let cleared = ask(&server, "PATCH", path, &[("content-type", "application/json-patch+json")], clear.to_string()).await;
+        let cleared =
+            ask(&server, "PATCH", path, &[("content-type", "application/json-patch+json")], clear.to_string()).await;
         assert_eq!(cleared.status, 200, "{}", cleared.json());
         let merge = [("content-type", "application/merge-patch+json")];
         let reply = ask(&server, "PATCH", path, &merge, json!({"status": given}).to_string()).await;
         let object = reply.json();
         assert_eq!(reply.status, 200, "{object}");
-        let ips: Vec<_> = object["status"]["podIPs"].as_array().unwrap().iter().map(|entry| entry["ip"].clone()).collect();
+        let ips: Vec<_> =
+            object["status"]["podIPs"].as_array().unwrap().iter().map(|entry| entry["ip"].clone()).collect();
         assert_eq!(json!(ips), want, "{given}");
         assert_eq!(object["status"]["podIP"], want[0], "{given}");
     }

@@ -31,7 +31,8 @@ const MERGE: [(&str, &str); 1] = [("content-type", "application/merge-patch+json
 
 async fn server(range: &str, rules: RuleSet) -> Arc<ApiServer> {
     let mut lab = Lab::new();
-    lab.server.services = Services::new(Settings { ranges: service_ranges(range).unwrap(), rules, ..Settings::default() });
+    lab.server.services =
+        Services::new(Settings { ranges: service_ranges(range).unwrap(), rules, ..Settings::default() });
     lab.start().await
 }
 
@@ -52,8 +53,9 @@ fn answer(reply: &Reply, named: &BTreeSet<String>) -> Value {
     let object = reply.json();
     if reply.status >= 300 {
         let causes = object["details"]["causes"].as_array().into_iter().flatten();
-        let causes: BTreeSet<String> =
-            causes.map(|cause| json!([cause["field"].as_str().unwrap_or_default(), cause["reason"]]).to_string()).collect();
+        let causes: BTreeSet<String> = causes
+            .map(|cause| json!([cause["field"].as_str().unwrap_or_default(), cause["reason"]]).to_string())
+            .collect();
         let causes: Vec<Value> = causes.iter().map(|cause| serde_json::from_str(cause).unwrap()).collect();
         return json!({"status": reply.status, "reason": object["reason"], "causes": causes});
     }
@@ -119,7 +121,8 @@ fn recorded(row: &Value, name: &str) -> Option<Value> {
     if answer["status"].as_u64() >= Some(300) {
         let causes = answer["causes"].as_array().into_iter().flatten();
         let causes: BTreeSet<String> = causes.map(ToString::to_string).collect();
-        answer["causes"] = causes.iter().map(|cause| serde_json::from_str(cause).unwrap()).collect::<Vec<Value>>().into();
+        answer["causes"] =
+            causes.iter().map(|cause| serde_json::from_str(cause).unwrap()).collect::<Vec<Value>>().into();
     }
     Some(answer)
 }
@@ -140,7 +143,10 @@ async fn replay(shape: &'static str, range: &'static str, rules: RuleSet) -> (us
             // A row that upstream refused to create has no recorded steps.
             let Some(want) = recorded(row, &step.name) else { continue };
             if step.answer != want {
-                let text = format!("{shape} {} {} {}\n  want {want}\n  got  {}", row["create"], row["steps"], step.name, step.answer);
+                let text = format!(
+                    "{shape} {} {} {}\n  want {want}\n  got  {}",
+                    row["create"], row["steps"], step.name, step.answer
+                );
                 differences.push(Difference { step, want, text, after });
                 after = Some(differences.len() - 1);
             }
@@ -180,7 +186,8 @@ async fn with_upstream_rules_every_recorded_answer_is_given() {
 /// The rules of the proposal that go beyond upstream, and whether a request is a case for them.
 const RULES: [(&str, fn(&Value) -> bool); 4] = [
     ("two families or two addresses alone require both", |spec| {
-        spec["ipFamilyPolicy"].is_null() && [&spec["ipFamilies"], &spec["clusterIPs"]].iter().any(|list| length(list) == 2)
+        spec["ipFamilyPolicy"].is_null()
+            && [&spec["ipFamilies"], &spec["clusterIPs"]].iter().any(|list| length(list) == 2)
     }),
     ("clusterIPs may stand without clusterIP", |spec| {
         spec["clusterIP"].as_str().unwrap_or_default().is_empty() && length(&spec["clusterIPs"]) > 0

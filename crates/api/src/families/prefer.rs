@@ -60,7 +60,8 @@ fn contradiction(prefers: bool, policy: &str) -> Result<(), Vec<FieldError>> {
 
 /// Who set `preferDualStack` owns the policy.
 fn rename_owned_field(service: &mut Value) {
-    for entry in service.at_mut("metadata").get_mut("managedFields").and_then(Value::as_array_mut).into_iter().flatten() {
+    for entry in service.at_mut("metadata").get_mut("managedFields").and_then(Value::as_array_mut).into_iter().flatten()
+    {
         let spec = entry.get_mut("fieldsV1").and_then(|fields| fields.get_mut("f:spec")).and_then(Value::as_object_mut);
         if let Some(spec) = spec
             && let Some(owned) = spec.remove("f:preferDualStack")

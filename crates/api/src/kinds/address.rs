@@ -78,7 +78,11 @@ fn cidrs(errors: &mut Errors, range: &Value) {
     for (i, text) in list.into_iter().enumerate() {
         let Some(cidr) = check::cidr(errors, &path.index(i), text, []) else { continue };
         if cidr.to_string() != text {
-            errors.push(FieldError::invalid(&path.index(i), text, format!("accepted is the canonical spelling, {cidr}")));
+            errors.push(FieldError::invalid(
+                &path.index(i),
+                text,
+                format!("accepted is the canonical spelling, {cidr}"),
+            ));
         }
         parsed.push(cidr);
     }

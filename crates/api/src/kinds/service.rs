@@ -180,7 +180,10 @@ fn drop_type_dependent_fields(service: &mut Value, old: &Value) {
         gone.push("spec.externalTrafficPolicy");
     }
     let has_node_ports = |kind: &str| ["NodePort", "LoadBalancer"].contains(&kind);
-    if has_node_ports(old_kind) && !has_node_ports(&kind) && node_ports(service).iter().all(|p| node_ports(old).contains(p)) {
+    if has_node_ports(old_kind)
+        && !has_node_ports(&kind)
+        && node_ports(service).iter().all(|p| node_ports(old).contains(p))
+    {
         for port in items(service, "spec.ports") {
             port.remove("nodePort");
         }
@@ -211,7 +214,8 @@ fn external_ip(service: &Value) -> String {
     match service.str_at("spec.type") {
         "ClusterIP" | "NodePort" => columns::or(external, "<none>"),
         "LoadBalancer" => {
-            let both: Vec<_> = [columns::load_balancer(service), external].into_iter().filter(|t| !t.is_empty()).collect();
+            let both: Vec<_> =
+                [columns::load_balancer(service), external].into_iter().filter(|t| !t.is_empty()).collect();
             columns::or(both.join(","), "<pending>")
         }
         "ExternalName" => service.str_at("spec.externalName").to_owned(),
@@ -244,7 +248,10 @@ fn warnings(service: &Value) -> Vec<String> {
         advice.extend(check::cidr_advice(&path.child("loadBalancerSourceRanges").index(i), range));
     }
     for (told, text) in [
-        (headless && !spec.str_at("loadBalancerIP").is_empty(), "spec.loadBalancerIP has no effect on a headless service"),
+        (
+            headless && !spec.str_at("loadBalancerIP").is_empty(),
+            "spec.loadBalancerIP has no effect on a headless service",
+        ),
         (headless && !external.is_empty(), "spec.externalIPs has no effect on a headless service"),
         (
             headless && spec.str_at("sessionAffinity") != "None",

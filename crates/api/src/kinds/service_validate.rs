@@ -160,8 +160,11 @@ fn affinity(errors: &mut Errors, spec: &Value) {
     match affinity {
         "ClientIP" => {
             let mut at = config;
-            for step in ["sessionAffinityConfig", "sessionAffinityConfig.clientIP", "sessionAffinityConfig.clientIP.timeoutSeconds"]
-            {
+            for step in [
+                "sessionAffinityConfig",
+                "sessionAffinityConfig.clientIP",
+                "sessionAffinityConfig.clientIP.timeoutSeconds",
+            ] {
                 if step != "sessionAffinityConfig" {
                     at = at.child(step.rsplit('.').next().unwrap_or_default());
                 }

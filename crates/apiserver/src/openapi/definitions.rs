@@ -176,15 +176,9 @@ impl Definitions {
             Shape::Any | Shape::Or(..) => json!({}),
             Shape::Named(name) => self.reference(name),
             Shape::Struct(made) => self.structure(made),
-            Shape::List(item, _) => json!({"type": "array", "items": self.element(item)}),
-            Shape::Map(value, _) => json!({"type": "object", "additionalProperties": self.element(value)}),
+            Shape::List(item, _) => json!({"type": "array", "items": self.shape(item)}),
+            Shape::Map(value, _) => json!({"type": "object", "additionalProperties": self.shape(value)}),
         }
-    }
-
-    fn element(&mut self, shape: &Shape) -> Value {
-        let schema = self.shape(shape);
-        let default = if self.dialect == Dialect::V3 { zero_of(shape) } else { None };
-        self.with(schema, default.map(|value| ("default".to_owned(), value)).into_iter().collect())
     }
 }
 
@@ -198,7 +192,7 @@ fn describe(schema: &mut Value, text: Option<String>) {
 fn zero(field: &Field) -> Option<Value> {
     let shown = match field.shape {
         Shape::Named(_) | Shape::Struct(_) => true,
-        _ => field.omit == Omit::Never && field.required,
+        _ => field.omit == Omit::Never,
     };
     zero_of(&field.shape).filter(|_| shown && !field.pointer)
 }

@@ -9,6 +9,7 @@ mod definitions;
 mod descriptions;
 mod gnostic;
 mod operations;
+mod parameters;
 mod serve;
 mod v2;
 mod v3;

@@ -1,6 +1,9 @@
 //! What can be asked of each resource: paths and operations, in words that both versions of a document are made from.
 
-use super::custom;
+use super::{
+    custom,
+    parameters::{self, Parameter},
+};
 use api::{
     resource::{Resource, Scope, Subresource, Verbs},
     schema::of_kind,
@@ -40,51 +43,8 @@ pub(super) enum Body {
     },
 }
 
-/// A path or query parameter.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Parameter {
-    pub(super) name: &'static str,
-    /// `string`, `boolean`, `integer`.
-    pub(super) kind: &'static str,
-    pub(super) description: &'static str,
-    pub(super) in_path: bool,
-}
-
 const DELETE_OPTIONS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions";
 const STATUS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
-
-const fn query(name: &'static str, kind: &'static str, description: &'static str) -> Parameter {
-    Parameter { name, kind, description, in_path: false }
-}
-
-const NAME: Parameter = Parameter { name: "name", kind: "string", description: "name of the object", in_path: true };
-const NAMESPACE: Parameter = Parameter { name: "namespace", description: "namespace of the objects", ..NAME };
-const PRETTY: Parameter = query("pretty", "string", "if true, the answer is indented");
-const DRY_RUN: Parameter = query("dryRun", "string", "All: check everything, change nothing");
-const FIELD_MANAGER: Parameter =
-    query("fieldManager", "string", "who owns the fields that this request sets; required for apply");
-const FIELD_VALIDATION: Parameter =
-    query("fieldValidation", "string", "what unknown and repeated fields are: Ignore, Warn (default) or Strict");
-const FORCE: Parameter = query("force", "boolean", "apply also takes over fields that others own");
-const WRITE: [Parameter; 3] = [DRY_RUN, FIELD_MANAGER, FIELD_VALIDATION];
-const DELETE: [Parameter; 4] = [
-    DRY_RUN,
-    query("gracePeriodSeconds", "integer", "seconds until the object goes; 0 is at once"),
-    query("orphanDependents", "boolean", "older form of propagationPolicy=Orphan"),
-    query("propagationPolicy", "string", "what becomes of dependents: Orphan, Background or Foreground"),
-];
-const LIST: [Parameter; 10] = [
-    query("allowWatchBookmarks", "boolean", "a watch may also tell how far it is"),
-    query("continue", "string", "where the previous page ended"),
-    query("fieldSelector", "string", "only objects with these fields"),
-    query("labelSelector", "string", "only objects with these labels"),
-    query("limit", "integer", "at most this many objects a page"),
-    query("resourceVersion", "string", "the version to read or to watch from"),
-    query("resourceVersionMatch", "string", "how resourceVersion is meant: Exact or NotOlderThan"),
-    query("sendInitialEvents", "boolean", "a watch starts with what is there"),
-    query("timeoutSeconds", "integer", "when a list or watch ends at the latest"),
-    query("watch", "boolean", "tell changes instead of listing"),
-];
 
 /// Every operation on a resource and its subresources.
 pub(super) fn of(resource: &Resource) -> Vec<Operation> {
@@ -203,20 +163,22 @@ impl Namer<'_> {
         let sent = target.as_ref().map_or(Some(object), |target| target.sent).map(str::to_owned);
         let sub = target.as_ref().map_or("", |target| target.sub.name());
         let mut parameters: Vec<Parameter> = match verb {
-            _ if connect => Vec::new(),
-            Verb::Create | Verb::Update => WRITE.to_vec(),
-            Verb::Patch => [WRITE.as_slice(), &[FORCE]].concat(),
-            Verb::List | Verb::ListEverywhere => LIST.to_vec(),
-            Verb::Delete => DELETE.to_vec(),
-            Verb::DeleteCollection => [LIST.as_slice(), &DELETE].concat(),
-            Verb::Get => Vec::new(),
+            _ if connect => parameters::of_stream(sub),
+            Verb::Create | Verb::Update => parameters::WRITE.to_vec(),
+            Verb::Patch => parameters::PATCH.to_vec(),
+            Verb::List | Verb::ListEverywhere => [parameters::SELECT, parameters::WATCH].concat(),
+            Verb::Delete => parameters::DELETE.to_vec(),
+            Verb::DeleteCollection => [parameters::SELECT, parameters::DELETE].concat(),
+            Verb::Get => parameters::of_stream(sub),
         };
-        parameters.push(PRETTY);
+        if !connect {
+            parameters.push(parameters::PRETTY);
+        }
         if path.contains("{name}") {
-            parameters.push(NAME);
+            parameters.push(parameters::NAME);
         }
         if path.contains("{namespace}") {
-            parameters.push(NAMESPACE);
+            parameters.push(parameters::NAMESPACE);
         }
         let body = match (verb, &sent) {
             (Verb::Create | Verb::Update, Some(name)) => Body::Object(name.clone()),
@@ -246,7 +208,8 @@ impl Namer<'_> {
             tag,
             parameters,
             body,
-            answer: answer.filter(|_| !connect),
+            // A log is text.
+            answer: answer.filter(|_| !connect && sub != "log"),
         }
     }
 

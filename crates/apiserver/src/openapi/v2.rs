@@ -4,7 +4,8 @@ use super::{
     Dialect, Schemas,
     definitions::Definitions,
     group_versions,
-    operations::{self, Body, Operation, Parameter},
+    operations::{self, Body, Operation},
+    parameters::Parameter,
 };
 use api::resource::Resource;
 use serde_json::{Map, Value, json};

@@ -3,7 +3,8 @@
 use super::{
     Dialect, Schemas,
     definitions::Definitions,
-    operations::{self, Body, Operation, Parameter},
+    operations::{self, Body, Operation},
+    parameters::Parameter,
 };
 use api::resource::Resource;
 use serde_json::{Map, Value, json};

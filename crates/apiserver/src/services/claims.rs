@@ -43,7 +43,8 @@ impl Holder {
     pub fn of_address(address: &Value) -> Option<Self> {
         let parent = address.at("spec.parentRef");
         let is_service = parent.str_at("group").is_empty() && parent.str_at("resource") == "services";
-        is_service.then(|| Self { namespace: parent.str_at("namespace").to_owned(), name: parent.str_at("name").to_owned() })
+        is_service
+            .then(|| Self { namespace: parent.str_at("namespace").to_owned(), name: parent.str_at("name").to_owned() })
     }
 
     /// Who has the port by the value of its key.

@@ -22,8 +22,11 @@ const ENDPOINTS: &str = "/api/v1/namespaces/default/endpoints";
 const SLICES: &str = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
 const NAME: &str = "kubernetes";
 
-/// Renews the lease and brings Service, Endpoints and EndpointSlices up to date.
+/// Renews the lease and brings Service, Endpoints and EndpointSlices up to date. A server that stops does so no more.
 pub async fn reconcile(server: &Arc<ApiServer>) -> Result<(), ApiError> {
+    if server.stop.is_cancelled() {
+        return Ok(());
+    }
     service(server).await?;
     let Some(advertised) = server.services.settings.advertised else { return Ok(()) };
     renew(server, &advertised).await?;
@@ -127,7 +130,11 @@ async fn endpoints(server: &Arc<ApiServer>, advertised: &Advertised) -> Result<(
 }
 
 async fn slice(
-    server: &Arc<ApiServer>, advertised: &Advertised, family: Family, addresses: Vec<String>, is_primary: bool,
+    server: &Arc<ApiServer>,
+    advertised: &Advertised,
+    family: Family,
+    addresses: Vec<String>,
+    is_primary: bool,
 ) -> Result<(), ApiError> {
     let name = if is_primary { NAME.to_owned() } else { format!("{NAME}-{}", family.to_string().to_lowercase()) };
     let endpoints: Vec<Value> =
@@ -143,11 +150,15 @@ async fn slice(
 
 /// Creates the object, or replaces it when the part that matters differs.
 async fn put(
-    server: &Arc<ApiServer>, path: &str, storage: &str, name: &str, object: &Value, part: &str,
+    server: &Arc<ApiServer>,
+    path: &str,
+    storage: &str,
+    name: &str,
+    object: &Value,
+    part: &str,
 ) -> Result<(), ApiError> {
-    let same = |known: &Value| {
-        [part, "ports"].iter().all(|part| api::kinds::check::same(known.at(part), object.at(part)))
-    };
+    let same =
+        |known: &Value| [part, "ports"].iter().all(|part| api::kinds::check::same(known.at(part), object.at(part)));
     let done = match server.object(&format!("{storage}/default/{name}")) {
         Some(known) if same(&known) => return Ok(()),
         Some(_) => client::ask(server, Method::PUT, &format!("{path}/{name}"), Some(object)).await,

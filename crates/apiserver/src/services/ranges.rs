@@ -73,7 +73,8 @@ pub async fn ensure_default(server: &Arc<ApiServer>) -> Result<(), ApiError> {
             _ => Ok(()),
         };
     };
-    let stored: Vec<String> = object.list_at("spec.cidrs").iter().filter_map(Value::as_str).map(str::to_owned).collect();
+    let stored: Vec<String> =
+        object.list_at("spec.cidrs").iter().filter_map(Value::as_str).map(str::to_owned).collect();
     if stored.len() == 1 && wanted.len() == 2 && stored[0] == wanted[0] {
         object.set("spec.cidrs", wanted);
         client::ask(server, Method::PUT, &format!("{PATH}/{DEFAULT}"), Some(&object)).await?;
@@ -84,7 +85,8 @@ pub async fn ensure_default(server: &Arc<ApiServer>) -> Result<(), ApiError> {
             wanted.join(","),
             stored.join(",")
         );
-        event::record(server, &Note { about: object, reason: "KubernetesDefaultServiceCIDRInconsistent", message }).await;
+        event::record(server, &Note { about: object, reason: "KubernetesDefaultServiceCIDRInconsistent", message })
+            .await;
     }
     Ok(())
 }
@@ -97,7 +99,8 @@ pub async fn serve(server: &Arc<ApiServer>) {
     if !objects.iter().any(default) {
         wanted.extend(server.services.settings.ranges.iter());
     }
-    let (first, rest): (Vec<_>, Vec<_>) = objects.iter().filter(|object| is_ready(object)).partition(|object| default(object));
+    let (first, rest): (Vec<_>, Vec<_>) =
+        objects.iter().filter(|object| is_ready(object)).partition(|object| default(object));
     for range in first.into_iter().chain(rest).flat_map(ranges_of) {
         if !wanted.contains(&range) {
             wanted.push(range);
@@ -146,7 +149,8 @@ fn plan(object: &Value, all: &[Value], taken: &[IpAddr]) -> Wanted {
         .flat_map(ranges_of)
         .collect();
     let held = |ip: &&IpAddr| {
-        ranges_of(object).any(|range| range.cidr().contains(**ip)) && !others.iter().any(|range| range.cidr().contains(**ip))
+        ranges_of(object).any(|range| range.cidr().contains(**ip))
+            && !others.iter().any(|range| range.cidr().contains(**ip))
     };
     match taken.iter().filter(held).count() {
         0 => Wanted::Gone,
@@ -202,7 +206,12 @@ async fn write(server: &Arc<ApiServer>, path: &str, object: &Value, mut patch: V
 }
 
 async fn condition(
-    server: &Arc<ApiServer>, path: &str, object: &Value, status: &str, reason: &str, message: &str,
+    server: &Arc<ApiServer>,
+    path: &str,
+    object: &Value,
+    status: &str,
+    reason: &str,
+    message: &str,
 ) -> Result<(), ApiError> {
     let known = object.list_at("status.conditions").iter().find(|condition| condition.str_at("type") == "Ready");
     if known.is_some_and(|known| known.str_at("status") == status && known.str_at("message") == message) {
@@ -213,7 +222,8 @@ async fn condition(
         Some(known) if known.str_at("status") == status => known.str_at("lastTransitionTime").to_owned(),
         _ => timestamp(server.now()),
     };
-    let condition = json!({"type": "Ready", "status": status, "reason": reason, "message": message, "lastTransitionTime": since});
+    let condition =
+        json!({"type": "Ready", "status": status, "reason": reason, "message": message, "lastTransitionTime": since});
     write(server, &format!("{path}/status"), object, json!({"status": {"conditions": [condition]}})).await
 }
 

@@ -147,7 +147,12 @@ fn set_port(service: &mut Value, field: &PortField, port: u16) {
 }
 
 /// Completes the transaction: what was taken becomes the Service's, what it gave up is nobody's.
-pub(super) fn together(server: &ApiServer, reserved: &mut Reserved, claims: &Claims, service: &Value) -> Result<(), ApiError> {
+pub(super) fn together(
+    server: &ApiServer,
+    reserved: &mut Reserved,
+    claims: &Claims,
+    service: &Value,
+) -> Result<(), ApiError> {
     let holder = Holder::of(service);
     let txn = &mut reserved.together;
     for address in &reserved.addresses {

@@ -1,6 +1,6 @@
 //! From a store to pools that agree with it, and what keeps them so.
 
-use super::{claims, kubernetes, ranges, repair};
+use super::{claims, kubernetes, metrics, ranges, repair};
 use crate::ApiServer;
 use api::error::ApiError;
 use net::{Family, HasFamily, ServiceRange};
@@ -41,6 +41,7 @@ pub enum StartError {
 /// Fills the pools. Called before the server takes its first request.
 pub async fn load(server: &Arc<ApiServer>) -> Result<(), StartError> {
     ranges::check_first_family(server)?;
+    metrics::register(server);
     ranges::serve(server).await;
     for ip in ranges::addresses(server).await {
         server.services.pools.note_address(ip, true);
@@ -67,11 +68,7 @@ pub async fn run(server: Arc<ApiServer>, stop: CancellationToken) -> Result<(), 
     let mut addresses = server.store.watch(claims::ADDRESSES, Some(from)).await?;
     let mut ports = server.store.watch(claims::PORTS, Some(from)).await?;
     let mut cidrs = server.store.watch(ranges::RANGES, Some(from)).await?;
-    let mut round = tokio::time::interval(INTERVAL);
-    let mut lease = tokio::time::interval(kubernetes::INTERVAL);
-    for interval in [&mut round, &mut lease] {
-        interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
-    }
+    let (mut round, mut lease) = (every(INTERVAL), every(kubernetes::INTERVAL));
     loop {
         tokio::select! {
             () = stop.cancelled() => return Ok(kubernetes::leave(&server).await),
@@ -79,21 +76,35 @@ pub async fn run(server: Arc<ApiServer>, stop: CancellationToken) -> Result<(), 
                 let event = event?;
                 server.services.note(&server.store, key(&event));
                 if matches!(&*event, Event::Delete { .. }) && ranges::is_any_leaving(&server).await {
-                    ranges::reconcile(&server).await?;
+                    tell(ranges::reconcile(&server).await);
                 }
             }
             event = ports.next() => server.services.note(&server.store, key(&*event?)),
             event = cidrs.next() => {
                 event?;
-                ranges::ensure_default(&server).await?;
-                ranges::reconcile(&server).await?;
+                tell(ranges::ensure_default(&server).await);
+                tell(ranges::reconcile(&server).await);
             }
             _ = round.tick() => {
-                ranges::reconcile(&server).await?;
+                tell(ranges::reconcile(&server).await);
                 repair::repair(&server).await?;
             }
-            _ = lease.tick() => kubernetes::reconcile(&server).await?,
+            _ = lease.tick() => tell(kubernetes::reconcile(&server).await),
         }
+    }
+}
+
+/// The first time after one period: `bootstrap` has just done it all.
+fn every(period: Duration) -> tokio::time::Interval {
+    let mut interval = tokio::time::interval_at(tokio::time::Instant::now() + period, period);
+    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+    interval
+}
+
+/// What cannot be written now is tried again in the next round; following others must not wait for it.
+fn tell(written: Result<(), ApiError>) {
+    if let Err(error) = written {
+        tracing::warn!(%error, "service addresses: will be tried again");
     }
 }
 

@@ -6,7 +6,7 @@ fn gateway(dialect: Dialect) -> Value {
     let types = match dialect {
         Dialect::V2 => version_2()["definitions"].clone(),
         Dialect::V3 => {
-            let (_, document) = version_3().into_iter().find(|(key, _)| key == "apis/example.com/v1").unwrap();
+            let (_, document) = version_3().iter().find(|(key, _)| key == "apis/example.com/v1").unwrap();
             document["components"]["schemas"].clone()
         }
     };

@@ -26,15 +26,16 @@ fn operations(document: &Value) -> Vec<(&str, &str, &Value)> {
 }
 
 /// Both forms of everything, as one list.
-fn every_document() -> Vec<(String, Value)> {
-    [("v2".to_owned(), version_2())].into_iter().chain(version_3()).collect()
+fn every_document() -> Vec<(&'static str, &'static Value)> {
+    let third = version_3().iter().map(|(key, document)| (key.as_str(), document));
+    [("v2", version_2())].into_iter().chain(third).collect()
 }
 
 #[test]
 fn every_reference_leads_to_a_type() {
     for (name, document) in every_document() {
         let mut seen = 0;
-        objects(&document, &mut |map| {
+        objects(document, &mut |map| {
             if let Some(Value::String(reference)) = map.get("$ref") {
                 let pointer = reference.strip_prefix('#').unwrap();
                 assert!(document.pointer(pointer).is_some_and(Value::is_object), "{name}: {reference}");
@@ -48,7 +49,7 @@ fn every_reference_leads_to_a_type() {
 #[test]
 fn a_reference_of_version_3_has_nothing_beside_it() {
     for (name, document) in version_3() {
-        objects(&document, &mut |map| {
+        objects(document, &mut |map| {
             // JSON schemas have a field of this name, which is an object.
             let reference = map.get("$ref").is_some_and(Value::is_string);
             assert!(!reference || map.len() == 1, "{name}: {map:?}");
@@ -59,7 +60,7 @@ fn a_reference_of_version_3_has_nothing_beside_it() {
 #[test]
 fn every_verb_of_every_resource_has_its_path_action_and_kind() {
     let document = version_2();
-    let by_group: Vec<_> = version_3();
+    let by_group = version_3();
     for resource in with_gateways().resources {
         let Resource { group, version, kind, plural, .. } = &*resource;
         let base = if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") };
@@ -81,14 +82,14 @@ fn every_verb_of_every_resource_has_its_path_action_and_kind() {
                 "delete" => (&one, "delete", "delete"),
                 other => panic!("{other}"),
             };
-            for document in [&document, of_group] {
+            for document in [document, of_group] {
                 let operation = &document["paths"][path][method];
                 assert_eq!(operation["x-kubernetes-action"], action, "{verb} {path}");
                 assert_eq!(operation["x-kubernetes-group-version-kind"], kind, "{verb} {path}");
             }
         }
         for sub in &resource.subresources {
-            for document in [&document, of_group] {
+            for document in [document, of_group] {
                 let item = &document["paths"][format!("{one}/{}", sub.name())];
                 assert!(item.as_object().is_some_and(|methods| !methods.is_empty()), "{one}/{}", sub.name());
             }
@@ -121,7 +122,7 @@ fn every_served_kind_is_a_type_of_exactly_one_name() {
 fn operations_have_names_of_their_own_and_declare_what_is_in_their_path() {
     for (name, document) in every_document() {
         let mut names = BTreeSet::new();
-        for (path, method, operation) in operations(&document) {
+        for (path, method, operation) in operations(document) {
             let id = operation["operationId"].as_str().unwrap();
             assert!(names.insert(id), "{name}: {id} stands twice");
             let parameters = operation["parameters"].as_array().unwrap();
@@ -142,7 +143,7 @@ fn operations_have_names_of_their_own_and_declare_what_is_in_their_path() {
 fn a_patch_can_be_validated_and_says_which_forms_it_takes() {
     // kubectl from 1.25 on leaves validation to the server only where it finds `fieldValidation`.
     for (name, document) in every_document() {
-        for (path, _, operation) in operations(&document).into_iter().filter(|(_, method, _)| *method == "patch") {
+        for (path, _, operation) in operations(document).into_iter().filter(|(_, method, _)| *method == "patch") {
             if operation["x-kubernetes-action"] == "connect" {
                 continue;
             }
@@ -180,8 +181,7 @@ fn a_service_is_described_with_both_families_and_its_merge_keys() {
         assert_eq!(properties[field]["x-kubernetes-list-type"], "atomic", "{field}");
     }
     let schemas = |document: &Value| document["components"]["schemas"].clone();
-    let core =
-        version_3().into_iter().find(|(key, _)| key == "api/v1").map(|(_, document)| schemas(&document)).unwrap();
+    let core = version_3().iter().find(|(key, _)| key == "api/v1").map(|(_, document)| schemas(document)).unwrap();
     assert_eq!(
         core["io.k8s.api.core.v1.Service"]["properties"]["spec"],
         json!({

@@ -4,7 +4,7 @@ use super::*;
 
 /// Fields of a type: name, type as explain prints it, whether it is required.
 fn explain(key: &str, resource_path: &str, fields: &[&str]) -> Vec<(String, String, bool)> {
-    let (_, document) = version_3().into_iter().find(|(found, _)| found == key).unwrap();
+    let (_, document) = version_3().iter().find(|(found, _)| found == key).unwrap();
     let kind = document["paths"][resource_path]["get"]["x-kubernetes-group-version-kind"].clone();
     let schemas = document["components"]["schemas"].as_object().unwrap();
     let of_kind = |schema: &&Value| {
@@ -12,7 +12,7 @@ fn explain(key: &str, resource_path: &str, fields: &[&str]) -> Vec<(String, Stri
     };
     let mut schema = schemas.values().find(of_kind).unwrap_or_else(|| panic!("no type of {kind}"));
     for field in fields {
-        schema = inner(&document, &schema["properties"][field]);
+        schema = inner(document, &schema["properties"][field]);
     }
     let required: Vec<&str> = schema["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     let properties = schema["properties"].as_object().unwrap();

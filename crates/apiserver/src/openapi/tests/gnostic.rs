@@ -167,7 +167,7 @@ fn fields(name: &str, mut bytes: &[u8], map: &mut Map<String, Value>) -> Option<
 #[test]
 fn everything_but_the_security_settings_comes_back() {
     let document = version_2();
-    let back = message("Document", &gnostic::encode(&document));
+    let back = message("Document", &gnostic::encode(document));
     let left_out = ["security", "securityDefinitions"];
     let parts: Vec<&str> = document.as_object().unwrap().keys().map(String::as_str).collect();
     for part in parts.into_iter().filter(|part| !left_out.contains(part)) {

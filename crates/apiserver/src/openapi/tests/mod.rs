@@ -15,7 +15,7 @@ use api::{
     schema::Shape,
 };
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 struct NoRules;
 impl Rules for NoRules {}
@@ -97,14 +97,20 @@ fn with_gateways() -> Made {
     Made::new(resources, Arc::new(schemas(&["Gateway"])), &Made::default())
 }
 
-fn version_2() -> Value {
-    let made = with_gateways();
-    v2::document(&made.resources, &made.schemas)
+/// The document of version 2.
+fn version_2() -> &'static Value {
+    static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
+        let made = with_gateways();
+        v2::document(&made.resources, &made.schemas)
+    });
+    &DOCUMENT
 }
 
 /// Every document of version 3, by key.
-fn version_3() -> Vec<(String, Value)> {
-    let made = with_gateways();
-    let read = |bytes: &[u8]| serde_json::from_slice(bytes).unwrap();
-    made.v3.iter().map(|(key, part)| (key.clone(), read(&part.document().bytes))).collect()
+fn version_3() -> &'static [(String, Value)] {
+    static DOCUMENTS: LazyLock<Vec<(String, Value)>> = LazyLock::new(|| {
+        let read = |bytes: &[u8]| serde_json::from_slice(bytes).unwrap();
+        with_gateways().v3.iter().map(|(key, part)| (key.clone(), read(&part.document().bytes))).collect()
+    });
+    &DOCUMENTS
 }

@@ -1,4 +1,4 @@
-//! The version 2 document against that of Kubernetes, where one is at hand:
+//! The documents against those of Kubernetes, where they are at hand:
 //! `KUBERNETES_SWAGGER=api/openapi-spec/swagger.json cargo test -p apiserver swagger`.
 
 use super::*;
@@ -31,49 +31,88 @@ fn bare(value: &Value) -> Value {
                 names.sort_unstable();
                 json!(names)
             }
+            (_, Value::Array(list)) => list.iter().map(bare).collect(),
             _ => bare(value),
         };
         kept.insert(key.clone(), value);
     }
+    if let (1, Some([only])) = (kept.len(), kept.get("allOf").and_then(Value::as_array).map(Vec::as_slice)) {
+        return only.clone();
+    }
     if kept == Map::from_iter([("type".to_owned(), "object".into())]) { json!({}) } else { kept.into() }
+}
+
+/// What is different, as sentences.
+#[derive(Default)]
+struct Differences(Vec<String>);
+
+impl Differences {
+    fn note(&mut self, place: &str, ours: &Value, theirs: &Value) {
+        if ours != theirs {
+            self.0.push(format!("{place}: {ours}, not {theirs}"));
+        }
+    }
+
+    fn types(&mut self, ours: &Value, theirs: &Value) {
+        for (name, schema) in ours.as_object().unwrap() {
+            let Some(other) = theirs.get(name) else { continue };
+            let (schema, other) = (bare(schema), bare(other));
+            for key in ["type", "format", "oneOf", "required", "x-kubernetes-map-type"] {
+                self.note(&format!("{name} {key}"), &schema[key], &other[key]);
+            }
+            let fields = |schema: &Value| schema["properties"].as_object().cloned().unwrap_or_default();
+            let (schema, other) = (fields(&schema), fields(&other));
+            let names = |fields: &Map<String, Value>| json!(fields.keys().collect::<Vec<_>>());
+            self.note(&format!("{name} fields"), &names(&schema), &names(&other));
+            for (field, schema) in &schema {
+                self.note(&format!("{name} {field}"), schema, other.get(field).unwrap_or(&Value::Null));
+            }
+        }
+    }
+
+    fn operations(&mut self, ours: &Value, theirs: &Value) {
+        for (path, item) in ours.as_object().unwrap().iter().filter(|(path, _)| !path.contains("example.com")) {
+            for (method, operation) in item.as_object().unwrap() {
+                let other = &theirs[path][method];
+                for key in ["operationId", "x-kubernetes-action", "x-kubernetes-group-version-kind", "tags"] {
+                    self.note(&format!("{method} {path} {key}"), &operation[key], &other[key]);
+                }
+                let codes = |operation: &Value| {
+                    json!(operation["responses"].as_object().map(|all| all.keys().collect::<Vec<_>>()))
+                };
+                self.note(&format!("{method} {path} responses"), &codes(operation), &codes(other));
+            }
+        }
+    }
+
+    fn assert_none(self) {
+        assert!(self.0.is_empty(), "{} differences:\n{}", self.0.len(), self.0.join("\n"));
+    }
+}
+
+fn read(path: &std::path::Path) -> Value {
+    serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
 #[test]
 fn types_and_operations_agree_with_the_swagger_document_if_one_is_named() {
     let Some(path) = std::env::var_os("KUBERNETES_SWAGGER") else { return };
-    let theirs: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
-    let ours = version_2();
-    let mut differences = Vec::new();
-    let mut note = |place: String, ours: &Value, theirs: &Value| {
-        if ours != theirs {
-            differences.push(format!("{place}: {ours}, not {theirs}"));
-        }
-    };
-    for (name, schema) in ours["definitions"].as_object().unwrap() {
-        let Some(other) = theirs["definitions"].get(name) else { continue };
-        let (schema, other) = (bare(schema), bare(other));
-        for key in ["type", "format", "required", "x-kubernetes-map-type"] {
-            note(format!("{name} {key}"), &schema[key], &other[key]);
-        }
-        let empty = Map::new();
-        let fields = |schema: &Value| schema["properties"].as_object().cloned().unwrap_or_else(|| empty.clone());
-        let (schema, other) = (fields(&schema), fields(&other));
-        note(
-            format!("{name} fields"),
-            &json!(schema.keys().collect::<Vec<_>>()),
-            &json!(other.keys().collect::<Vec<_>>()),
-        );
-        for (field, schema) in &schema {
-            note(format!("{name} {field}"), schema, &other[field]);
-        }
+    let (ours, theirs) = (version_2(), read(path.as_ref()));
+    let mut differences = Differences::default();
+    differences.types(&ours["definitions"], &theirs["definitions"]);
+    differences.operations(&ours["paths"], &theirs["paths"]);
+    differences.assert_none();
+}
+
+#[test]
+fn documents_of_version_3_agree_with_those_beside_the_swagger_document_if_one_is_named() {
+    let Some(path) = std::env::var_os("KUBERNETES_SWAGGER") else { return };
+    let folder = std::path::Path::new(&path).with_file_name("v3");
+    let mut differences = Differences::default();
+    for (key, ours) in version_3().iter().filter(|(key, _)| !key.contains("example.com")) {
+        let theirs = read(&folder.join(format!("{}_openapi.json", key.replace('/', "__"))));
+        differences.types(&ours["components"]["schemas"], &theirs["components"]["schemas"]);
+        differences.operations(&ours["paths"], &theirs["paths"]);
     }
-    for (path, item) in ours["paths"].as_object().unwrap().iter().filter(|(path, _)| !path.contains("example.com")) {
-        for (method, operation) in item.as_object().unwrap() {
-            let other = &theirs["paths"][path][method];
-            for key in ["operationId", "x-kubernetes-action", "x-kubernetes-group-version-kind", "tags"] {
-                note(format!("{method} {path} {key}"), &operation[key], &other[key]);
-            }
-        }
-    }
-    assert!(differences.is_empty(), "{} differences:\n{}", differences.len(), differences.join("\n"));
+    differences.assert_none();
 }

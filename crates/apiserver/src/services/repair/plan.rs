@@ -71,7 +71,10 @@ fn while_unchanged(service: &Object) -> Txn {
 }
 
 fn addresses(
-    steps: &mut Vec<Step>, seen: &Seen, services: &[&Object], now: jiff::Timestamp,
+    steps: &mut Vec<Step>,
+    seen: &Seen,
+    services: &[&Object],
+    now: jiff::Timestamp,
 ) -> HashMap<IpAddr, Holder> {
     let by_ip: HashMap<IpAddr, &Object> = seen
         .addresses
@@ -92,7 +95,10 @@ fn addresses(
         }
         for ip in families::addresses(value) {
             if let Some(other) = owners.get(&ip) {
-                let message = format!("cluster IP {ip} belongs to {}/{}; please recreate the service", other.namespace, other.name);
+                let message = format!(
+                    "cluster IP {ip} belongs to {}/{}; please recreate the service",
+                    other.namespace, other.name
+                );
                 steps.push(step(value, "ClusterIPAlreadyAllocated", message, Txn::default()));
                 continue;
             }
@@ -114,7 +120,10 @@ fn addresses(
                 Some(address) if Holder::of_address(&address.value).as_ref() != Some(&holder) => {
                     writes.compare.push((key.clone(), Compare::ModRevision(address.entry.mod_revision())));
                     writes.ops.push(Op::Put(key, bytes));
-                    let message = format!("the address belongs to service {}/{}; its parentRef was mended", holder.namespace, holder.name);
+                    let message = format!(
+                        "the address belongs to service {}/{}; its parentRef was mended",
+                        holder.namespace, holder.name
+                    );
                     steps.push(step(&address.value, "IPAddressWrongReference", message, writes));
                 }
                 Some(_) => {}
@@ -133,9 +142,11 @@ fn unowned_addresses(steps: &mut Vec<Step>, seen: &Seen, owners: &HashMap<IpAddr
         if owners.contains_key(&ip) || !claims::is_managed(&address.value) {
             continue;
         }
-        let writes = Txn::of([Op::Delete(key.clone())]).when(key.clone(), Compare::ModRevision(address.entry.mod_revision()));
+        let writes =
+            Txn::of([Op::Delete(key.clone())]).when(key.clone(), Compare::ModRevision(address.entry.mod_revision()));
         let writes = guard_against_return(writes, seen, &holder);
-        let message = format!("no service has the address; {}/{} had it; it is free again", holder.namespace, holder.name);
+        let message =
+            format!("no service has the address; {}/{} had it; it is free again", holder.namespace, holder.name);
         steps.push(step(&address.value, "IPAddressNotAllocated", message, writes));
     }
 }
@@ -161,14 +172,21 @@ fn ports(steps: &mut Vec<Step>, seen: &Seen, services: &[&Object]) {
     for service in services {
         let (value, holder) = (&service.value, Holder::of(&service.value));
         for number in families::held(value).1 {
-            let Some(port) = u16::try_from(number).ok().filter(|port| seen.node_ports.is_some_and(|range| range.contains(*port))) else {
+            let Some(port) =
+                u16::try_from(number).ok().filter(|port| seen.node_ports.is_some_and(|range| range.contains(*port)))
+            else {
                 let range = seen.node_ports.map_or("none".to_owned(), |range| range.to_string());
-                let message = format!("node port {number} is not in the range of node ports ({range}); please recreate the service");
+                let message = format!(
+                    "node port {number} is not in the range of node ports ({range}); please recreate the service"
+                );
                 steps.push(step(value, "PortOutOfRange", message, Txn::default()));
                 continue;
             };
             if let Some(other) = owners.get(&port) {
-                let message = format!("node port {port} belongs to {}/{}; please recreate the service", other.namespace, other.name);
+                let message = format!(
+                    "node port {port} belongs to {}/{}; please recreate the service",
+                    other.namespace, other.name
+                );
                 steps.push(step(value, "PortAlreadyAllocated", message, Txn::default()));
                 continue;
             }

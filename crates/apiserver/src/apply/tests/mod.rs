@@ -1,11 +1,14 @@
-//! Server-side apply and ownership: stories of managers that share an object, mistakes, and laws on arbitrary objects.
+//! Server-side apply and ownership: stories of managers that share an object, and mistakes. `lists` has those about lists and
+//! maps, `entries` those about versions and subresources, `laws` what holds for arbitrary objects.
 
 use super::*;
 use api::{error::ApiError, object::Fields, schema::Shape};
 use jiff::Timestamp;
-use proptest::prelude::*;
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+
+mod entries;
+mod laws;
+mod lists;
 
 const CONFIG_MAP: Shape = Shape::Named("io.k8s.api.core.v1.ConfigMap");
 const SERVICE: Shape = Shape::Named("io.k8s.api.core.v1.Service");
@@ -15,13 +18,21 @@ const POD: Shape = Shape::Named("io.k8s.api.core.v1.Pod");
 struct Object {
     shape: Shape,
     kind: &'static str,
+    /// The version and the subresource that it is written through now.
+    api_version: &'static str,
+    subresource: &'static str,
+    versions: Vec<&'static str>,
     live: Option<Value>,
     second: i64,
 }
 
 impl Object {
     fn new(shape: Shape, kind: &'static str) -> Self {
-        Self { shape, kind, live: None, second: 0 }
+        Self { shape, kind, api_version: "v1", subresource: "", versions: vec!["v1"], live: None, second: 0 }
+    }
+
+    fn reset(&self) -> FieldSet {
+        FieldSet::of(&[if self.subresource == "status" { "spec" } else { "status" }])
     }
 
     fn now(&mut self) -> Timestamp {
@@ -30,7 +41,7 @@ impl Object {
     }
 
     fn body(&self, mut body: Value) -> Value {
-        body["apiVersion"] = json!("v1");
+        body["apiVersion"] = json!(self.api_version);
         body["kind"] = json!(self.kind);
         body.set_default("metadata.name", "o");
         body
@@ -45,10 +56,10 @@ impl Object {
             config: &self.body(config),
             manager,
             force,
-            api_version: "v1",
-            versions: &["v1"],
-            subresource: "",
-            reset: &FieldSet::of(&["status"]),
+            api_version: self.api_version,
+            versions: &self.versions,
+            subresource: self.subresource,
+            reset: &self.reset(),
             now,
         });
         let mut applied = applied?;
@@ -70,14 +81,28 @@ impl Object {
             live: self.live.as_ref(),
             claim,
             manager,
-            api_version: "v1",
-            versions: &["v1"],
-            subresource: "",
-            reset: &FieldSet::of(&["status"]),
+            api_version: self.api_version,
+            versions: &self.versions,
+            subresource: self.subresource,
+            reset: &self.reset(),
             now,
         };
         track_update(&update, &mut new);
+        if let Some(live) = &self.live {
+            settle_times(live, &mut new);
+        }
         self.live = Some(new);
+    }
+
+    /// The live object after a change by hand, written by `manager`.
+    fn edit(&mut self, manager: &str, change: impl FnOnce(&mut Value)) {
+        let mut new = self.live.clone().unwrap();
+        change(&mut new);
+        self.update(manager, new);
+    }
+
+    fn at(&self, path: &str) -> &Value {
+        self.live.as_ref().unwrap().at(path)
     }
 
     /// The entries as `manager operation time: paths`.
@@ -295,107 +320,5 @@ fn a_user_agent_names_a_manager() {
         [("kubectl/v1.30 (linux)", "kubectl"), ("a\u{7}b", "ab"), ("", ""), (&"ü".repeat(99), &"ü".repeat(64))]
     {
         assert_eq!(manager_of(agent), manager);
-    }
-}
-
-/// Arbitrary configurations of a pod: few names and values, so that they meet. Lists and maps hold `least` entries or more.
-fn pod(least: usize) -> impl Strategy<Value = Value> {
-    let labels = prop::option::of(prop::collection::btree_map("[a-c]", "[x-y]", least..3));
-    let port = (prop::option::of("[p-q]"), prop::option::of(Just(8)));
-    let ports = prop::collection::btree_map((prop_oneof![Just(53), Just(80)], "(TCP|UDP)"), port, least..3);
-    let args = prop::option::of(prop::collection::vec("[a-b]", least..2));
-    let container = (prop::option::of("[i-j]"), prop::option::of(ports), args);
-    let containers = prop::collection::vec(("[a-d]", container), least..4);
-    let finalizers = prop::option::of(prop::collection::btree_set("[f-h]", least..3));
-    (labels, containers, finalizers).prop_map(|(labels, containers, finalizers)| {
-        let mut seen = BTreeSet::new();
-        let containers: Vec<Value> = containers
-            .into_iter()
-            .filter(|(name, _)| seen.insert(name.clone()))
-            .map(|(name, (image, ports, args))| {
-                let ports = ports.map(|ports| {
-                    let port = |((port, protocol), (name, host))| {
-                        // TCP is the default, so leaving it out must not matter.
-                        let protocol = Some(protocol).filter(|protocol| protocol != "TCP" || host == Some(8));
-                        without_nulls(
-                            json!({"containerPort": port, "protocol": protocol, "name": name, "hostPort": host}),
-                        )
-                    };
-                    ports.into_iter().map(port).collect::<Vec<_>>()
-                });
-                without_nulls(json!({"name": name, "image": image, "ports": ports, "args": args}))
-            })
-            .collect();
-        let metadata = without_nulls(json!({"name": "o", "labels": labels, "finalizers": finalizers}));
-        json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": {"containers": containers}})
-    })
-}
-
-fn without_nulls(mut value: Value) -> Value {
-    if let Value::Object(map) = &mut value {
-        map.retain(|_, value| !value.is_null());
-    }
-    value
-}
-
-proptest! {
-    #[test]
-    fn applying_twice_is_applying_once(before in pod(0), config in pod(0), other in pod(0)) {
-        let mut object = Object::new(POD, "Pod");
-        object.update("u", before);
-        object.apply("other", Force::Yes, other).unwrap();
-        object.apply("m", Force::Yes, config.clone()).unwrap();
-        let once = object.live.clone();
-        object.apply("m", Force::No, config).unwrap();
-        prop_assert_eq!(object.live, once);
-    }
-
-    #[test]
-    fn what_was_applied_is_there_and_owned(before in pod(0), config in pod(1)) {
-        let mut object = Object::new(POD, "Pod");
-        object.update("u", before);
-        object.apply("m", Force::Yes, config.clone()).unwrap();
-        let live = object.live.unwrap();
-        let wanted = typed::fields(&POD, &config);
-        prop_assert!(wanted.difference(&typed::fields(&POD, &live)).is_empty());
-        let again = typed::compare(&POD, &live, &typed::merge(&POD, &live, &config));
-        prop_assert!(again.modified.union(again.added).is_empty());
-        let mine = &live.list_at("metadata.managedFields")[0];
-        let unowned = wanted.difference(&FieldSet::from_value(&mine["fieldsV1"]).unwrap()).paths();
-        let unowned: Vec<String> = unowned.iter().map(ToString::to_string).collect();
-        prop_assert_eq!(unowned, [".apiVersion", ".kind", ".metadata.name"]);
-    }
-
-    #[test]
-    fn an_apply_that_is_taken_back_leaves_what_was_there(before in pod(0), config in pod(0)) {
-        let mut object = Object::new(POD, "Pod");
-        object.update("u", before);
-        let start = object.live.clone().unwrap();
-        if object.apply("m", Force::No, config).is_ok() {
-            object.apply("m", Force::No, json!({"metadata": {"name": "o"}})).unwrap();
-            let change = typed::compare(&POD, &start, &object.live.unwrap());
-            prop_assert!(change.modified.difference(&FieldSet::of(&["metadata.managedFields"])).is_empty());
-            prop_assert!(change.removed.is_empty(), "{:?}", change.removed.paths());
-        }
-    }
-
-    #[test]
-    fn only_the_writer_gains_by_an_update(first in pod(0), second in pod(0)) {
-        let mut object = Object::new(POD, "Pod");
-        object.update("u1", first);
-        let before = object.owners();
-        object.update("u2", second);
-        let after = object.owners();
-        prop_assert!(after.iter().filter(|owner| !owner.starts_with("u2")).count() <= before.len());
-    }
-
-    #[test]
-    fn nothing_makes_it_panic(live in crate::patch::json::tests::document(), config in crate::patch::json::tests::document()) {
-        for shape in [POD, CONFIG_MAP, Shape::Any] {
-            let mut object = Object::new(shape, "Pod");
-            object.live = Some(live.clone());
-            let _ = object.apply("m", Force::Yes, json!({"spec": config, "data": config, "metadata": {}}));
-            object.update("u", json!({"spec": live, "data": config, "metadata": {"managedFields": [config]}}));
-        }
     }
 }

@@ -1,0 +1,448 @@
+//! What Services take from the cluster and give back: addresses, node ports, ranges, and the `kubernetes` Service.
+
+mod support;
+
+use apiserver::{
+    ApiServer,
+    services::{Advertised, KubernetesService, Services, Settings, kubernetes, ranges, repair},
+    testing::Lab,
+};
+use net::{Families, Family, PortRange, flags::service_ranges};
+use serde_json::{Value, json};
+use std::{collections::BTreeSet, net::IpAddr, sync::Arc};
+use store::{Retention, Store};
+use support::{Reply, ask};
+
+const COLLECTION: &str = "/api/v1/namespaces/default/services";
+const CIDRS: &str = "/apis/networking.k8s.io/v1/servicecidrs";
+const ADDRESSES: &str = "/apis/networking.k8s.io/v1/ipaddresses";
+const MERGE: [(&str, &str); 1] = [("content-type", "application/merge-patch+json")];
+
+fn settings(list: &str) -> Settings {
+    Settings { ranges: service_ranges(list).unwrap(), ..Settings::default() }
+}
+
+async fn on(store: &Store, settings: Settings) -> Arc<ApiServer> {
+    let mut lab = Lab::on(store.clone());
+    lab.server.services = Services::new(settings);
+    lab.start().await
+}
+
+async fn server(settings: Settings) -> Arc<ApiServer> {
+    on(&Store::memory(Retention::default()), settings).await
+}
+
+async fn create(server: &Arc<ApiServer>, name: &str, spec: Value) -> Reply {
+    create_at(server, COLLECTION, name, spec).await
+}
+
+async fn create_at(server: &Arc<ApiServer>, path: &str, name: &str, mut spec: Value) -> Reply {
+    if spec["ports"].is_null() {
+        spec["ports"] = json!([{"port": 80}]);
+    }
+    ask(server, "POST", path, &[], json!({"metadata": {"name": name}, "spec": spec}).to_string()).await
+}
+
+async fn patch(server: &Arc<ApiServer>, name: &str, spec: Value) -> Reply {
+    ask(server, "PATCH", &format!("{COLLECTION}/{name}"), &MERGE, json!({"spec": spec}).to_string()).await
+}
+
+async fn delete(server: &Arc<ApiServer>, name: &str) {
+    assert_eq!(ask(server, "DELETE", &format!("{COLLECTION}/{name}"), &[], "").await.status, 200);
+}
+
+async fn get(server: &Arc<ApiServer>, path: &str) -> Value {
+    ask(server, "GET", path, &[], "").await.json()
+}
+
+fn texts(list: &Value) -> Vec<&str> {
+    list.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+fn node_ports(service: &Value) -> Vec<i64> {
+    service["spec"]["ports"].as_array().unwrap().iter().filter_map(|port| port["nodePort"].as_i64()).collect()
+}
+
+fn causes(reply: &Reply) -> Vec<String> {
+    let object = reply.json();
+    let causes = object["details"]["causes"].as_array().into_iter().flatten();
+    causes.filter_map(|cause| cause["field"].as_str().map(str::to_owned)).collect()
+}
+
+async fn taken(server: &Arc<ApiServer>) -> BTreeSet<String> {
+    let list = get(server, ADDRESSES).await;
+    let items = list["items"].as_array().unwrap().iter();
+    items.map(|item| item["metadata"]["name"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn a_service_and_its_addresses_come_and_go_together() {
+    for (list, first) in [("10.96.0.0/16,fd00:96::/108", "IPv4"), ("fd00:96::/108,10.96.0.0/16", "IPv6")] {
+        let server = server(settings(list)).await;
+        let service = create(&server, "s", json!({"ipFamilyPolicy": "RequireDualStack"})).await.json();
+        let ips = texts(&service["spec"]["clusterIPs"]);
+        for (i, ip) in ips.iter().enumerate() {
+            let address = get(&server, &format!("{ADDRESSES}/{ip}")).await;
+            assert_eq!(
+                address["spec"]["parentRef"],
+                json!({"resource": "services", "namespace": "default", "name": "s"})
+            );
+            let family = &address["metadata"]["labels"]["ipaddress.kubernetes.io/ip-family"];
+            assert_eq!(family == first, i == 0);
+            assert_eq!(address["metadata"]["labels"]["ipaddress.kubernetes.io/managed-by"], "ipallocator.k8s.io");
+            assert_eq!(
+                address["metadata"]["resourceVersion"], service["metadata"]["resourceVersion"],
+                "one transaction"
+            );
+        }
+        delete(&server, "s").await;
+        assert_eq!(taken(&server).await.len(), 1, "the kubernetes Service alone has one");
+    }
+}
+
+#[tokio::test]
+async fn a_finalizer_holds_the_addresses_until_it_goes() {
+    let server = server(settings("10.96.0.0/16,fd00:96::/108")).await;
+    let body = json!({
+        "metadata": {"name": "s", "finalizers": ["example.com/wait"]},
+        "spec": {"ports": [{"port": 80}], "type": "NodePort", "ipFamilyPolicy": "PreferDualStack"},
+    });
+    assert_eq!(ask(&server, "POST", COLLECTION, &[], body.to_string()).await.status, 201);
+    delete(&server, "s").await;
+    assert_eq!(taken(&server).await.len(), 3);
+    let path = format!("{COLLECTION}/s");
+    let reply = ask(&server, "PATCH", &path, &MERGE, json!({"metadata": {"finalizers": null}}).to_string()).await;
+    assert_eq!(reply.status, 200);
+    assert_eq!(taken(&server).await.len(), 1);
+    assert_eq!(server.services.pools.ports().unwrap().used(), 0);
+}
+
+#[tokio::test]
+async fn if_one_family_cannot_be_had_nothing_stays_taken() {
+    // Seven IPv6 addresses, plenty of IPv4.
+    for list in ["10.96.0.0/16,fd00:96::/125", "fd00:96::/125,10.96.0.0/16"] {
+        let server = server(settings(list)).await;
+        let mut made = 0;
+        while create(&server, &format!("s{made}"), json!({"ipFamilies": ["IPv6"]})).await.status == 201 {
+            made += 1;
+        }
+        let before = taken(&server).await;
+        let reply = create(&server, "both", json!({"ipFamilyPolicy": "RequireDualStack", "type": "NodePort"})).await;
+        assert_eq!((reply.status, &reply.json()["reason"]), (500, &json!("InternalError")), "{}", reply.json());
+        let used = server.services.pools.addresses().iter().map(net::Pool::used).sum::<u64>();
+        assert_eq!((taken(&server).await, used), (before.clone(), before.len() as u64));
+        assert_eq!(server.services.pools.ports().unwrap().used(), 0);
+        // Asked for by name: the address that is taken is told, the other one stays free.
+        let ips = ["10.96.0.9", "fd00:96::1"];
+        assert!(before.contains(ips[1]));
+        let reply = create(&server, "both", json!({"clusterIPs": ips})).await;
+        assert_eq!(causes(&reply), ["spec.clusterIPs"]);
+        assert!(reply.json()["message"].as_str().unwrap().contains("address fd00:96::1 is taken"));
+        assert_eq!(create(&server, "one", json!({"clusterIP": ips[0]})).await.status, 201);
+    }
+}
+
+#[tokio::test]
+async fn a_dry_run_takes_nothing() {
+    let server = server(settings("10.96.0.0/16,fd00:96::/108")).await;
+    let before = taken(&server).await;
+    let path = format!("{COLLECTION}?dryRun=All");
+    let spec = json!({"type": "LoadBalancer", "externalTrafficPolicy": "Local", "ipFamilyPolicy": "PreferDualStack"});
+    let shown = create_at(&server, &path, "s", spec).await.json();
+    assert_eq!(texts(&shown["spec"]["clusterIPs"]).len(), 2, "what it would get is shown");
+    assert!(shown["spec"]["healthCheckNodePort"].is_i64());
+    assert_eq!(taken(&server).await, before);
+    let used = server.services.pools.addresses().iter().map(net::Pool::used).sum::<u64>();
+    assert_eq!((used, server.services.pools.ports().unwrap().used()), (1, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_servers_on_one_store_give_every_address_and_port_once() {
+    for families in [Families::both(Family::V4), Families::both(Family::V6)] {
+        let list = families.iter().map(|family| if family == Family::V4 { "10.96.0.0/26" } else { "fd00:96::/122" });
+        let settings = Settings {
+            node_ports: Some(PortRange::new(30000, 30059).unwrap()),
+            ..settings(&list.collect::<Vec<_>>().join(","))
+        };
+        let store = Store::memory(Retention::default());
+        let servers = [on(&store, settings.clone()).await, on(&store, settings).await];
+        let tasks: Vec<_> = (0..80)
+            .map(|i| {
+                let server = Arc::clone(&servers[i % 2]);
+                tokio::spawn(async move {
+                    let spec = json!({"type": "NodePort", "ipFamilyPolicy": "RequireDualStack"});
+                    create(&server, &format!("s{i}"), spec).await.status
+                })
+            })
+            .collect();
+        let mut made = 0;
+        for task in tasks {
+            match task.await.unwrap() {
+                201 => made += 1,
+                status => assert_eq!(status, 500, "nothing else than that a pool is full"),
+            }
+        }
+        let (mut ips, mut ports) = (BTreeSet::new(), BTreeSet::new());
+        for service in servers[0].objects("services/specs").await {
+            assert!(texts(&service["spec"]["clusterIPs"]).iter().all(|ip| ips.insert((*ip).to_owned())));
+            assert!(node_ports(&service).iter().all(|port| ports.insert(*port)));
+        }
+        // 62 addresses of the scarcer family, one of them the kubernetes Service's or not, and 60 ports.
+        assert_eq!((made, ports.len()), (60, 60));
+        for server in &servers {
+            assert!(repair::repair(server).await.unwrap().found.is_empty());
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_another_server_gave_back_can_be_asked_for_at_once() {
+    let store = Store::memory(Retention::default());
+    let (one, other) = (on(&store, Settings::default()).await, on(&store, Settings::default()).await);
+    for (first, second) in [(&one, &other), (&other, &one)] {
+        for _ in 0..5 {
+            let spec =
+                json!({"type": "NodePort", "clusterIP": "fd00:96::9", "ports": [{"port": 80, "nodePort": 30009}]});
+            assert_eq!(create(first, "s", spec.clone()).await.status, 201);
+            assert_eq!(causes(&create(second, "t", spec.clone()).await), ["spec.clusterIPs", "spec.ports[0].nodePort"]);
+            delete(second, "s").await;
+            assert_eq!(create(first, "t", spec).await.status, 201);
+            delete(second, "t").await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_node_port_is_one_for_both_families_and_shared_by_protocols() {
+    let server = server(settings("10.96.0.0/16,fd00:96::/108")).await;
+    let dns = json!([{"name": "t", "port": 53, "protocol": "TCP"}, {"name": "u", "port": 53, "protocol": "UDP"}]);
+    let spec = json!({"type": "NodePort", "ipFamilyPolicy": "RequireDualStack", "ports": dns});
+    let service = create(&server, "dns", spec).await.json();
+    let ports = node_ports(&service);
+    assert_eq!(ports[0], ports[1]);
+    assert!((30086..=32767).contains(&ports[0]), "drawn from the upper band");
+    // Of another family and another protocol, it is still taken.
+    let spec = json!({"type": "NodePort", "ipFamilies": ["IPv6"], "ports": [{"port": 1, "protocol": "SCTP", "nodePort": ports[0]}]});
+    let reply = create(&server, "other", spec).await;
+    assert_eq!(causes(&reply), ["spec.ports[0].nodePort"]);
+    for wrong in [80, 29999, 32768, 70000] {
+        let spec = json!({"type": "NodePort", "ports": [{"port": 80, "nodePort": wrong}]});
+        assert_eq!(causes(&create(&server, "wrong", spec).await), ["spec.ports[0].nodePort"], "{wrong}");
+    }
+    // Leaving the type gives them back.
+    assert_eq!(patch(&server, "dns", json!({"type": "ClusterIP"})).await.status, 200);
+    assert_eq!(server.services.pools.ports().unwrap().used(), 0);
+}
+
+#[tokio::test]
+async fn load_balancers_draw_node_ports_and_a_health_check_port_when_they_need_them() {
+    let server = server(settings("fd00:96::/108,10.96.0.0/16")).await;
+    let used = || server.services.pools.ports().unwrap().used();
+    let none = json!({"type": "LoadBalancer", "allocateLoadBalancerNodePorts": false});
+    assert!(node_ports(&create(&server, "none", none).await.json()).is_empty());
+    assert_eq!(used(), 0);
+    let kept = json!({"type": "LoadBalancer", "allocateLoadBalancerNodePorts": false, "ports": [{"port": 80, "nodePort": 30005}]});
+    assert_eq!(node_ports(&create(&server, "kept", kept).await.json()), [30005]);
+    assert_eq!(used(), 1);
+    let local =
+        create(&server, "local", json!({"type": "LoadBalancer", "externalTrafficPolicy": "Local"})).await.json();
+    let health = local["spec"]["healthCheckNodePort"].as_i64().unwrap();
+    assert_eq!(used(), 3);
+    // An update that leaves it out keeps it; another number is refused; another policy gives it back.
+    let reply = patch(&server, "local", json!({"healthCheckNodePort": null})).await;
+    assert_eq!(reply.json()["spec"]["healthCheckNodePort"], health);
+    assert_eq!(
+        causes(&patch(&server, "local", json!({"healthCheckNodePort": 30010})).await),
+        ["spec.healthCheckNodePort"]
+    );
+    let reply = patch(&server, "local", json!({"externalTrafficPolicy": "Cluster"})).await;
+    assert_eq!((reply.status, used()), (200, 2));
+    let taken = json!({"type": "LoadBalancer", "externalTrafficPolicy": "Local", "healthCheckNodePort": 30005});
+    assert_eq!(causes(&create(&server, "taken", taken).await), ["spec.healthCheckNodePort"]);
+}
+
+#[tokio::test]
+async fn clients_that_know_only_the_singular_field_change_nothing_else() {
+    for list in ["10.96.0.0/16,fd00:96::/108", "fd00:96::/108,10.96.0.0/16"] {
+        let server = server(settings(list)).await;
+        let created =
+            create(&server, "s", json!({"type": "NodePort", "ipFamilyPolicy": "RequireDualStack"})).await.json();
+        let mut known = created.clone();
+        let spec = known["spec"].as_object_mut().unwrap();
+        for unknown in ["clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"] {
+            spec.remove(unknown);
+        }
+        spec.insert("selector".into(), json!({"a": "b"}));
+        spec["ports"][0].as_object_mut().unwrap().remove("nodePort");
+        let reply = ask(&server, "PUT", &format!("{COLLECTION}/s"), &[], known.to_string()).await;
+        let updated = reply.json();
+        assert_eq!(reply.status, 200, "{updated}");
+        for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "ports"] {
+            assert_eq!(updated["spec"][field], created["spec"][field], "{field}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_service_that_prefers_both_stays_as_it_is_when_the_cluster_gains_a_family() {
+    let store = Store::memory(Retention::default());
+    let single = on(&store, settings("10.96.0.0/16")).await;
+    create(&single, "s", json!({"ipFamilyPolicy": "PreferDualStack"})).await;
+    let dual = on(&store, settings("10.96.0.0/16,fd00:96::/108")).await;
+    let touched = patch(&dual, "s", json!({"selector": {"a": "b"}})).await.json();
+    assert_eq!(texts(&touched["spec"]["ipFamilies"]), ["IPv4"]);
+    let upgraded = patch(&dual, "s", json!({"ipFamilyPolicy": "RequireDualStack"})).await.json();
+    assert_eq!(texts(&upgraded["spec"]["ipFamilies"]), ["IPv4", "IPv6"]);
+    assert_eq!(upgraded["spec"]["clusterIP"], touched["spec"]["clusterIP"]);
+}
+
+#[tokio::test]
+async fn the_default_service_cidr_is_ready_and_stays_while_it_is_needed() {
+    let server = server(settings("fd00:96::/108,10.96.0.0/16")).await;
+    let cidr = get(&server, &format!("{CIDRS}/kubernetes")).await;
+    assert_eq!(texts(&cidr["spec"]["cidrs"]), ["fd00:96::/108", "10.96.0.0/16"]);
+    assert_eq!(texts(&cidr["metadata"]["finalizers"]), ["networking.k8s.io/service-cidr-finalizer"]);
+    assert_eq!(
+        (&cidr["status"]["conditions"][0]["type"], &cidr["status"]["conditions"][0]["status"]),
+        (&json!("Ready"), &json!("True"))
+    );
+    // The kubernetes Service is in it, so it stays; new addresses do not come from it.
+    assert_eq!(ask(&server, "DELETE", &format!("{CIDRS}/kubernetes"), &[], "").await.status, 200);
+    ranges::reconcile(&server).await.unwrap();
+    let cidr = get(&server, &format!("{CIDRS}/kubernetes")).await;
+    assert_eq!(cidr["status"]["conditions"][0]["reason"], "Terminating");
+    assert_eq!(create(&server, "s", json!({})).await.status, 500);
+}
+
+#[tokio::test]
+async fn more_ranges_can_be_added_and_taken_away() {
+    let server = server(settings("10.96.0.0/29")).await;
+    let mut made = 0;
+    while create(&server, &format!("s{made}"), json!({})).await.status == 201 {
+        made += 1;
+    }
+    assert_eq!(made, 5, "of six addresses the kubernetes Service has one");
+    let body = json!({"metadata": {"name": "more"}, "spec": {"cidrs": ["10.97.0.0/24"]}}).to_string();
+    assert_eq!(ask(&server, "POST", CIDRS, &[], body).await.status, 201);
+    ranges::reconcile(&server).await.unwrap();
+    let ip = create(&server, "more", json!({})).await.json()["spec"]["clusterIP"].as_str().unwrap().to_owned();
+    assert!(ip.starts_with("10.97.0."), "{ip}");
+    // It stays while an address of it is in use, and gives none meanwhile.
+    assert_eq!(ask(&server, "DELETE", &format!("{CIDRS}/more"), &[], "").await.status, 200);
+    ranges::reconcile(&server).await.unwrap();
+    let leaving = get(&server, &format!("{CIDRS}/more")).await;
+    assert_eq!(leaving["status"]["conditions"][0]["status"], "False", "{leaving}");
+    assert_eq!(create(&server, "none", json!({})).await.status, 500);
+    assert!(repair::repair(&server).await.unwrap().found.is_empty(), "an address of a leaving range is in order");
+    delete(&server, "more").await;
+    ranges::reconcile(&server).await.unwrap();
+    assert_eq!(ask(&server, "GET", &format!("{CIDRS}/more"), &[], "").await.status, 404);
+}
+
+#[tokio::test]
+async fn an_address_that_somebody_else_holds_is_not_given() {
+    let server = server(settings("10.96.0.0/16,fd00:96::/108")).await;
+    for ip in ["10.96.0.50", "fd00:96::50"] {
+        let body = json!({"metadata": {"name": ip}, "spec": {"parentRef": {"group": "example.com", "resource": "gateways", "name": "g"}}});
+        let reply = ask(&server, "POST", ADDRESSES, &[], body.to_string()).await;
+        assert_eq!(reply.status, 201, "{}", reply.json());
+        assert_eq!(causes(&create(&server, "s", json!({"clusterIP": ip})).await), ["spec.clusterIPs"]);
+    }
+    assert!(repair::repair(&server).await.unwrap().found.is_empty(), "it is not the server's to take away");
+}
+
+fn advertised(list: &str) -> Option<Advertised> {
+    Some(Advertised { addresses: net::flags::one_or_pair::<IpAddr>("advertise-address", list).unwrap(), port: 6443 })
+}
+
+#[tokio::test]
+async fn the_kubernetes_service_is_in_the_primary_family() {
+    for (list, ip, family) in
+        [("10.96.0.0/16,fd00:96::/108", "10.96.0.1", "IPv4"), ("fd00:96::/108,10.96.0.0/16", "fd00:96::1", "IPv6")]
+    {
+        let server = server(settings(list)).await;
+        let service = get(&server, &format!("{COLLECTION}/kubernetes")).await;
+        assert_eq!(texts(&service["spec"]["clusterIPs"]), [ip]);
+        assert_eq!(texts(&service["spec"]["ipFamilies"]), [family]);
+        assert_eq!(service["spec"]["ipFamilyPolicy"], "SingleStack");
+        assert_eq!(service["metadata"]["labels"], json!({"component": "apiserver", "provider": "kubernetes"}));
+    }
+}
+
+#[tokio::test]
+async fn the_kubernetes_service_can_be_in_both_families_and_leads_to_every_server() {
+    let store = Store::memory(Retention::default());
+    let base = Settings { kubernetes_service: KubernetesService::Both, ..settings("fd00:96::/108,10.96.0.0/16") };
+    let first = on(&store, Settings { advertised: advertised("fd00::1,10.0.0.1"), ..base.clone() }).await;
+    let second = on(&store, Settings { advertised: advertised("fd00::2,10.0.0.2"), ..base }).await;
+    let service = get(&first, &format!("{COLLECTION}/kubernetes")).await;
+    assert_eq!(texts(&service["spec"]["clusterIPs"]), ["fd00:96::1", "10.96.0.1"]);
+    assert_eq!(service["spec"]["ipFamilyPolicy"], "PreferDualStack");
+    let endpoints = get(&first, "/api/v1/namespaces/default/endpoints/kubernetes").await;
+    assert_eq!(endpoints["subsets"][0]["addresses"], json!([{"ip": "fd00::1"}, {"ip": "fd00::2"}]));
+    assert_eq!(endpoints["metadata"]["labels"]["endpointslice.kubernetes.io/skip-mirror"], "true");
+    let slices = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
+    for (name, kind, want) in
+        [("kubernetes", "IPv6", ["fd00::1", "fd00::2"]), ("kubernetes-ipv4", "IPv4", ["10.0.0.1", "10.0.0.2"])]
+    {
+        let slice = get(&first, &format!("{slices}/{name}")).await;
+        let addresses: Vec<_> =
+            slice["endpoints"].as_array().unwrap().iter().flat_map(|e| texts(&e["addresses"])).collect();
+        assert_eq!((slice["addressType"].as_str().unwrap(), addresses), (kind, want.to_vec()), "{slice}");
+        assert_eq!(slice["metadata"]["labels"]["kubernetes.io/service-name"], "kubernetes");
+    }
+    second.stop.cancel();
+    kubernetes::leave(&second).await;
+    let endpoints = get(&first, "/api/v1/namespaces/default/endpoints/kubernetes").await;
+    assert_eq!(endpoints["subsets"][0]["addresses"], json!([{"ip": "fd00::1"}]));
+}
+
+#[tokio::test]
+async fn the_kubernetes_service_gains_the_second_family_when_asked() {
+    let store = Store::memory(Retention::default());
+    on(&store, settings("10.96.0.0/16,fd00:96::/108")).await;
+    let both = Settings { kubernetes_service: KubernetesService::Both, ..Settings::default() };
+    let server = on(&store, both).await;
+    let service = get(&server, &format!("{COLLECTION}/kubernetes")).await;
+    assert_eq!(texts(&service["spec"]["clusterIPs"]), ["10.96.0.1", "fd00:96::1"]);
+}
+
+#[tokio::test]
+async fn nodes_keep_their_pod_cidrs_and_may_gain_the_other_family() {
+    let server = server(Settings::default()).await;
+    for (name, first, second) in [("n4", "10.1.0.0/24", "fd00:1::/64"), ("n6", "fd00:2::/64", "10.2.0.0/24")] {
+        let node = json!({"metadata": {"name": name}, "spec": {"podCIDR": first}}).to_string();
+        let created = ask(&server, "POST", "/api/v1/nodes", &[], node).await.json();
+        assert_eq!(texts(&created["spec"]["podCIDRs"]), [first]);
+        let path = format!("/api/v1/nodes/{name}");
+        let change = async |spec: Value| ask(&server, "PATCH", &path, &MERGE, json!({"spec": spec}).to_string()).await;
+        for wrong in
+            [json!({"podCIDR": "10.9.0.0/24", "podCIDRs": ["10.9.0.0/24"]}), json!({"podCIDRs": [first, first]})]
+        {
+            assert_eq!(change(wrong).await.status, 422);
+        }
+        let both = change(json!({"podCIDRs": [first, second]})).await;
+        assert_eq!((both.status, texts(&both.json()["spec"]["podCIDRs"])), (200, vec![first, second]));
+        for wrong in [json!({"podCIDR": second, "podCIDRs": [second, first]}), json!({"podCIDRs": [first]})] {
+            assert_eq!(causes(&change(wrong).await), ["spec.podCIDRs"]);
+        }
+    }
+}
+
+#[tokio::test]
+async fn metrics_tell_how_full_the_pools_are() {
+    let server = server(settings("10.96.0.0/24,fd00:96::/120")).await;
+    create(&server, "s", json!({"type": "NodePort", "ipFamilyPolicy": "RequireDualStack"})).await;
+    let text = ask(&server, "GET", "/metrics", &[], "").await;
+    let text = String::from_utf8(text.bytes.to_vec()).unwrap();
+    for line in [
+        r#"kube_apiserver_clusterip_allocator_allocated_ips{cidr="10.96.0.0/24"} 2"#,
+        r#"kube_apiserver_clusterip_allocator_allocated_ips{cidr="fd00:96::/120"} 1"#,
+        r#"kube_apiserver_clusterip_allocator_available_ips{cidr="10.96.0.0/24"} 252"#,
+        r#"kube_apiserver_clusterip_allocator_available_ips{cidr="fd00:96::/120"} 254"#,
+        "kube_apiserver_nodeport_allocator_allocated_ports 1",
+        "kube_apiserver_nodeport_allocator_available_ports 2767",
+    ] {
+        assert!(text.lines().any(|known| known == line), "{line} in\n{text}");
+    }
+}
