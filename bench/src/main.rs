@@ -14,8 +14,9 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 
-use self::measure::Results;
+use self::measure::{Block, Results};
 use self::settings::Settings;
+use self::system::System;
 
 /// How long everything together may take.
 const PATIENCE: Duration = Duration::from_secs(235);
@@ -34,17 +35,24 @@ async fn main() -> anyhow::Result<()> {
 
 async fn run(settings: &Settings) -> anyhow::Result<()> {
     let server = system::twinstack::start(&settings.twinstack).await.context("twinstack")?;
-    let (ours, blocks) = measure::all(server, settings.services).await.context("twinstack")?;
+    let (ours, blocks) = measured(server, settings.services).await?;
     let peer: Option<Results> = match &settings.peer {
         Some(peer) => {
             let server = system::peer::start(peer).await.context("kube-apiserver and etcd")?;
-            Some(measure::all(server, measure::SERVICES).await.context("kube-apiserver and etcd")?.0)
+            Some(measured(server, measure::SERVICES).await?.0)
         }
         None => None,
     };
     print!("{}", report::table(&ours, peer.as_ref()));
     print!("{}", report::blocks(&blocks));
     Ok(())
+}
+
+/// All measurements of a system, which ends with them; what goes wrong is told together with what its log says.
+async fn measured(mut system: System, services: usize) -> anyhow::Result<(Results, Vec<Block>)> {
+    let name = system.name;
+    let done = measure::all(&mut system, services).await;
+    done.with_context(|| format!("{name}:\n{}\n", system.last_words()))
 }
 
 /// Says what is going on, apart from the table.

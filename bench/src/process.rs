@@ -38,18 +38,19 @@ impl Process {
         Ok(Self { name, child, log })
     }
 
-    /// Fails with the end of its log if it has ended.
+    /// Fails if it has ended.
     pub(crate) fn check(&mut self) -> anyhow::Result<()> {
         let Some(status) = self.child.try_wait()? else { return Ok(()) };
-        bail!("{} ended ({status}); the end of its log:\n{}", self.name, self.last_words())
+        bail!("{} ended ({status})", self.name)
     }
 
-    /// The last lines of its log.
-    pub(crate) fn last_words(&self) -> String {
+    /// The last lines of its log, and whether it has ended.
+    pub(crate) fn last_words(&mut self) -> String {
+        let state = self.check().err().map_or_else(|| format!("{} runs", self.name), |ended| ended.to_string());
         let log = std::fs::read(&self.log).unwrap_or_default();
         let log = String::from_utf8_lossy(&log);
         let lines: Vec<_> = log.lines().collect();
-        lines[lines.len().saturating_sub(10)..].join("\n")
+        format!("{state}; the end of its log:\n{}", lines[lines.len().saturating_sub(10)..].join("\n"))
     }
 
     /// Memory it has in use, in bytes (`VmRSS`).

@@ -1,5 +1,6 @@
 //! Watch fan-out: many watchers on connections of their own, one writer, until all watchers have all events.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -49,11 +50,15 @@ pub(super) async fn measure(system: &System) -> anyhow::Result<Duration> {
         }
         anyhow::Ok(())
     };
-    let read = try_join_all(watchers.into_iter().map(read));
+    let had = AtomicUsize::new(0);
+    let read = try_join_all(watchers.into_iter().map(|watcher| read(watcher, &had)));
     let all = async { futures::try_join!(write, read) };
     match tokio::time::timeout(PATIENCE, all).await {
         Ok(done) => done.map(|_| start.elapsed()),
-        Err(_) => bail!("{WATCHERS} watchers did not have {EVENTS} events each within {PATIENCE:?}"),
+        Err(_) => bail!(
+            "{WATCHERS} watchers did not have {EVENTS} events each within {PATIENCE:?}, but {} in all",
+            had.into_inner()
+        ),
     }
 }
 
@@ -64,11 +69,13 @@ async fn watch(system: &System, path: &str) -> anyhow::Result<(Connection, Incom
 }
 
 /// Reads until all events are there: each is one line.
-async fn read((_connection, mut body): (Connection, Incoming)) -> anyhow::Result<()> {
+async fn read((_connection, mut body): (Connection, Incoming), had: &AtomicUsize) -> anyhow::Result<()> {
     let mut lines = 0;
     while lines < EVENTS {
         let frame = body.frame().await.context("the watch ended too early")??;
-        lines += frame.data_ref().map_or(0, |data| data.iter().filter(|byte| **byte == b'\n').count());
+        let new = frame.data_ref().map_or(0, |data| data.iter().filter(|byte| **byte == b'\n').count());
+        had.fetch_add(new, Ordering::Relaxed);
+        lines += new;
     }
     Ok(())
 }

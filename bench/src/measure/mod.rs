@@ -44,27 +44,27 @@ pub(crate) struct Results {
 }
 
 /// Measures everything, then makes Services up to `services`. Also returns what each block of them cost.
-pub(crate) async fn all(mut system: System, services: usize) -> anyhow::Result<(Results, Vec<Block>)> {
+pub(crate) async fn all(system: &mut System, services: usize) -> anyhow::Result<(Results, Vec<Block>)> {
     let name = system.name;
     progress(&format!("{name}: starting from empty"));
-    let ready = ready::wait(&mut system).await?;
+    let ready = ready::wait(system).await?;
     tokio::time::sleep(SETTLE).await;
     let idle = system.resident()?;
     progress(&format!("{name}: creating {SERVICES} dual-stack Services"));
-    let creates = creates::block(&system, 0).await?;
+    let creates = creates::block(system, 0).await?;
     tokio::time::sleep(SETTLE).await;
     let filled = system.resident()?;
     progress(&format!("{name}: GET"));
-    let gets = gets::rate(&system, creates.services).await?;
+    let gets = gets::rate(system, creates.services).await?;
     progress(&format!("{name}: LIST"));
-    let list = list::best(&system).await?;
+    let list = list::best(system).await?;
     progress(&format!("{name}: {} watchers", fan_out::WATCHERS));
-    let fan_out = fan_out::measure(&system).await?;
+    let fan_out = fan_out::measure(system).await?;
     let mut blocks = vec![creates];
     while blocks.len() * SERVICES < services {
         let made = blocks.len() * SERVICES;
         progress(&format!("{name}: {made} of {services} Services"));
-        blocks.push(creates::block(&system, made).await?);
+        blocks.push(creates::block(system, made).await?);
     }
     Ok((Results { ready, idle, creates, filled, gets, list, fan_out }, blocks))
 }

@@ -40,6 +40,11 @@ impl System {
         self.processes.iter().map(Process::cpu).sum()
     }
 
+    /// The last lines of the logs of all its processes, and which of them have ended.
+    pub(crate) fn last_words(&mut self) -> String {
+        last_words(&mut self.processes)
+    }
+
     /// Tries until there is an answer, or one of the processes ends, or it takes too long.
     pub(crate) async fn wait_for<T>(
         &mut self,
@@ -60,15 +65,19 @@ async fn wait_for<T>(
         if let Some(answer) = attempt().await {
             return Ok(answer);
         }
-        for process in processes.iter_mut() {
-            process.check()?;
+        if processes.iter_mut().any(|process| process.check().is_err()) {
+            bail!("no {what}:\n{}", last_words(processes));
         }
         if Instant::now() > end {
-            let words: Vec<_> = processes.iter().map(Process::last_words).collect();
-            bail!("no {what} within {PATIENCE:?}; the end of the logs:\n{}", words.join("\n"));
+            bail!("no {what} within {PATIENCE:?}:\n{}", last_words(processes));
         }
         tokio::time::sleep(Duration::from_millis(2)).await;
     }
+}
+
+fn last_words(processes: &mut [Process]) -> String {
+    let words: Vec<_> = processes.iter_mut().map(Process::last_words).collect();
+    words.join("\n")
 }
 
 /// Addresses on loopback that nobody listens on, all different.

@@ -144,6 +144,10 @@ pub trait Rules: Send + Sync {
     fn to_stored(&self, _object: &mut Value) {}
     /// Brings a stored object into the form that this resource shows.
     fn from_stored(&self, _object: &mut Value) {}
+    /// Whether an object that was stored at this revision (never 0) is shown byte by byte, without `from_stored`.
+    fn shows_as_stored(&self, _revision: u64) -> bool {
+        true
+    }
     /// Table columns.
     fn columns(&self) -> Vec<Column> {
         crate::kinds::columns::name_and_age()

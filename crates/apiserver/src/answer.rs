@@ -42,7 +42,7 @@ pub fn value(call: &Call, status: u16, value: &Value) -> Result<Answer, ApiError
 pub fn object(call: &Call, status: u16, bytes: &[u8], revision: u64) -> Result<Answer, ApiError> {
     let resource = &call.resource;
     match call.accept.view {
-        View::Object if !crate::events::is_other_view(resource) => {
+        View::Object if as_stored(resource, revision) => {
             let mut out = Vec::new();
             stored::write_bytes(&mut out, bytes, revision, resource);
             encoded(call, status, out)
@@ -68,7 +68,7 @@ pub fn list(call: &Call, page: &Page) -> Result<Answer, ApiError> {
     let resource = &call.resource;
     let objects = || page.entries.iter().map(|entry| stored::parse(entry).map(|object| in_words_of(resource, object)));
     let mut shown = match call.accept.view {
-        View::Object if !crate::events::is_other_view(resource) => {
+        View::Object if page.entries.iter().all(|entry| as_stored(resource, entry.mod_revision())) => {
             return encoded(call, 200, list_bytes(resource, page));
         }
         View::Object => {
@@ -127,12 +127,20 @@ fn metadata(object: &Value, version: &str) -> Value {
     json!({"kind": "PartialObjectMetadata", "apiVersion": format!("meta.k8s.io/{version}"), "metadata": object.at("metadata")})
 }
 
+/// Whether stored bytes are what the resource shows; those of a dry run (revision 0) are new.
+fn as_stored(resource: &Resource, revision: u64) -> bool {
+    !crate::events::is_other_view(resource) && (revision == 0 || resource.rules.shows_as_stored(revision))
+}
+
 /// A stored object in the version that was asked for.
 pub fn in_words_of(resource: &Resource, mut object: Value) -> Value {
     object.set("kind", resource.kind.as_str());
     object.set("apiVersion", resource.api_version());
     if crate::events::is_other_view(resource) {
         crate::events::from_stored(&mut object);
+    }
+    if resource.custom {
+        resource.rules.from_stored(&mut object);
     }
     object
 }
@@ -168,7 +176,7 @@ impl Frames {
 
     /// One change.
     pub fn event(&mut self, call: &Call, word: &str, entry: &Entry, revision: u64) -> Bytes {
-        if call.accept.view == View::Object && !crate::events::is_other_view(&call.resource) {
+        if call.accept.view == View::Object && as_stored(&call.resource, entry.mod_revision()) {
             let mut out = Vec::with_capacity(entry.value().len() + 160);
             // Writing to a Vec cannot fail.
             let _ = write!(out, "{{\"type\":\"{word}\",\"object\":");

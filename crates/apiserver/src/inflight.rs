@@ -8,7 +8,7 @@
 use crate::{
     authn::{
         User,
-        user::{ANONYMOUS, MASTERS, SERVICE_ACCOUNTS},
+        user::{ANONYMOUS, MASTERS},
     },
     authz::Attributes,
 };
@@ -27,8 +27,8 @@ pub struct Inflight {
 /// A place; given back when dropped.
 pub struct Place(#[allow(dead_code)] Option<OwnedSemaphorePermit>);
 
-/// How much depends on a request. Each has the places of those before it and more.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// How much depends on a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Weight {
     /// Anybody's.
     Common,
@@ -74,14 +74,14 @@ impl Inflight {
         }
         let weight = Weight::of(asked);
         let common = if mutating { &self.writing } else { &self.reading };
-        for (places, least) in
-            [(common, Weight::Common), (&self.system, Weight::System), (&self.signs_of_life, Weight::SignOfLife)]
-        {
-            if weight >= least
-                && let Ok(place) = Arc::clone(places).try_acquire_owned()
-            {
-                return Ok(Place(Some(place)));
-            }
+        let shares: &[&Arc<Semaphore>] = match weight {
+            // Who is never turned away leaves the shares to those who would be.
+            Weight::Common | Weight::Exempt => &[common],
+            Weight::System => &[common, &self.system],
+            Weight::SignOfLife => &[common, &self.system, &self.signs_of_life],
+        };
+        if let Some(place) = shares.iter().find_map(|share| Arc::clone(share).try_acquire_owned().ok()) {
+            return Ok(Place(Some(place)));
         }
         match weight {
             Weight::Exempt => Ok(Place(None)),
@@ -91,8 +91,8 @@ impl Inflight {
 }
 
 fn is_system(user: &User) -> bool {
-    let component = user.name.starts_with("system:") && user.name != ANONYMOUS && !user.in_group(SERVICE_ACCOUNTS);
-    component || user.in_group("system:serviceaccounts:kube-system")
+    let named = user.name.starts_with("system:") && !user.name.starts_with("system:serviceaccount:");
+    (named && user.name != ANONYMOUS) || user.in_group("system:serviceaccounts:kube-system")
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::{
     ApiServer, Body,
-    audit::{Record, Request as Audited},
+    audit::{Open, Request as Audited},
     authn::{Credentials, User},
     authz::{Attributes, Decision},
     request::{body, info::RequestInfo},
@@ -45,7 +45,7 @@ pub struct Journal {
     source: Option<IpAddr>,
     received: jiff::Timestamp,
     labels: Labels,
-    record: Option<Record>,
+    record: Option<Open>,
 }
 
 impl Journal {
@@ -134,8 +134,8 @@ impl Journal {
     pub fn finish(mut self, server: &ApiServer, mut response: Response<Body>) -> Response<Body> {
         self.labels.code = response.status().as_u16();
         server.requests.0.get_or_create(&self.labels).inc();
-        if let (Some(auditor), Some(record)) = (&server.auditor, self.record.take()) {
-            response = auditor.finish(record, response);
+        if let Some(record) = self.record.take() {
+            response = record.finish(response);
         }
         if let Ok(id) = HeaderValue::from_str(&self.id) {
             response.headers_mut().insert("audit-id", id);

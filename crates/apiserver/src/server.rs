@@ -21,7 +21,7 @@ use runtime::admin::Admin;
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
 use store::Store;
-use tokio_util::sync::CancellationToken;
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 /// Letters of random name parts.
 const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
@@ -85,6 +85,8 @@ pub struct ApiServer {
     pub config: Config,
     /// Cancelled when the server stops, which ends watches.
     pub stop: CancellationToken,
+    /// Writes on their way; each goes on to its end even if nobody waits for the answer any more.
+    pub writes: TaskTracker,
 }
 
 impl ApiServer {

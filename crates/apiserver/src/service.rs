@@ -171,7 +171,7 @@ where
         (true, _) => work.await,
         (false, false) => in_time(server, work).await,
         // A write goes on to its end even if nobody waits for the answer any more: half a write would leak.
-        (false, true) => in_time(server, async { tokio::spawn(work).await.map_err(ApiError::internal)? }).await,
+        (false, true) => in_time(server, async { server.writes.spawn(work).await.map_err(ApiError::internal)? }).await,
     };
     let mut response = match answer {
         Ok(answer) => respond(answer),

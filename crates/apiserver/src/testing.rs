@@ -60,6 +60,7 @@ impl Lab {
             admin,
             config: Config { service_account_admission: false, ..Config::default() },
             stop: CancellationToken::new(),
+            writes: tokio_util::task::TaskTracker::new(),
         };
         Self { server, tasks }
     }

@@ -163,6 +163,21 @@ async fn a_watch_is_told_when_it_starts_and_when_it_ends() {
 }
 
 #[tokio::test]
+async fn who_hangs_up_early_is_told_of_too() {
+    let audited = Audited::start().await;
+    let never =
+        http_body_util::StreamBody::new(futures::stream::pending::<Result<http_body::Frame<Bytes>, std::io::Error>>());
+    let request = Request::post("/api/v1/namespaces/default/services").header("audit-id", "gone");
+    let request = request.header(CAROL.0, CAROL.1).body(never).unwrap();
+    let mut serving = Box::pin(apiserver::service::handle(Arc::clone(&audited.server), request));
+    assert!(futures::poll!(&mut serving).is_pending(), "the body never comes");
+    drop(serving);
+    let events = audited.events("gone", 2).await;
+    assert_eq!(stages(&events), ["RequestReceived", "ResponseComplete"]);
+    assert_eq!(events[1]["responseStatus"]["message"], "Connection closed early");
+}
+
+#[tokio::test]
 async fn refusals_are_told_with_their_reason() {
     let audited = Audited::start().await;
     for (id, headers, message) in [

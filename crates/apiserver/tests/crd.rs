@@ -292,6 +292,28 @@ async fn a_stricter_schema_leaves_what_is_stored_editable() {
 }
 
 #[tokio::test]
+async fn a_later_default_shows_up_on_what_was_stored_before() {
+    let server = with_widgets().await;
+    send(&server, "POST", WIDGETS, &widget("a", json!({"size": 1}))).await;
+    let path = format!("{DEFINITIONS}/widgets.example.com");
+    let mut richer = get(&server, &path).await;
+    for version in richer["spec"]["versions"].as_array_mut().unwrap() {
+        let spec = &mut version["schema"]["openAPIV3Schema"]["properties"]["spec"]["properties"];
+        spec["extra"] = json!({"type": "string", "default": "yes"});
+    }
+    assert_eq!(send(&server, "PUT", &path, &richer).await.status, 200);
+    let path = format!("{WIDGETS}/a");
+    let shown = until(&server, &path, |reply| reply.json()["spec"]["extra"] == "yes").await;
+    assert_eq!(get(&server, WIDGETS).await["items"][0]["spec"], shown["spec"]);
+    let mut watch = Events::open(&server, &format!("{WIDGETS}?watch=1")).await;
+    assert_eq!(watch.next().await.unwrap()["object"], shown);
+    // The next write stores it.
+    let changed = send(&server, "PATCH", &path, &json!({"spec": {"size": 2}})).await.json();
+    assert_eq!(changed["spec"], json!({"size": 2, "most": 10, "color": "red", "extra": "yes"}));
+    assert_eq!(watch.next().await.unwrap()["object"], changed);
+}
+
+#[tokio::test]
 async fn tables_have_the_columns_of_the_definition() {
     let server = with_widgets().await;
     send(&server, "POST", WIDGETS, &widget("a", json!({"size": 3}))).await;
@@ -357,6 +379,11 @@ async fn every_served_version_shows_the_same_object() {
     );
     let wrong = send(&server, "POST", &beta, &widget("b", json!({"size": 3}))).await;
     assert_eq!(wrong.status, 400, "{}", wrong.json());
+    // However it is written, it is stored in the storage version, and writing the same again writes nothing.
+    let stored = server.store.get("/registry/example.com/widgets/default/a").unwrap();
+    assert!(stored.value().starts_with(br#"{"apiVersion":"example.com/v1","kind":"Widget""#), "{:?}", stored.value());
+    let again = send(&server, "PUT", &format!("{beta}/a"), &list["items"][0]).await.json();
+    assert_eq!(again["metadata"]["resourceVersion"], changed["metadata"]["resourceVersion"]);
 }
 
 #[tokio::test]

@@ -691,11 +691,18 @@ async fn a_flood_is_turned_away_and_the_cluster_stays_alive() {
     let (eve, manager) =
         (User::new("eve", ["dev"]), User::new("system:kube-controller-manager", ["system:authenticated"]));
     let floods = |user| Attributes::resource(user, "list", "", "configmaps");
-    let places: Vec<_> = [false, false, true, true]
-        .map(|mutating| server.inflight.enter(&floods(&eve), mutating, false).unwrap())
-        .into_iter()
-        .chain([server.inflight.enter(&floods(&manager), false, false).unwrap()])
-        .collect();
+    let mut places = Vec::new();
+    for (user, mutating, count) in [(&eve, false, 2), (&eve, true, 2), (&manager, false, 1)] {
+        for _ in 0..count {
+            let mut entered = server.inflight.enter(&floods(user), mutating, false);
+            // The server's own chores may be in one for a moment.
+            while entered.is_err() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+                entered = server.inflight.enter(&floods(user), mutating, false);
+            }
+            places.push(entered.unwrap());
+        }
+    }
     let refused = get(&server, &Known(eve.clone()), "/api/v1/configmaps").await;
     assert_eq!(refused.headers["retry-after"], "1");
     assert_eq!(message(&refused), (429, "Too many requests, please try again later.".to_owned()));
@@ -711,5 +718,5 @@ async fn a_flood_is_turned_away_and_the_cluster_stays_alive() {
     assert_eq!(get(&server, &Nobody, "/readyz").await.status, 200, "probes");
     assert_eq!(get(&server, &Nobody, "/version").await.status, 429, "strangers wait like everybody");
     drop(places);
-    assert_eq!(get(&server, &Nobody, "/version").await.status, 200);
+    until("an end of the flood", || async { get(&server, &Nobody, "/version").await.status == 200 }).await;
 }

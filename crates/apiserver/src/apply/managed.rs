@@ -33,10 +33,10 @@ impl Operation {
 /// Tells managers apart. One that applies is the same through all versions; one that updates is not.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Manager {
-    name: String,
-    operation: Operation,
-    api_version: String,
-    subresource: String,
+    pub(super) name: String,
+    pub(super) operation: Operation,
+    pub(super) api_version: String,
+    pub(super) subresource: String,
 }
 
 impl Manager {

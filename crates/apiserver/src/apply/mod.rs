@@ -18,6 +18,7 @@ mod scale;
 mod set;
 #[cfg(test)]
 mod speed;
+mod steady;
 #[cfg(test)]
 mod tests;
 mod typed;

@@ -49,8 +49,10 @@ static NEVER_OWNED: LazyLock<FieldSet> = LazyLock::new(|| {
 
 /// What a plain write changed, as far as anybody can own it.
 pub(super) struct Touched {
-    set: FieldSet,
-    removed: FieldSet,
+    /// Set anew.
+    pub(super) set: FieldSet,
+    /// Taken away.
+    pub(super) removed: FieldSet,
 }
 
 impl Touched {

@@ -124,15 +124,19 @@ fn compare(one: &Value, other: &Value) -> Ordering {
         (Value::Bool(one), Value::Bool(other)) => one.cmp(other),
         (Value::Array(one), Value::Array(other)) => {
             let pairs = one.iter().zip(other).map(|(one, other)| compare(one, other));
-            pairs.fold(Ordering::Equal, Ordering::then).then(one.len().cmp(&other.len()))
+            first_difference(pairs).then(one.len().cmp(&other.len()))
         }
         (Value::Object(one), Value::Object(other)) => {
             let pairs = one.iter().zip(other);
             let pairs = pairs.map(|((a, one), (b, other))| a.cmp(b).then_with(|| compare(one, other)));
-            pairs.fold(Ordering::Equal, Ordering::then).then(one.len().cmp(&other.len()))
+            first_difference(pairs).then(one.len().cmp(&other.len()))
         }
         _ => rank(one).cmp(&rank(other)),
     }
+}
+
+fn first_difference(mut pairs: impl Iterator<Item = Ordering>) -> Ordering {
+    pairs.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
 }
 
 fn rank(value: &Value) -> u8 {

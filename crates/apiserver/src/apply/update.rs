@@ -6,6 +6,7 @@ use super::{
     managed::{ENTRIES, Managed, Manager, Operation},
     ownership::{self, Touched},
     set::FieldSet,
+    steady,
     typed::{self, Duplicates},
 };
 use api::{
@@ -67,14 +68,10 @@ pub fn track_update(update: &Update<'_>, new: &mut Value) {
     let Update { shape, live, claim, manager, api_version, versions, subresource, reset, now } = update;
     let sent = Managed::take_entries(new);
     let live_entries = live.map_or(&[][..], |live| live.list_at(ENTRIES));
-    let of_client = subresource.is_empty() && (claim.reset || sent != live_entries);
-    // A client that sends back what it read is spared a copy.
-    let keep = |new: &mut Value, sent: Vec<Value>| {
-        let entries = if sent == live_entries { sent } else { live_entries.to_vec() };
-        if !entries.is_empty() {
-            new.set(ENTRIES, entries);
-        }
-    };
+    let returned = sent == live_entries;
+    let of_client = subresource.is_empty() && (claim.reset || !returned);
+    let writer = Manager::new(manager, Operation::Update, api_version, subresource);
+    let time = timestamp(*now);
     let empty;
     let before = match live {
         Some(live) => live,
@@ -84,44 +81,62 @@ pub fn track_update(update: &Update<'_>, new: &mut Value) {
         }
     };
     let touched = Touched::between(shape, before, new, reset);
+    let sound = |object: &Value| typed::check(shape, object, Duplicates::Allowed).is_empty();
     let current = |entry: &Value| versions.contains(&entry.str_at("apiVersion"));
-    if !of_client && live.is_some() && touched.is_nothing() && live_entries.iter().all(current) {
-        return keep(new, sent);
-    }
+    // A client that sends back what it read is spared a copy.
+    let live_again = |sent: Vec<Value>| if returned { sent } else { live_entries.to_vec() };
 
-    let (entries, mut managed) = claimed(of_client.then_some(claim), sent, live_entries);
+    if live.is_some() && !of_client && live_entries.iter().all(current) {
+        if touched.is_nothing() {
+            return put(new, live_again(sent));
+        }
+        // The types of custom resources change; then entries have to be brought up to date first.
+        let steady =
+            matches!(shape, Shape::Named(_)).then(|| steady::entry_of(&writer, live_entries, &touched)).flatten();
+        if let Some(index) = steady
+            && sound(new)
+            && sound(before)
+        {
+            let mut entries = live_again(sent);
+            steady::renew(&mut entries, index, &time);
+            return put(new, entries);
+        }
+    }
+    let (entries, mut managed) = match of_client.then(|| claimed(*claim, &sent)).flatten() {
+        Some(managed) => (Vec::new(), managed),
+        None => {
+            let entries = live_again(sent);
+            let managed = Managed::read(&entries).unwrap_or_default();
+            (entries, managed)
+        }
+    };
     // An object whose managers were forgotten stays untracked until somebody applies to it.
     if managed.0.is_empty() && live.is_some() {
         return;
     }
-    let sound = |object: &Value| typed::check(shape, object, Duplicates::Allowed).is_empty();
     if !sound(new) || !sound(before) {
-        return keep(new, Vec::new());
+        return put(new, live_entries.to_vec());
     }
     managed.modernise(shape, versions);
-    let writer = Manager::new(manager, Operation::Update, api_version, subresource);
-    ownership::update(touched, &mut managed, (writer, api_version, &timestamp(*now)));
+    ownership::update(touched, &mut managed, (writer, api_version, &time));
     managed.cap();
     managed.write(new, entries);
 }
 
-/// The entries that count and what they say: those of the request if `claim` lets it speak for itself and they can be read.
-fn claimed(claim: Option<&Claim>, sent: Vec<Value>, live: &[Value]) -> (Vec<Value>, Managed) {
-    match claim {
-        Some(claim) if claim.reset => return (Vec::new(), Managed::default()),
-        Some(_) => {
-            if let Ok(mut managed) = Managed::read(&sent)
-                && !managed.0.is_empty()
-            {
-                managed.reword();
-                return (Vec::new(), managed);
-            }
-        }
-        None => {}
+fn put(object: &mut Value, entries: Vec<Value>) {
+    if !entries.is_empty() {
+        object.set(ENTRIES, entries);
     }
-    let entries = if sent == live { sent } else { live.to_vec() };
-    let managed = Managed::read(&entries).unwrap_or_default();
-    (entries, managed)
+}
+
+/// The managers that a request names, if it names any or asks to forget them.
+fn claimed(claim: Claim, sent: &[Value]) -> Option<Managed> {
+    if claim.reset {
+        return Some(Managed::default());
+    }
+    let mut managed = Managed::read(sent).ok().filter(|managed| !managed.0.is_empty())?;
+    managed.reword();
+    Some(managed)
 }
 
 /// Takes back the new times of managedFields when nothing else changed, so that a write without effect stays one.

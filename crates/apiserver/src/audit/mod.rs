@@ -1,8 +1,8 @@
 //! Who did what: an audit log in upstream's format, on request. Bodies with secrets or tokens are never in it.
 //!
 //! `policy` decides how much, `event` builds, `log` writes, `answer` sees the end of a request. The engine calls
-//! `Auditor::begin` after authentication (or `unknown` when it failed), fills the record, and hands it to `finish` with the
-//! response.
+//! `Auditor::begin` after authentication (or `unknown` when it failed), fills the record, and ends it with the response. A
+//! record that is dropped before says so: who hangs up early is in the log as well.
 
 mod answer;
 mod event;
@@ -11,6 +11,7 @@ mod policy;
 #[cfg(test)]
 mod tests;
 
+pub use answer::Open;
 pub use event::{Record, Request, Response};
 pub use log::{Log, Target};
 pub use policy::{Level, Policy, PolicyError, Stage, Verdict};
@@ -33,11 +34,11 @@ impl Auditor {
     }
 
     /// Begins the record of a request and writes that it came; none when the policy does not want it.
-    pub fn begin(&self, request: Request<'_>) -> Option<Record> {
+    pub fn begin(&self, request: Request<'_>) -> Option<Open> {
         let record = Record::begin(request, self.policy.judge(request.attributes))?;
         let nothing_yet = Response { code: 0, status: None, object: None };
         self.write(&record, Stage::RequestReceived, nothing_yet, request.received);
-        Some(record)
+        Some(Open::new(self.clone(), record))
     }
 
     /// Writes the one event of a request whose sender is not known: it ends here. `shown` are the kinds of credentials.

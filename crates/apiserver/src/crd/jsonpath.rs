@@ -21,7 +21,7 @@ enum Step {
     /// Items from, before, and how far apart.
     Slice(Option<i64>, Option<i64>, i64),
     /// Any of these.
-    Union(Vec<Step>),
+    Union(Vec<Self>),
     /// Items for which this holds.
     Filter(Filter),
     /// Everything below, at any depth.

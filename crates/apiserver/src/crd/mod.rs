@@ -5,13 +5,12 @@
 //! walking them along the schema (`walk`). All of it is pure; the engine stores, watches and routes.
 //!
 //! The way of a definition: `DefinitionRules` admit it, `definition::status::settle` gives it its names and conditions,
-//! `Definition::read` and `resources` make its routes. `published_schema` is its part of `/openapi`.
+//! `Definition::read` and `resources` make its routes.
 
 pub mod cel;
 pub mod columns;
 pub mod definition;
 pub mod jsonpath;
-pub mod publish;
 pub mod resource;
 pub mod schema;
 pub mod shape;
@@ -21,5 +20,4 @@ pub mod walk;
 mod tests;
 
 pub use definition::{Definition, DefinitionRules};
-pub use publish::published_schema;
-pub use resource::{convert, resources};
+pub use resource::resources;

@@ -22,11 +22,6 @@ pub fn resources(definition: &Definition) -> Vec<Resource> {
     served.map(|version| resource(definition, version)).collect()
 }
 
-/// Shows a stored object in the version of `resource`: versions differ in apiVersion alone.
-pub fn convert(object: &mut Value, resource: &Resource) {
-    object.set("apiVersion", resource.api_version());
-}
-
 fn resource(definition: &Definition, version: &Version) -> Resource {
     let names = definition.names.clone();
     let mut subresources = Vec::new();
@@ -43,7 +38,13 @@ fn resource(definition: &Definition, version: &Version) -> Resource {
         version: version.name.clone(),
         shape: shape::of_resource(version.schema.root(), &names.kind),
         storage: format!("{}/{}", definition.group, names.plural),
-        rules: Arc::new(CustomRules { kind: names.kind.clone(), api_version, version: version.clone() }),
+        rules: Arc::new(CustomRules {
+            kind: names.kind.clone(),
+            api_version,
+            stored_as: stored_as(definition),
+            complete_after: complete_after(definition),
+            version: version.clone(),
+        }),
         kind: names.kind,
         list_kind: names.list_kind,
         plural: names.plural,
@@ -58,10 +59,25 @@ fn resource(definition: &Definition, version: &Version) -> Resource {
     }
 }
 
+/// The apiVersion of stored objects.
+fn stored_as(definition: &Definition) -> String {
+    let storage = definition.versions.iter().find(|version| version.storage).map_or("", |version| &version.name);
+    format!("{}/{storage}", definition.group)
+}
+
+/// Objects stored after this revision have the fields and defaults of today's schema. Where versions have schemas of their
+/// own, none has those of every version.
+fn complete_after(definition: &Definition) -> u64 {
+    let same = definition.versions.windows(2).all(|two| two[0].source == two[1].source);
+    if same { definition.revision } else { u64::MAX }
+}
+
 /// The rules of a custom kind: its compiled schema.
 struct CustomRules {
     kind: String,
     api_version: String,
+    stored_as: String,
+    complete_after: u64,
     version: Version,
 }
 
@@ -76,6 +92,21 @@ impl Rules for CustomRules {
 
     fn default(&self, object: &mut Value) {
         default::object(object, self.version.schema.root());
+    }
+
+    fn to_stored(&self, object: &mut Value) {
+        object.set("apiVersion", self.stored_as.as_str());
+    }
+
+    /// A default that came into the schema later shows up on objects stored before, and a field that went does not.
+    fn from_stored(&self, object: &mut Value) {
+        let schema = self.version.schema.root();
+        prune::object(object, schema);
+        default::object(object, schema);
+    }
+
+    fn shows_as_stored(&self, revision: u64) -> bool {
+        revision > self.complete_after
     }
 
     fn prepare_create(&self, object: &mut Value) {

@@ -52,16 +52,15 @@ pub async fn dial<'a>(
             let attempt = timeout(patience, open(endpoint, tls.clone(), reach));
             running.push(async move { (endpoint, attempt.await.unwrap_or_else(|_| Err(late(patience)))) });
         }
-        let more = !waiting.as_slice().is_empty();
+        if running.is_empty() {
+            return Err(trouble(&failures));
+        }
         tokio::select! {
             Some((endpoint, ended)) = running.next() => match ended {
                 Ok(stream) => return Ok((stream, endpoint)),
                 Err(failure) => failures.push((endpoint, failure)),
             },
-            () = sleep(HEAD_START), if more => {}
-        }
-        if running.is_empty() && !more {
-            return Err(trouble(&failures));
+            () = sleep(HEAD_START), if !waiting.as_slice().is_empty() => {}
         }
     }
 }

@@ -72,30 +72,48 @@ struct Made {
     v2: OnceLock<Document>,
     v2_protobuf: OnceLock<Document>,
     /// Documents of version 3 by `v3::key`.
-    v3: BTreeMap<String, Arc<Part>>,
+    v3: BTreeMap<String, Part>,
+}
+
+/// The document of one group and version. It goes on to the next `Made` if nothing that it speaks of changes; resources and
+/// schemas are always those of the present, so that no earlier ones are kept alive.
+#[derive(Default)]
+struct Part {
+    resources: Vec<Arc<Resource>>,
+    document: Arc<OnceLock<Document>>,
 }
 
 impl Made {
     fn new(resources: Vec<Arc<Resource>>, schemas: Arc<Schemas>, before: &Self) -> Self {
-        let mut groups: BTreeMap<String, Vec<Arc<Resource>>> = BTreeMap::new();
+        let mut v3: BTreeMap<String, Part> = BTreeMap::new();
         for resource in &resources {
-            groups.entry(v3::key(&resource.group, &resource.version)).or_default().push(resource.clone());
+            let key = v3::key(&resource.group, &resource.version);
+            v3.entry(key).or_default().resources.push(resource.clone());
         }
-        // Version 3 has a document for each group so that a change of one leaves clients' copies of the others valid.
-        // That holds only if no document speaks of custom groups other than its own.
-        let built_in: Arc<[Arc<Resource>]> = resources.iter().filter(|resource| !resource.custom).cloned().collect();
-        let part = |(key, resources): (String, Vec<Arc<Resource>>)| {
-            let part =
-                Part { resources, built_in: built_in.clone(), schemas: schemas.clone(), document: OnceLock::new() };
-            let part = before.v3.get(&key).filter(|old| old.is_same(&part)).cloned().unwrap_or_else(|| Arc::new(part));
-            (key, part)
-        };
-        let v3 = groups.into_iter().map(part).collect();
-        Self { resources, schemas, v3, ..Self::default() }
+        let mut made = Self { resources, schemas, v3, ..Self::default() };
+        if same_resources(before.built_in(), made.built_in()) {
+            for (key, part) in &mut made.v3 {
+                let same_schema = |resource: &Arc<Resource>| {
+                    let key = schema_key(resource);
+                    before.schemas.get(&key) == made.schemas.get(&key)
+                };
+                let same = |old: &&Part| {
+                    same_resources(&old.resources, &part.resources) && part.resources.iter().all(same_schema)
+                };
+                if let Some(old) = before.v3.get(key).filter(same) {
+                    part.document = old.document.clone();
+                }
+            }
+        }
+        made
     }
 
     fn is_of(&self, resources: &[Arc<Resource>], schemas: &Arc<Schemas>) -> bool {
         Arc::ptr_eq(&self.schemas, schemas) && same_resources(&self.resources, resources)
+    }
+
+    fn built_in(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        self.resources.iter().filter(|resource| !resource.custom)
     }
 
     fn v2(&self) -> &Document {
@@ -105,30 +123,22 @@ impl Made {
     fn v2_protobuf(&self) -> &Document {
         self.v2_protobuf.get_or_init(|| Document::new(gnostic::encode(&v2::document(&self.resources, &self.schemas))))
     }
-}
 
-/// The document of one group and version.
-struct Part {
-    resources: Vec<Arc<Resource>>,
-    built_in: Arc<[Arc<Resource>]>,
-    schemas: Arc<Schemas>,
-    document: OnceLock<Document>,
-}
-
-impl Part {
-    fn is_same(&self, other: &Self) -> bool {
-        let schema = |part: &Self, resource: &Resource| part.schemas.get(&schema_key(resource)).cloned();
-        same_resources(&self.resources, &other.resources)
-            && same_resources(&self.built_in, &other.built_in)
-            && self.resources.iter().all(|resource| schema(self, resource) == schema(other, resource))
+    /// The document of version 3 with this key.
+    fn v3(&self, key: &str) -> Option<&Document> {
+        let part = self.v3.get(key)?;
+        Some(part.document.get_or_init(|| {
+            // A change of one group leaves clients' copies of the other documents valid, because no document speaks of
+            // custom groups other than its own.
+            let group_versions = group_versions(self.built_in().chain(&part.resources));
+            let document = v3::document(&part.resources, &self.schemas, &group_versions);
+            Document::new(document.to_string().into_bytes())
+        }))
     }
 
-    fn document(&self) -> &Document {
-        self.document.get_or_init(|| {
-            let group_versions = group_versions(self.built_in.iter().chain(&self.resources));
-            let document = v3::document(&self.resources, &self.schemas, &group_versions);
-            Document::new(document.to_string().into_bytes())
-        })
+    /// Every document of version 3 with its key.
+    fn all_v3(&self) -> impl Iterator<Item = (&str, &Document)> {
+        self.v3.keys().filter_map(|key| Some((key.as_str(), self.v3(key)?)))
     }
 }
 
@@ -149,13 +159,15 @@ impl Document {
 }
 
 /// Whether these make the same documents: custom resources are made anew whenever any definition changes.
-fn same_resources(ours: &[Arc<Resource>], theirs: &[Arc<Resource>]) -> bool {
+fn same_resources<'a>(
+    ours: impl IntoIterator<Item = &'a Arc<Resource>>,
+    theirs: impl IntoIterator<Item = &'a Arc<Resource>>,
+) -> bool {
     fn said(resource: &Resource) -> impl PartialEq + '_ {
         let Resource { group, version, kind, list_kind, plural, scope, verbs, subresources, custom, .. } = resource;
         ((group, version, kind, list_kind), (plural, scope, verbs, subresources, custom))
     }
-    ours.len() == theirs.len()
-        && ours.iter().zip(theirs).all(|(one, other)| Arc::ptr_eq(one, other) || said(one) == said(other))
+    ours.into_iter().map(|resource| said(resource)).eq(theirs.into_iter().map(|resource| said(resource)))
 }
 
 fn group_versions<'a>(resources: impl IntoIterator<Item = &'a Arc<Resource>>) -> BTreeSet<(&'a str, &'a str)> {

@@ -28,12 +28,12 @@ impl Documents {
                 None => not_acceptable(&[JSON, V2_PROTOBUF]),
             }),
             ["v3"] => {
-                let list = made.v3.iter().map(|(key, part)| (key.as_str(), part.document().hash.as_str()));
+                let list = made.all_v3().map(|(key, document)| (key, document.hash.as_str()));
                 Some(answer(&Document::new(v3::index(list).to_string().into_bytes()), JSON, headers))
             }
             ["v3", key @ ..] => {
                 let key = key.join("/");
-                let document = made.v3.get(&key)?.document();
+                let document = made.v3(&key)?;
                 let hash = query.get("hash");
                 if !hash.is_empty() && hash != document.hash {
                     // The client's list of documents is from before a change.

@@ -100,17 +100,19 @@ pub async fn start(options: Options, admin: Admin, tasks: &Tasks) -> Result<Star
     let kubeconfig = options.data_dir.join("admin.kubeconfig");
     write_kubeconfig(&kubeconfig, &addresses, &certificates)?;
     let tls = certificates.server_config()?;
-    let (requests, ended) = (Arc::clone(&server), server.stop.clone());
+    let (requests, ended) = (Arc::clone(&server), Arc::clone(&server));
     tasks.serve("api server", move |stop| async move {
-        // Watches go on until they are told; they must end before the connections can.
-        let ending = ended.clone();
-        let told = stop.clone();
-        tokio::spawn(async move {
-            told.cancelled().await;
-            ending.cancel();
-        });
         let serve = tower::service_fn(move |request| service::handle(Arc::clone(&requests), request));
-        Server { listeners, tls: Some(tls), limits: Limits::default() }.run(serve, stop).await.map(drop)
+        let serving = Server { listeners, tls: Some(tls), limits: Limits::default() }.run(serve, stop.clone());
+        // Watches go on until they are told; they must end before the connections can.
+        let telling = async {
+            stop.cancelled().await;
+            ended.stop.cancel();
+        };
+        let (served, ()) = tokio::join!(serving, telling);
+        ended.writes.close();
+        ended.writes.wait().await;
+        served.map(drop)
     });
     certificates.keep_fresh(tasks);
     Ok(Started { server, addresses, kubeconfig })
@@ -178,6 +180,7 @@ fn assemble(
             request_timeout: options.request_timeout,
         },
         stop: tokio_util::sync::CancellationToken::new(),
+            writes: tokio_util::task::TaskTracker::new(),
     })
 }
 

@@ -41,7 +41,7 @@ struct Paths<'a> {
 }
 
 /// get, update, patch.
-pub async fn serve(call: &Call, subresource: &Subresource, bytes: &[u8]) -> Result<Answer, ApiError> {
+pub(super) async fn serve(call: &Call, subresource: &Subresource, bytes: &[u8]) -> Result<Answer, ApiError> {
     let Subresource::Scale { spec_replicas, status_replicas, selector } = subresource else {
         return Err(call.not_allowed());
     };

@@ -162,13 +162,17 @@ pub fn track(call: &Call, part: Part, live: Option<&Value>, wanted: &mut Wanted,
     apply::track_update(&update, &mut wanted.object);
 }
 
-/// The stored form; events are stored in the words of the core group.
+/// The stored form; events are stored in the words of the core group, custom objects in their storage version.
 pub fn encode(call: &Call, object: &Value) -> Result<Bytes, ApiError> {
-    if !events::is_other_view(&call.resource) {
+    if !events::is_other_view(&call.resource) && !call.resource.custom {
         return stored::encode(object);
     }
     let mut core = object.clone();
-    events::to_stored(&mut core);
+    if call.resource.custom {
+        call.resource.rules.to_stored(&mut core);
+    } else {
+        events::to_stored(&mut core);
+    }
     stored::encode(&core)
 }
 

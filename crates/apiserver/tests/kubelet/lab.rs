@@ -10,8 +10,11 @@ use apiserver::{
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
-use hyper::{body::Incoming, client::conn::http1};
-use hyper_util::rt::TokioIo;
+use hyper::{
+    body::Incoming,
+    client::conn::{http1, http2},
+};
+use hyper_util::rt::{TokioExecutor, TokioIo};
 use net::Family;
 use runtime::{
     http::{Limits, Server},
@@ -79,7 +82,7 @@ impl Lab {
         };
         let mut lab = testing::Lab::new();
         lab.server.kubelets = Kubelets::new(settings).unwrap();
-        let server = lab.start().await;
+        let server = Box::pin(lab.start()).await;
         let listener = TcpListener::bind((family.loopback(), 0)).unwrap();
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
@@ -112,6 +115,19 @@ impl Lab {
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.unwrap();
         TaskTracker::new().spawn(connection.with_upgrades());
         sender.send_request(request).await.unwrap()
+    }
+
+    /// A request as an administrator over HTTP/2, which most clients prefer.
+    pub async fn ask_by_http2(&self, method: &str, path: &str, body: impl Into<Bytes>) -> Reply {
+        let stream = TcpStream::connect(self.address).await.unwrap();
+        let name = ServerName::IpAddress(self.address.ip().into());
+        let mut config = Arc::unwrap_or_clone(self.client("admin", "system:masters"));
+        config.alpn_protocols = vec![b"h2".to_vec()];
+        let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap();
+        let (mut sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
+        TaskTracker::new().spawn(connection);
+        let request = Request::builder().method(method).uri(format!("https://api.test{path}"));
+        whole(sender.send_request(request.body(Full::new(body.into())).unwrap()).await.unwrap()).await
     }
 
     /// A request as an administrator.

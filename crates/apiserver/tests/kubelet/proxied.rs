@@ -46,6 +46,23 @@ async fn a_pod_sees_the_request_but_no_credentials() {
 }
 
 #[tokio::test]
+async fn a_client_that_speaks_http2_is_served_but_for_streams() {
+    let lab = Lab::new(Family::V6).await;
+    let kubelet = lab.kubelet(Family::V6.loopback());
+    let pod = StandIn::new(Family::V6.loopback(), None);
+    lab.node(&[Family::V6.loopback()], kubelet.port).await;
+    lab.pod("p", "n", &["c"], &[Family::V6.loopback()]).await;
+    let proxied = format!("{DEFAULT}/pods/p:{}/proxy/x", pod.port);
+    let seen = lab.ask_by_http2("POST", &proxied, "body").await.json();
+    assert_eq!((&seen["method"], &seen["uri"], &seen["body"]), (&json!("POST"), &json!("/x"), &json!(4)));
+    let lines = lines(&seen);
+    assert!(lines.contains(&"host: api.test") && lines.contains(&"x-forwarded-host: api.test"), "{lines:?}");
+    assert_eq!(lab.ask_by_http2("GET", &format!("{DEFAULT}/pods/p/log"), "").await.status, 200);
+    let stream = lab.ask_by_http2("POST", &format!("{DEFAULT}/pods/p/portforward"), "").await;
+    assert_eq!(stream.refusal(), (400, "Upgrade request required".to_owned()));
+}
+
+#[tokio::test]
 async fn redirects_are_handed_back_and_never_followed() {
     let lab = Lab::new(Family::V4).await;
     let pod = StandIn::new(Family::V4.loopback(), None);

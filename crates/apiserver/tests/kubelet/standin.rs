@@ -114,7 +114,9 @@ fn endless(end: UnboundedSender<&'static str>) -> Response<Body> {
     let told = Told(end, "log");
     let line = futures::stream::iter([Ok::<_, BoxError>(Frame::data(Bytes::from("first line\n")))]);
     let silence = futures::stream::pending();
-    let frames = line.chain(silence).inspect(move |_| drop(&told));
+    let frames = line.chain(silence).inspect(move |_| {
+        let _kept_as_long_as_the_stream = &told;
+    });
     Response::new(StreamBody::new(frames).boxed_unsync())
 }
 

@@ -143,6 +143,28 @@ proptest! {
     }
 
     #[test]
+    fn the_short_way_says_what_the_long_way_says(first in pod(0), second in pod(0), config in pod(0), third in pod(0), writer in "[uvm]") {
+        let mut object = Object::new(POD, "Pod");
+        object.update("u", first);
+        object.update("v", second);
+        object.apply("m", Force::Yes, config).unwrap();
+        let live = object.live.clone().unwrap();
+        object.update(&writer, third);
+        let mut expected = object.live.clone().unwrap();
+        expected.remove("metadata.managedFields");
+        // An object without managers stays one.
+        prop_assume!(!live.list_at("metadata.managedFields").is_empty());
+        let touched = ownership::Touched::between(&POD, &live, &expected, &object.reset());
+        let mut managed = managed::Managed::of(&live);
+        managed.reword();
+        let writer = managed::Manager::new(&writer, managed::Operation::Update, "v1", "");
+        ownership::update(touched, &mut managed, (writer, "v1", "1970-01-01T00:00:04Z"));
+        managed.write(&mut expected, Vec::new());
+        settle_times(&live, &mut expected);
+        prop_assert_eq!(object.live.unwrap(), expected);
+    }
+
+    #[test]
     fn whoever_applies_no_less_takes_nothing_back(live in pod(0), config in pod(0), other in pod(0)) {
         let mut object = Object::new(POD, "Pod");
         object.update("u", live);

@@ -23,9 +23,9 @@ pub(in crate::apply) fn check(shape: &Shape, object: &Value, duplicates: Duplica
 /// Where a value stands. It becomes text only for a mistake: most objects have none, and are checked at every write.
 enum Place<'a> {
     Root,
-    Field(&'a Place<'a>, &'a str),
-    Item(&'a Place<'a>, &'a Step),
-    Index(&'a Place<'a>, usize),
+    Field(&'a Self, &'a str),
+    Item(&'a Self, &'a Step),
+    Index(&'a Self, usize),
 }
 
 impl fmt::Display for Place<'_> {

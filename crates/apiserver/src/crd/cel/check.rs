@@ -126,7 +126,7 @@ impl Checker {
             return known.clone();
         }
         if TYPE_NAMES.contains(&name) {
-            return Known::one(Type::TypeName);
+            return Known::one(Type::NameOfType);
         }
         self.refuse(format!("undeclared reference to '{name}'"))
     }
@@ -200,7 +200,7 @@ impl Checker {
         use Operator::{Add, Divide, Equal, Greater, GreaterEqual, In, Less, LessEqual, Multiply, NotEqual, Remainder, Subtract};
         let (shorter, both) = (left.most.min(right.most), left.most.saturating_add(right.most));
         let is_number = |of: &Type| matches!(of, Type::Int | Type::Uint | Type::Double);
-        let made = match (operator, &left.of, &right.of) {
+        match (operator, &left.of, &right.of) {
             (Equal | NotEqual, a, b) if comparable(a, b) => (Known::one(Type::Bool), 1 + shorter / 10),
             (In, _, Type::List(_)) => (Known::one(Type::Bool), 1 + right.most),
             (In, _, Type::Map(_) | Type::Dyn) => (Known::one(Type::Bool), 1),
@@ -228,8 +228,7 @@ impl Checker {
                 let mistake = format!("no overload of '{}' takes ({a}, {b})", operator.sign());
                 (self.refuse(mistake), 1)
             }
-        };
-        made
+        }
     }
 
     fn fold(&mut self, fold: &Fold) -> Costed {

@@ -17,9 +17,9 @@ use std::{collections::BTreeMap, sync::Arc};
 #[derive(Debug, Default)]
 pub struct RuleTree {
     pub(super) rules: Vec<Compiled>,
-    pub(super) items: Option<Box<RuleTree>>,
-    pub(super) properties: BTreeMap<String, RuleTree>,
-    pub(super) additional: Option<Box<RuleTree>>,
+    pub(super) items: Option<Box<Self>>,
+    pub(super) properties: BTreeMap<String, Self>,
+    pub(super) additional: Option<Box<Self>>,
 }
 
 /// One rule, ready to run.

@@ -27,25 +27,25 @@ pub(super) enum Node {
     Constant(Value),
     Variable(Arc<str>),
     /// `self.x`, `has(self.x)`, `self.?x`.
-    Select { of: Box<Node>, field: Arc<str>, how: Access },
+    Select { of: Box<Self>, field: Arc<str>, how: Access },
     /// `self[0]`, `self[?0]`.
-    Index { of: Box<Node>, at: Box<Node>, optional: bool },
-    And(Box<[Node; 2]>),
-    Or(Box<[Node; 2]>),
-    Not(Box<Node>),
-    Negate(Box<Node>),
-    If(Box<[Node; 3]>),
-    Binary(Operator, Box<[Node; 2]>),
+    Index { of: Box<Self>, at: Box<Self>, optional: bool },
+    And(Box<[Self; 2]>),
+    Or(Box<[Self; 2]>),
+    Not(Box<Self>),
+    Negate(Box<Self>),
+    If(Box<[Self; 3]>),
+    Binary(Operator, Box<[Self; 2]>),
     /// Items, and whether each is left out when it is an empty optional.
-    List(Vec<(Node, bool)>),
-    Map(Vec<(Node, Node, bool)>),
+    List(Vec<(Self, bool)>),
+    Map(Vec<(Self, Self, bool)>),
     Fold(Box<Fold>),
     /// `cel.bind(name, value, body)`.
-    Bind { name: Arc<str>, value: Box<Node>, body: Box<Node> },
+    Bind { name: Arc<str>, value: Box<Self>, body: Box<Self> },
     /// `optional.optMap(name, body)`; `flat` when the body is an optional itself.
-    OptionalMap { of: Box<Node>, name: Arc<str>, body: Box<Node>, flat: bool },
+    OptionalMap { of: Box<Self>, name: Arc<str>, body: Box<Self>, flat: bool },
     /// A function; the receiver of a method is the first argument.
-    Call { function: Function, args: Vec<Node> },
+    Call { function: Function, args: Vec<Self> },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -48,7 +48,7 @@ pub(super) enum T {
     Ints,
     Map,
     Optional,
-    TypeName,
+    NameOfType,
     Named(&'static str),
     /// Result: the type of the first argument.
     Same,
@@ -76,7 +76,7 @@ const HERE: [&str; 16] = [
 
 const TABLE: &[Row] = &[
     // Conversions.
-    ("type", G, &[Any], T::TypeName),
+    ("type", G, &[Any], T::NameOfType),
     ("dyn", G, &[Any], Any),
     ("bool", G, &[Any], Bool),
     ("int", G, &[Any], Int),
@@ -325,7 +325,7 @@ fn made(result: T, first: &Type) -> Type {
         Ints => list(Type::Int),
         T::Map => Type::Map(Arc::new(Known::unsized_of(Type::Dyn))),
         T::Optional => Type::Optional(Arc::new(Known::unsized_of(Type::Dyn))),
-        T::TypeName => Type::TypeName,
+        T::NameOfType => Type::NameOfType,
         Named(name) => Type::Named(name),
         Same => first.clone(),
         Item => item(),

@@ -50,6 +50,8 @@ pub struct Definition {
     pub names: Names,
     /// In the order of the definition.
     pub versions: Vec<Version>,
+    /// The revision of the definition that was read; 0 for one that is not stored.
+    pub revision: u64,
     /// Whether the kind is served at all: once its names are accepted, which is before it says so by `Established`.
     pub served: bool,
 }

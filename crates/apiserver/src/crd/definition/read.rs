@@ -33,6 +33,7 @@ pub(super) fn definition(object: &Value) -> Result<Definition, Vec<FieldError>> 
         scope,
         names,
         versions,
+        revision: object.str_at("metadata.resourceVersion").parse().unwrap_or_default(),
         served: status::is_served(object),
     })
 }

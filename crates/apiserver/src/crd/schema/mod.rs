@@ -111,9 +111,9 @@ pub struct Schema {
     /// Filled in when the field is absent.
     pub default: Option<Value>,
     /// Schema of list items.
-    pub items: Option<Box<Schema>>,
+    pub items: Option<Box<Self>>,
     /// Declared fields.
-    pub properties: BTreeMap<String, Schema>,
+    pub properties: BTreeMap<String, Self>,
     /// Free keys.
     pub additional: Option<Additional>,
     /// Unknown fields are kept.
@@ -206,7 +206,7 @@ pub struct Nested {
     /// What the value must satisfy.
     pub checks: Checks,
     /// Checks of list items.
-    pub items: Option<Box<Nested>>,
+    pub items: Option<Box<Self>>,
     /// Checks of fields.
-    pub properties: BTreeMap<String, Nested>,
+    pub properties: BTreeMap<String, Self>,
 }

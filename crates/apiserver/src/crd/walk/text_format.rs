@@ -3,8 +3,11 @@
 use regex::Regex;
 use std::{net::Ipv6Addr, sync::LazyLock};
 
+/// Name and rule of a format.
+type Rule = (&'static str, fn(&str) -> bool);
+
 /// Formats by name without dashes.
-pub(super) const RULES: &[(&str, fn(&str) -> bool)] = &[
+pub(super) const RULES: &[Rule] = &[
     ("bsonobjectid", |text| text.len() == 24 && is_hex(text)),
     ("uri", is_request_uri),
     ("email", is_email),
@@ -61,7 +64,7 @@ fn is_request_uri(text: &str) -> bool {
     let authority = rest.strip_prefix("//").map_or("", |rest| rest.split(['/', '?']).next().unwrap_or_default());
     let host = authority.rsplit('@').next().unwrap_or_default();
     let port = match host.rsplit_once(']') {
-        Some((_, port)) => port.strip_prefix(':').or(port.is_empty().then_some("")),
+        Some((_, port)) => port.strip_prefix(':').or_else(|| port.is_empty().then_some("")),
         None => Some(host.split_once(':').map_or("", |(_, port)| port)),
     };
     let host_is_plain = !host.contains(['\\', '"', '<', '>', '^', '`', '{', '|', '}']);
@@ -188,12 +191,13 @@ fn is_isbn13(text: &str) -> bool {
 fn is_credit_card(text: &str) -> bool {
     let digits: Vec<u32> = text.chars().filter_map(|c| c.to_digit(10)).collect();
     let number = |length: usize| digits.iter().take(length).fold(0, |sum, digit| sum * 10 + digit);
-    let known = match (digits.len(), number(4)) {
-        (13 | 16, 4000..=4999) | (16, 5100..=5599 | 6011 | 6500..=6599 | 3500..=3599) => true,
-        (15, 3400..=3499 | 3700..=3799 | 2131 | 1800) => true,
-        (14, 3000..=3059 | 3600..=3699 | 3800..=3899) => true,
-        _ => false,
-    };
+    let known = matches!(
+        (digits.len(), number(4)),
+        (13 | 16, 4000..=4999)
+            | (16, 5100..=5599 | 6011 | 6500..=6599 | 3500..=3599)
+            | (15, 3400..=3499 | 3700..=3799 | 2131 | 1800)
+            | (14, 3000..=3059 | 3600..=3699 | 3800..=3899)
+    );
     let doubled = |(i, digit): (usize, &u32)| match i % 2 {
         0 => *digit,
         _ => digit * 2 / 10 + digit * 2 % 10,
@@ -214,7 +218,7 @@ fn is_rgb(text: &str) -> bool {
 pub(super) fn is_base64(text: &str) -> bool {
     let data = text.trim_end_matches('=');
     let known = |b: u8| b.is_ascii_alphanumeric() || b == b'+' || b == b'/';
-    !data.is_empty() && text.len() % 4 == 0 && text.len() - data.len() <= 2 && data.bytes().all(known)
+    !data.is_empty() && text.len().is_multiple_of(4) && text.len() - data.len() <= 2 && data.bytes().all(known)
 }
 
 pub(super) fn is_date(text: &str) -> bool {

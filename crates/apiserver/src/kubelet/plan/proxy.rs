@@ -73,7 +73,7 @@ pub fn pod(id: Id<'_>, pod: &Value) -> Result<Place, ApiError> {
         let ports = pod.list_at("spec.containers").iter().flat_map(|container| container.list_at("ports"));
         ports.filter_map(|port| port.int_at("containerPort")).find_map(|port| u16::try_from(port).ok())
     };
-    let port = id.number("pod")?.or_else(declared).unwrap_or(id.usual_port());
+    let port = id.number("pod")?.or_else(declared).unwrap_or_else(|| id.usual_port());
     let addresses = pod.list_at("status.podIPs").iter().filter_map(|ip| ip.str_at("ip").parse().ok());
     let to: Vec<_> = addresses.map(|address| Endpoint { host: Host::Address(address), port }).collect();
     if to.is_empty() {

@@ -110,7 +110,7 @@ fn version_2() -> &'static Value {
 fn version_3() -> &'static [(String, Value)] {
     static DOCUMENTS: LazyLock<Vec<(String, Value)>> = LazyLock::new(|| {
         let read = |bytes: &[u8]| serde_json::from_slice(bytes).unwrap();
-        with_gateways().v3.iter().map(|(key, part)| (key.clone(), read(&part.document().bytes))).collect()
+        with_gateways().all_v3().map(|(key, document)| (key.to_owned(), read(&document.bytes))).collect()
     });
     &DOCUMENTS
 }

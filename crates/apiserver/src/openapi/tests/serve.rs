@@ -128,7 +128,7 @@ async fn custom_kinds_appear_and_vanish_and_leave_the_other_documents_alone() {
     let (documents, plain) = (Documents::default(), built_in());
     let before = index(&documents, &plain).await;
     assert!(!before.contains_key("apis/example.com/v1"));
-    let core = Arc::as_ptr(&documents.made.lock().v3["api/v1"]);
+    let core = Arc::as_ptr(&documents.made.lock().v3["api/v1"].document);
 
     documents.set_schemas(schemas(&["Gateway"]));
     let registry = plain.with_custom([custom("Gateway")]);
@@ -140,7 +140,7 @@ async fn custom_kinds_appear_and_vanish_and_leave_the_other_documents_alone() {
     for (key, url) in &before {
         assert_eq!(with.get(key), Some(url), "{key} speaks of nothing that has changed");
     }
-    assert_eq!(Arc::as_ptr(&documents.made.lock().v3["api/v1"]), core, "and is not made again");
+    assert_eq!(Arc::as_ptr(&documents.made.lock().v3["api/v1"].document), core, "and is not made again");
 
     documents.set_schemas(Schemas::new());
     assert_eq!(index(&documents, &plain).await, before);
