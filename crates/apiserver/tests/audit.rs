@@ -1,4 +1,5 @@
 //! What the audit log and the program's own log say of requests: who did what at every stage, and never a secret.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
 

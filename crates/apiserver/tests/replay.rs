@@ -11,7 +11,8 @@ use std::{collections::HashMap, fmt::Write, sync::Arc};
 use support::{Reply, ask, lines};
 
 /// Scripts in which this server answers differently on purpose.
-const ON_PURPOSE: &[(&str, &str)] = &[];
+const ON_PURPOSE: &[(&str, &str)] =
+    &[("write/nodeport-ports-10", "the recording server had given port 30001 to something else before")];
 
 #[tokio::test(flavor = "multi_thread")]
 async fn fixed_scripts_are_answered_as_recorded() {

@@ -3,17 +3,15 @@
 //! The queue is bounded. When the disk is slower than the requests, events are dropped and counted rather than requests
 //! held up; `dropped` is a metric.
 
+use prometheus_client::metrics::counter::Counter;
+use runtime::metrics::Metrics;
 use serde_json::Value;
 use std::{
     fs::{self, File, OpenOptions},
     io::{self, BufWriter, Write},
     os::unix::fs::OpenOptionsExt,
     path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-        mpsc::{Receiver, SyncSender, TryRecvError, sync_channel},
-    },
+    sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel},
     thread::JoinHandle,
 };
 
@@ -51,7 +49,7 @@ impl Target {
 pub struct Log {
     queue: Option<SyncSender<Vec<u8>>>,
     thread: Option<JoinHandle<()>>,
-    dropped: Arc<AtomicU64>,
+    dropped: Counter,
 }
 
 impl Log {
@@ -62,7 +60,7 @@ impl Log {
             Target::File { path, max_bytes, backups } => Box::new(Rotating::open(path, max_bytes, backups)?),
         };
         let (queue, lines) = sync_channel(QUEUE);
-        let dropped = Arc::new(AtomicU64::new(0));
+        let dropped = Counter::default();
         let lost = dropped.clone();
         let thread = std::thread::Builder::new().name("audit".into()).spawn(move || write_all(&lines, sink, &lost))?;
         Ok(Self { queue: Some(queue), thread: Some(thread), dropped })
@@ -74,13 +72,18 @@ impl Log {
         line.push(b'\n');
         let sent = self.queue.as_ref().is_some_and(|queue| queue.try_send(line).is_ok());
         if !sent {
-            self.dropped.fetch_add(1, Ordering::Relaxed);
+            self.dropped.inc();
         }
     }
 
     /// How many events never reached the disk.
     pub fn dropped(&self) -> u64 {
-        self.dropped.load(Ordering::Relaxed)
+        self.dropped.get()
+    }
+
+    /// Shows the lost events under upstream's name.
+    pub fn register(&self, metrics: &Metrics) {
+        metrics.register("apiserver_audit_error", "audit events that never reached the disk", self.dropped.clone());
     }
 }
 
@@ -111,7 +114,7 @@ impl Sink for io::Stdout {
 }
 
 /// Writes until the queue is closed; flushes whenever it runs empty.
-fn write_all(lines: &Receiver<Vec<u8>>, mut sink: Box<dyn Sink>, lost: &AtomicU64) {
+fn write_all(lines: &Receiver<Vec<u8>>, mut sink: Box<dyn Sink>, lost: &Counter) {
     let mut failing = false;
     loop {
         let next = match lines.try_recv() {
@@ -129,11 +132,11 @@ fn write_all(lines: &Receiver<Vec<u8>>, mut sink: Box<dyn Sink>, lost: &AtomicU6
 }
 
 /// Counts a failed write and tells of the first in a row.
-fn note(result: io::Result<()>, failing: &mut bool, lost: &AtomicU64, events: u64) {
+fn note(result: io::Result<()>, failing: &mut bool, lost: &Counter, events: u64) {
     match result {
         Ok(()) => *failing &= events == 0,
         Err(error) => {
-            lost.fetch_add(events, Ordering::Relaxed);
+            lost.inc_by(events);
             if !std::mem::replace(failing, true) {
                 tracing::error!(%error, "audit events cannot be written");
             }
@@ -247,7 +250,7 @@ mod tests {
     #[test]
     fn a_full_queue_drops_and_counts_instead_of_waiting() {
         let (queue, lines) = sync_channel(1);
-        let log = Log { queue: Some(queue), thread: None, dropped: Arc::default() };
+        let log = Log { queue: Some(queue), thread: None, dropped: Counter::default() };
         for _ in 0..3 {
             log.write(&json!({}));
         }

@@ -17,6 +17,7 @@ pub use log::{Log, Target};
 pub use policy::{Level, Policy, PolicyError, Stage, Verdict};
 
 use jiff::Timestamp;
+use runtime::metrics::Metrics;
 use serde_json::json;
 use std::sync::Arc;
 
@@ -57,6 +58,11 @@ impl Auditor {
         if let Some(event) = record.at(stage, response, now) {
             self.log.write(&event);
         }
+    }
+
+    /// Shows how many events are lost among the server's metrics.
+    pub fn register(&self, metrics: &Metrics) {
+        self.log.register(metrics);
     }
 
     /// How many events were lost to a slow or full disk.

@@ -95,9 +95,10 @@ fn verb(method: &Method, collection: bool, watch: bool) -> &'static str {
         Method::PATCH => "patch",
         Method::DELETE if collection => "deletecollection",
         Method::DELETE => "delete",
-        _ if watch => "watch",
-        _ if collection => "list",
-        _ => "get",
+        Method::GET | Method::HEAD if watch => "watch",
+        Method::GET | Method::HEAD if collection => "list",
+        Method::GET | Method::HEAD => "get",
+        _ => "other",
     }
 }
 

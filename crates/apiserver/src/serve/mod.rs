@@ -168,7 +168,7 @@ fn assemble(
         issuer: Some(Issuer::new(signing, settings)),
         kubelets: Kubelets::new(options.kubelets.clone()).map_err(CertificatesError::from)?,
         inflight: Inflight::new(options.max_requests, options.max_mutating_requests),
-        auditor: options.audit.as_ref().map(auditor).transpose()?,
+        auditor: options.audit.as_ref().map(auditor).transpose()?.inspect(|auditor| auditor.register(&admin.metrics)),
         documents: Documents::default(),
         requests: RequestMetrics::new(&admin.metrics),
         admin,

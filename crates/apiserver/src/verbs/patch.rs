@@ -71,7 +71,8 @@ impl Edit {
 fn patched_object(call: &Call, mut patched: Value, options: &WriteOptions) -> Result<Wanted, ApiError> {
     let claim = Claim::of(&patched);
     let shown = patched.clone();
-    body::expect_kind(&mut patched, &call.resource.api_version(), &call.resource.kind)?;
+    body::expect_kind(&mut patched, &call.resource.api_version(), &call.resource.kind)
+        .map_err(|error| patch::not_an_object(&shown, &error.message))?;
     let aside = call.server.services.set_aside(&call.resource, &mut patched);
     let mut warnings = Vec::new();
     body::typed(&mut patched, &call.resource, Vec::new(), options.field_validation, &mut warnings).map_err(|error| {

@@ -1,6 +1,7 @@
 //! A server in memory and a way to ask it things, for the tests in this folder.
 
 #![allow(dead_code, missing_docs)]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use apiserver::{ApiServer, authn::User, service::Insider};
 use bytes::Bytes;
