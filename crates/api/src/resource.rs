@@ -173,14 +173,14 @@ pub fn carry_over_all_but_status(object: &mut Value, old: &Value) {
     }
 }
 
-/// Whether anything outside metadata and status differs. Absent, null and empty do not.
+/// Whether anything outside metadata and status differs. Both objects went through their shape, which leaves out what is
+/// empty, so that an empty struct that is there differs from one that is not, as upstream has it.
 pub fn differs_beyond_status(object: &Value, old: &Value) -> bool {
     let (Some(new), Some(old)) = (object.as_object(), old.as_object()) else { return object != old };
-    let ours = |key: &str| !matches!(key, "apiVersion" | "kind" | "metadata" | "status");
-    new.keys().chain(old.keys()).filter(|key| ours(key)).any(|key| {
-        let side = |map: &serde_json::Map<String, Value>| map.get(key).cloned().unwrap_or_default();
-        !crate::kinds::check::same(&side(new), &side(old))
-    })
+    let counts = |(key, value): &(&String, &Value)| {
+        !matches!(key.as_str(), "apiVersion" | "kind" | "metadata" | "status") && !value.is_null()
+    };
+    !new.iter().filter(counts).eq(old.iter().filter(counts))
 }
 
 /// A scalar as text; empty for anything else.

@@ -78,7 +78,9 @@ fn created_objects_become_what_was_recorded() {
         for script in lines(file) {
             for (step, got) in script.list_at("steps").iter().zip(script.list_at("got")) {
                 let posted = step.str_at("method") == "POST" && got["status"] == 201 && step.at("body").is_object();
-                let Some(resource) = posted.then(|| resource_of(step.str_at("path"), &table)).flatten() else { continue };
+                let Some(resource) = posted.then(|| resource_of(step.str_at("path"), &table)).flatten() else {
+                    continue;
+                };
                 let (mut object, errors) = create(&resource, step.at("body"));
                 assert_eq!(causes(&errors), Vec::<Value>::new(), "{}", script["name"]);
                 let mut wanted = got.at("object").clone();
@@ -109,7 +111,8 @@ fn refused_objects_are_refused_for_the_same_causes() {
     for script in lines("api/fixed.jsonl.gz") {
         for (step, got) in script.list_at("steps").iter().zip(script.list_at("got")) {
             let query = step.str_at("path").contains('?');
-            let refused = step.str_at("method") == "POST" && got["status"] == 422 && !query && step.at("body").is_object();
+            let refused =
+                step.str_at("method") == "POST" && got["status"] == 422 && !query && step.at("body").is_object();
             let Some(resource) = refused.then(|| resource_of(step.str_at("path"), &table)).flatten() else { continue };
             let mut body = step.at("body").clone();
             // A node port that is taken, or out of range, is the allocator's to refuse.
@@ -141,7 +144,8 @@ fn allocate_node_ports(service: &mut Value) {
 #[test]
 fn tables_show_what_was_recorded() {
     let table = table();
-    let recorded: Vec<Value> = serde_json::from_str(&std::fs::read_to_string(path("api/tables.json")).unwrap()).unwrap();
+    let recorded: Vec<Value> =
+        serde_json::from_str(&std::fs::read_to_string(path("api/tables.json")).unwrap()).unwrap();
     let now: jiff::Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
     let mut rows = 0;
     for entry in &recorded {
@@ -288,7 +292,9 @@ fn every_service_that_was_accepted_passes_validation() {
 
 /// The fields that defaults alone decide.
 fn compare_static(service: &Value, got: &Value, row: &Value) {
-    for field in ["internalTrafficPolicy", "externalTrafficPolicy", "allocateLoadBalancerNodePorts", "sessionAffinity", "type"] {
+    for field in
+        ["internalTrafficPolicy", "externalTrafficPolicy", "allocateLoadBalancerNodePorts", "sessionAffinity", "type"]
+    {
         assert_eq!(service.at("spec").at(field), got.at("spec").at(field), "{field} {row}");
     }
 }

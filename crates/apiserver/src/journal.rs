@@ -5,7 +5,10 @@ use crate::{
     audit::{Open, Request as Audited},
     authn::{Credentials, User},
     authz::{Attributes, Decision},
-    request::{body, info::RequestInfo},
+    request::{
+        body,
+        info::{RequestInfo, ResourceRequest},
+    },
 };
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, header};
@@ -17,7 +20,7 @@ use runtime::{http::Peer, metrics::Metrics};
 use std::net::IpAddr;
 
 /// Labels of a request; the path of an object is not among them, so that they stay few.
-#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+#[derive(Clone, Debug, Default, Hash, PartialEq, Eq, EncodeLabelSet)]
 pub struct Labels {
     verb: String,
     group: String,
@@ -53,22 +56,12 @@ impl Journal {
     pub fn begin<B>(request: &Request<B>, info: &RequestInfo) -> Self {
         let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
         let given = header("audit-id");
-        let labels = match info {
-            RequestInfo::Path { verb, .. } => Labels {
-                verb: verb.to_ascii_uppercase(),
-                group: String::new(),
-                resource: String::new(),
-                subresource: String::new(),
-                code: 0,
-            },
-            RequestInfo::Resource(asked) => Labels {
-                verb: asked.verb.to_ascii_uppercase(),
-                group: asked.group.clone(),
-                resource: asked.resource.clone(),
-                subresource: asked.subresource.clone(),
-                code: 0,
-            },
+        let verb = match info {
+            RequestInfo::Path { verb, .. } => verb,
+            RequestInfo::Resource(asked) => asked.verb,
         };
+        // What is asked for becomes a label only when it exists: others could make any number of them.
+        let labels = Labels { verb: verb.to_ascii_uppercase(), ..Labels::default() };
         Self {
             id: if given.is_empty() || given.len() > 64 { uuid::Uuid::new_v4().to_string() } else { given },
             uri: request.uri().to_string(),
@@ -78,6 +71,13 @@ impl Journal {
             labels,
             record: None,
         }
+    }
+
+    /// Notes that the resource exists.
+    pub fn served(&mut self, asked: &ResourceRequest) {
+        self.labels.group.clone_from(&asked.group);
+        self.labels.resource.clone_from(&asked.resource);
+        self.labels.subresource.clone_from(&asked.subresource);
     }
 
     /// Notes who asks; from here on the audit policy can decide.

@@ -7,6 +7,7 @@ use crate::{
     authz::{Attributes, forbidden},
     call::Call,
     journal::Journal,
+    inflight::Place,
     kubelet, paths,
     request::{
         accept::Accept,
@@ -70,7 +71,7 @@ where
     };
     let lasting = matches!(&info, RequestInfo::Resource(asked) if is_long(asked, &query));
     let wanted = attributes(&user, &info, &query);
-    let _place = server.inflight.enter(&wanted, is_mutating(request.method()), lasting)?;
+    let place = server.inflight.enter(&wanted, is_mutating(request.method()), lasting)?;
     let decision = server.access.chain().authorize(&wanted);
     journal.decided(&decision);
     if !decision.allowed() {
@@ -78,7 +79,7 @@ where
     }
     match info {
         RequestInfo::Path { path, .. } => paths::serve(server, &request, &path, &query),
-        RequestInfo::Resource(asked) => resource(server, request, query, asked, user, journal).await,
+        RequestInfo::Resource(asked) => resource(server, request, query, asked, user, place, journal).await,
     }
 }
 
@@ -130,6 +131,7 @@ async fn resource<B>(
     query: Query,
     asked: ResourceRequest,
     user: User,
+    place: Place,
     journal: &mut Journal,
 ) -> Result<Response<Body>, ApiError>
 where
@@ -146,6 +148,9 @@ where
     };
     if !in_place {
         return Err(ApiError::no_such_path());
+    }
+    if asked.subresource.is_empty() || found.subresource(&asked.subresource).is_some() {
+        journal.served(&asked);
     }
     let headers = request.headers();
     let call = Arc::new(Call {
@@ -166,7 +171,13 @@ where
     let (mutating, lasting) = (is_mutating(request.method()), is_long(&call.request, &call.query));
     let (connection, bytes) = kubelet::Connection::split(&call, request).await?;
     journal.request_body(&bytes, &call.content_type);
-    let work = dispatch(Arc::clone(&call), connection, bytes);
+    let asked = Arc::clone(&call);
+    let work = async move {
+        let answer = dispatch(asked, connection, bytes).await;
+        // Others may come in when the work is done, not when the client has left.
+        drop(place);
+        answer
+    };
     let answer = match (lasting, mutating) {
         (true, _) => work.await,
         (false, false) => in_time(server, work).await,

@@ -164,15 +164,12 @@ struct Difference {
 }
 
 async fn replay_all(rules: RuleSet) -> (usize, Vec<Vec<Difference>>) {
-    let tasks: Vec<_> = SHAPES.into_iter().map(|(shape, range)| tokio::spawn(replay(shape, range, rules))).collect();
-    let mut count = 0;
-    let mut differences = Vec::new();
-    for task in tasks {
-        let (rows, found) = task.await.unwrap();
-        count += rows;
-        differences.push(found);
+    let mut tasks = tokio::task::JoinSet::new();
+    for (shape, range) in SHAPES {
+        tasks.spawn(replay(shape, range, rules));
     }
-    (count, differences)
+    let (counts, differences): (Vec<usize>, _) = tasks.join_all().await.into_iter().unzip();
+    (counts.iter().sum(), differences)
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,5 +1,7 @@
 //! What Services take from the cluster and give back: addresses, node ports, ranges, and the `kubernetes` Service.
 
+#[path = "../../store/tests/support/mod.rs"]
+mod etcd;
 mod support;
 
 use apiserver::{
@@ -156,42 +158,51 @@ async fn a_dry_run_takes_nothing() {
     assert_eq!((used, server.services.pools.ports().unwrap().used()), (1, 0));
 }
 
+/// Both servers have more requests than there are ports, and hardly more addresses than ports.
+async fn exhaust(stores: [&Store; 2], families: Families) {
+    let list = families.iter().map(|family| if family == Family::V4 { "10.96.0.0/26" } else { "fd00:96::/122" });
+    let settings = Settings {
+        node_ports: Some(PortRange::new(30000, 30059).unwrap()),
+        ..settings(&list.collect::<Vec<_>>().join(","))
+    };
+    let servers = [on(stores[0], settings.clone()).await, on(stores[1], settings).await];
+    let mut tasks = tokio::task::JoinSet::new();
+    for i in 0..80 {
+        let server = Arc::clone(&servers[i % 2]);
+        tasks.spawn(async move {
+            let spec = json!({"type": "NodePort", "ipFamilyPolicy": "RequireDualStack"});
+            create(&server, &format!("s{i}"), spec).await.status
+        });
+    }
+    let statuses = tasks.join_all().await;
+    assert!(statuses.iter().all(|status| matches!(status, 201 | 500)), "nothing fails but for a full pool");
+    let made = statuses.iter().filter(|status| **status == 201).count();
+    servers[0].store.revision().await.unwrap();
+    let (mut ips, mut ports) = (BTreeSet::new(), BTreeSet::new());
+    for service in servers[0].objects("services/specs").await {
+        assert!(texts(&service["spec"]["clusterIPs"]).iter().all(|ip| ips.insert((*ip).to_owned())));
+        assert!(node_ports(&service).iter().all(|port| ports.insert(*port)));
+    }
+    assert_eq!((made, ports.len()), (60, 60));
+    for server in &servers {
+        assert!(repair::repair(server).await.unwrap().found.is_empty());
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn two_servers_on_one_store_give_every_address_and_port_once() {
     for families in [Families::both(Family::V4), Families::both(Family::V6)] {
-        let list = families.iter().map(|family| if family == Family::V4 { "10.96.0.0/26" } else { "fd00:96::/122" });
-        let settings = Settings {
-            node_ports: Some(PortRange::new(30000, 30059).unwrap()),
-            ..settings(&list.collect::<Vec<_>>().join(","))
-        };
         let store = Store::memory(Retention::default());
-        let servers = [on(&store, settings.clone()).await, on(&store, settings).await];
-        let tasks: Vec<_> = (0..80)
-            .map(|i| {
-                let server = Arc::clone(&servers[i % 2]);
-                tokio::spawn(async move {
-                    let spec = json!({"type": "NodePort", "ipFamilyPolicy": "RequireDualStack"});
-                    create(&server, &format!("s{i}"), spec).await.status
-                })
-            })
-            .collect();
-        let mut made = 0;
-        for task in tasks {
-            match task.await.unwrap() {
-                201 => made += 1,
-                status => assert_eq!(status, 500, "nothing else than that a pool is full"),
-            }
-        }
-        let (mut ips, mut ports) = (BTreeSet::new(), BTreeSet::new());
-        for service in servers[0].objects("services/specs").await {
-            assert!(texts(&service["spec"]["clusterIPs"]).iter().all(|ip| ips.insert((*ip).to_owned())));
-            assert!(node_ports(&service).iter().all(|port| ports.insert(*port)));
-        }
-        // 62 addresses of the scarcer family, one of them the kubernetes Service's or not, and 60 ports.
-        assert_eq!((made, ports.len()), (60, 60));
-        for server in &servers {
-            assert!(repair::repair(server).await.unwrap().found.is_empty());
-        }
+        exhaust([&store, &store], families).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_servers_on_one_etcd_give_every_address_and_port_once() {
+    for (loopback, family) in [(etcd::Loopback::V4, Family::V4), (etcd::Loopback::V6, Family::V6)] {
+        let Some(etcd) = etcd::Server::start(loopback) else { return };
+        let (one, other) = (etcd.store("/registry").await, etcd.store("/registry").await);
+        exhaust([&one, &other], Families::both(family)).await;
     }
 }
 
@@ -445,4 +456,22 @@ async fn metrics_tell_how_full_the_pools_are() {
     ] {
         assert!(text.lines().any(|known| known == line), "{line} in\n{text}");
     }
+}
+
+#[tokio::test]
+async fn the_address_of_a_service_that_somebody_deleted_comes_back() {
+    let server = server(Settings::default()).await;
+    let service = create(&server, "s", json!({"ipFamilyPolicy": "RequireDualStack"})).await.json();
+    for ip in texts(&service["spec"]["clusterIPs"]) {
+        let path = format!("{ADDRESSES}/{ip}");
+        assert_eq!(ask(&server, "DELETE", &path, &[], "").await.status, 200);
+        etcd::eventually("the IPAddress is made again", async || {
+            ask(&server, "GET", &path, &[], "").await.status == 200
+        })
+        .await;
+    }
+    etcd::eventually("an event tells", async || {
+        server.objects("events").await.iter().any(|event| event["reason"] == "ClusterIPNotAllocated")
+    })
+    .await;
 }

@@ -112,7 +112,7 @@ impl Rules for IpAddress {
     }
 
     fn validate_update(&self, address: &Value, old: &Value) -> Errors {
-        let mut errors = self.validate(address);
+        let mut errors = Errors::new();
         let path = Path::new("spec").child("parentRef");
         check::immutable(&mut errors, &path, address.at("spec.parentRef"), old.at("spec.parentRef"));
         errors

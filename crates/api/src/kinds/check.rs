@@ -164,9 +164,7 @@ fn is_nothing(value: &Value) -> bool {
 }
 
 /// An address: strict, unless the same text was accepted before (`old`). Gives the address back when it reads.
-pub fn ip<'a>(
-    errors: &mut Errors, path: &Path, value: &str, old: impl IntoIterator<Item = &'a str>,
-) -> Option<IpAddr> {
+pub fn ip<'a>(errors: &mut Errors, path: &Path, value: &str, old: impl IntoIterator<Item = &'a str>) -> Option<IpAddr> {
     if old.into_iter().any(|old| old == value) {
         return net::legacy::parse_stored_ip(value).ok();
     }
@@ -175,15 +173,15 @@ pub fn ip<'a>(
 
 /// A CIDR: strict, unless the same text was accepted before (`old`).
 pub fn cidr<'a>(
-    errors: &mut Errors, path: &Path, value: &str, old: impl IntoIterator<Item = &'a str>,
+    errors: &mut Errors,
+    path: &Path,
+    value: &str,
+    old: impl IntoIterator<Item = &'a str>,
 ) -> Option<net::Cidr> {
     if old.into_iter().any(|old| old == value) {
         return net::legacy::parse_stored_cidr(value).ok();
     }
-    value
-        .parse::<net::Cidr>()
-        .map_err(|error| errors.push(FieldError::invalid(path, value, error.to_string())))
-        .ok()
+    value.parse::<net::Cidr>().map_err(|error| errors.push(FieldError::invalid(path, value, error.to_string()))).ok()
 }
 
 /// An address that traffic can be sent to from elsewhere.
@@ -212,7 +210,51 @@ pub fn endpoint_ip(errors: &mut Errors, path: &Path, value: &str, ip: IpAddr) {
 pub fn one_per_family<T: net::HasFamily>(errors: &mut Errors, path: &Path, value: &Value, parsed: &[T], what: &str) {
     let families: Vec<_> = parsed.iter().map(T::family).collect();
     if families.len() > 2 || families.len() == 2 && families[0] == families[1] {
-        errors.push(FieldError::invalid(path, value.clone(), format!("accepted are one or two {what}, one of each family")));
+        errors.push(FieldError::invalid(
+            path,
+            value.clone(),
+            format!("accepted are one or two {what}, one of each family"),
+        ));
+    }
+}
+
+/// Conditions as new kinds have them: each type once, with a status, a reason and a time.
+pub fn conditions(errors: &mut Errors, path: &Path, conditions: &[Value]) {
+    let is_reason = |text: &str| {
+        let bytes = text.as_bytes();
+        let inner = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b',' | b':');
+        bytes.first().is_some_and(u8::is_ascii_alphabetic)
+            && bytes.iter().all(inner)
+            && bytes.last().is_some_and(|b| b.is_ascii_alphanumeric() || *b == b'_')
+    };
+    for (i, condition) in conditions.iter().enumerate() {
+        let (at, kind, reason) = (path.index(i), condition.str_at("type"), condition.str_at("reason"));
+        if conditions[..i].iter().any(|other| other.str_at("type") == kind) {
+            errors.push(FieldError::duplicate(&at, kind));
+        }
+        match kind {
+            "" => errors.push(FieldError::required(&at.child("type"), "")),
+            kind => qualified_name(errors, &at.child("type"), kind),
+        }
+        required_one_of(errors, &at.child("status"), condition.str_at("status"), &["False", "True", "Unknown"]);
+        not_negative(errors, &at, condition, "observedGeneration");
+        if condition.str_at("lastTransitionTime").is_empty() {
+            errors.push(FieldError::required(&at.child("lastTransitionTime"), ""));
+        }
+        match reason {
+            "" => errors.push(FieldError::required(&at.child("reason"), "")),
+            reason if !is_reason(reason) => {
+                let text =
+                    "accepted is a word of letters, digits, '_', ',' and ':', a letter first, such as 'PodsReady'";
+                errors.push(FieldError::invalid(&at.child("reason"), reason, text));
+            }
+            _ => {}
+        }
+        for (field, most) in [("reason", 1024), ("message", 32768)] {
+            if condition.str_at(field).len() > most {
+                errors.push(FieldError::too_long(&at.child(field), most));
+            }
+        }
     }
 }
 

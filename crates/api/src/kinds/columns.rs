@@ -134,7 +134,9 @@ pub fn load_balancer(object: &Value) -> String {
     let mut list: Vec<&str> = object
         .list_at("status.loadBalancer.ingress")
         .iter()
-        .map(|point| [point.str_at("ip"), point.str_at("hostname")].into_iter().find(|t| !t.is_empty()).unwrap_or_default())
+        .map(|point| {
+            [point.str_at("ip"), point.str_at("hostname")].into_iter().find(|t| !t.is_empty()).unwrap_or_default()
+        })
         .filter(|text| !text.is_empty())
         .collect();
     list.sort_unstable();

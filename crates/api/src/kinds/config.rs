@@ -53,7 +53,11 @@ impl Rules for ConfigMap {
     }
 
     fn cells(&self, map: &Value, now: jiff::Timestamp) -> Vec<Value> {
-        let keys = ["data", "binaryData"].iter().filter_map(|field| map.map_at(field)).map(serde_json::Map::len).sum::<usize>();
+        let keys = ["data", "binaryData"]
+            .iter()
+            .filter_map(|field| map.map_at(field))
+            .map(serde_json::Map::len)
+            .sum::<usize>();
         vec![columns::name(map), keys.into(), columns::age(map, now)]
     }
 }
@@ -96,6 +100,19 @@ impl Rules for Secret {
         errors.extend(frozen(secret, old, &["data"]));
         errors.extend(self.validate(secret));
         errors
+    }
+
+    fn warnings(&self, secret: &Value, _old: Option<&Value>) -> Vec<String> {
+        if secret.str_at("type") != "kubernetes.io/tls" {
+            return Vec::new();
+        }
+        let holds = |key: &str, block: &str| {
+            let bytes = secret.at("data").get(key).and_then(Value::as_str).and_then(|text| STANDARD.decode(text).ok());
+            bytes.is_some_and(|bytes| String::from_utf8_lossy(&bytes).contains(block))
+        };
+        let pair = holds("tls.crt", "-----BEGIN CERTIFICATE-----") && holds("tls.key", "PRIVATE KEY-----");
+        let text = "data: tls.crt and tls.key are not a certificate and a private key in PEM";
+        if pair { Vec::new() } else { vec![text.to_owned()] }
     }
 
     fn columns(&self) -> Vec<Column> {
@@ -183,7 +200,10 @@ fn docker_config(errors: &mut Errors, key: &str, value: Option<&str>) {
         errors.push(FieldError::required(&path, ""));
         return;
     };
-    let read = STANDARD.decode(text).ok().and_then(|bytes| serde_json::from_slice::<serde_json::Map<String, Value>>(&bytes).ok());
+    let read = STANDARD
+        .decode(text)
+        .ok()
+        .and_then(|bytes| serde_json::from_slice::<serde_json::Map<String, Value>>(&bytes).ok());
     if read.is_none() {
         // The value is a secret: it is not shown.
         errors.push(FieldError::invalid(&path, "<hidden>", "must be a JSON object"));

@@ -105,6 +105,7 @@ impl Rules for DisruptionBudget {
         let mut errors = Errors::new();
         let numbers = ["disruptionsAllowed", "currentHealthy", "desiredHealthy", "expectedPods"];
         check::none_negative(&mut errors, &Path::new("status"), budget.at("status"), &numbers);
+        check::conditions(&mut errors, &Path::new("status").child("conditions"), budget.list_at("status.conditions"));
         errors
     }
 

@@ -74,9 +74,10 @@ impl Rules for Endpoints {
             }
             for port in ports {
                 let number = port.int_at("port").unwrap_or_default();
-                list.extend(addresses().map(|ip| {
-                    if ip.contains(':') { format!("[{ip}]:{number}") } else { format!("{ip}:{number}") }
-                }));
+                list.extend(
+                    addresses()
+                        .map(|ip| if ip.contains(':') { format!("[{ip}]:{number}") } else { format!("{ip}:{number}") }),
+                );
             }
         }
         let nothing = if endpoints.list_at("subsets").is_empty() { "<none>" } else { "" };
@@ -158,11 +159,8 @@ impl Rules for EndpointSlice {
 
     fn warnings(&self, slice: &Value, old: Option<&Value>) -> Vec<String> {
         let mut advice = Vec::new();
-        if slice.str_at("addressType") == "FQDN" {
-            if old.is_none() {
-                advice.push("addressType FQDN is deprecated; use IPv4 or IPv6".to_owned());
-            }
-            return advice;
+        if slice.str_at("addressType") == "FQDN" && old.is_none() {
+            advice.push("addressType FQDN is deprecated; use IPv4 or IPv6".to_owned());
         }
         for (i, endpoint) in slice.list_at("endpoints").iter().enumerate() {
             for (j, address) in check::texts(endpoint, "addresses").into_iter().enumerate() {
@@ -242,7 +240,7 @@ fn shape_mistakes(slice: &Value) -> Errors {
         if !taken.insert(name) {
             errors.push(FieldError::duplicate(&at.child("name"), name));
         }
-        check::protocol(&mut errors, &at.child("protocol"), port.str_at("protocol"));
+        check::one_of(&mut errors, &at.child("protocol"), port.str_at("protocol"), &["SCTP", "TCP", "UDP"]);
         if let Some(name) = port.at("appProtocol").as_str() {
             check::qualified_name(&mut errors, &at.child("appProtocol"), name);
         }

@@ -108,7 +108,9 @@ fn hosts(ingress: &Value) -> String {
     let shown: Vec<&str> = named.iter().take(3).map(|(_, host)| *host).collect();
     match (shown.len(), named.get(2)) {
         (0, _) => "*".to_owned(),
-        (3, Some((third, _))) if third + 1 < rules.len() => format!("{} + {} more...", shown.join(","), rules.len() - 3),
+        (3, Some((third, _))) if third + 1 < rules.len() => {
+            format!("{} + {} more...", shown.join(","), rules.len() - 3)
+        }
         _ => shown.join(","),
     }
 }
@@ -193,7 +195,9 @@ fn http_paths(errors: &mut Errors, path: &Path, paths: &[Value]) {
                     }
                 }
             }
-            "ImplementationSpecific" if !value.is_empty() && !value.starts_with('/') => refuse("must start with '/'".into()),
+            "ImplementationSpecific" if !value.is_empty() && !value.starts_with('/') => {
+                refuse("must start with '/'".into())
+            }
             "ImplementationSpecific" => {}
             other => {
                 let accepted = ["Exact", "ImplementationSpecific", "Prefix"];
@@ -307,7 +311,9 @@ fn controller(errors: &mut Errors, path: &Path, value: &str) {
                 errors.push(FieldError::invalid(path, rest, "accepted are the characters of a URL path"));
             }
         }
-        _ => errors.push(FieldError::invalid(path, value, "must be a domain and a path, such as 'example.com/ingress'")),
+        _ => {
+            errors.push(FieldError::invalid(path, value, "must be a domain and a path, such as 'example.com/ingress'"))
+        }
     }
 }
 
@@ -316,12 +322,16 @@ fn parameters(errors: &mut Errors, path: &Path, parameters: &Value) {
     let namespace = parameters.at("namespace").as_str();
     match (parameters.at("scope").as_str(), namespace) {
         (None, _) => errors.push(FieldError::required(&path.child("scope"), "Cluster or Namespace")),
-        (Some("Namespace"), None) => errors.push(FieldError::required(&path.child("namespace"), "because scope is Namespace")),
+        (Some("Namespace"), None) => {
+            errors.push(FieldError::required(&path.child("namespace"), "because scope is Namespace"))
+        }
         (Some("Namespace"), Some(name)) => check::dns_label(errors, &path.child("namespace"), name),
         (Some("Cluster"), Some(_)) => {
             errors.push(FieldError::forbidden(&path.child("namespace"), "because scope is Cluster"));
         }
         (Some("Cluster"), None) => {}
-        (Some(other), _) => errors.push(FieldError::not_supported(&path.child("scope"), other, &["Cluster", "Namespace"])),
+        (Some(other), _) => {
+            errors.push(FieldError::not_supported(&path.child("scope"), other, &["Cluster", "Namespace"]))
+        }
     }
 }

@@ -27,11 +27,7 @@ pub fn validate(object: &Value, resource: &Resource) -> Errors {
     }
     let path = Path::new("metadata");
     let meta = object.at("metadata");
-    let generate_name = meta.str_at("generateName");
-    if !generate_name.is_empty() {
-        let wrong = resource.rules.name_mistakes(generate_name, true);
-        check::all_of(&mut errors, &path.child("generateName"), generate_name, wrong);
-    }
+    generate_name(&mut errors, &path, meta, resource);
     match meta.str_at("name") {
         "" => errors.push(FieldError::required(&path.child("name"), "give name or generateName")),
         name => check::all_of(&mut errors, &path.child("name"), name, resource.rules.name_mistakes(name, false)),
@@ -74,8 +70,16 @@ pub fn validate_update(object: &Value, old: &Value, resource: &Resource) -> Erro
     for field in ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
         check::immutable(&mut errors, &path.child(field), meta.at(field), before.at(field));
     }
+    finalizers(&mut errors, &path.child("finalizers"), meta);
     both(&mut errors, &path, meta, !resource.custom && resource.rules.strict_finalizers());
     errors
+}
+
+fn generate_name(errors: &mut Errors, path: &Path, meta: &Value, resource: &Resource) {
+    let prefix = meta.str_at("generateName");
+    if !prefix.is_empty() {
+        check::all_of(errors, &path.child("generateName"), prefix, resource.rules.name_mistakes(prefix, true));
+    }
 }
 
 /// Label keys and values, annotations, owners: the part that both pod templates and objects have.

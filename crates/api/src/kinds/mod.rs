@@ -27,5 +27,7 @@ pub mod service;
 pub mod service_ips;
 pub mod service_validate;
 mod table;
+#[cfg(test)]
+mod tests;
 
 pub use table::table;

@@ -33,11 +33,7 @@ pub fn path_segment(name: &str) -> Vec<String> {
     if matches!(name, "." | "..") {
         return vec![format!("'{name}' is not accepted")];
     }
-    ["/", "%"]
-        .iter()
-        .filter(|c| name.contains(**c))
-        .map(|c| format!("'{c}' is not accepted"))
-        .collect()
+    ["/", "%"].iter().filter(|c| name.contains(**c)).map(|c| format!("'{c}' is not accepted")).collect()
 }
 
 /// Why `name` is not the canonical spelling of an address, the only name an IPAddress may have.
@@ -55,7 +51,9 @@ pub fn qualified_name(key: &str) -> Vec<String> {
     let mut parts = key.split('/');
     let (first, second) = (parts.next().unwrap_or_default(), parts.next());
     if parts.next().is_some() {
-        return vec!["accepted is a name such as 'my.name', or one with a DNS prefix such as 'example.com/my-name'".into()];
+        return vec![
+            "accepted is a name such as 'my.name', or one with a DNS prefix such as 'example.com/my-name'".into(),
+        ];
     }
     let name = match second {
         None => first,
@@ -182,7 +180,8 @@ fn is_lower_alphanumeric(b: u8) -> bool {
 
 fn ends_in_alphanumeric(text: &str) -> bool {
     let bytes = text.as_bytes();
-    bytes.first().copied().is_some_and(is_lower_alphanumeric) && bytes.last().copied().is_some_and(is_lower_alphanumeric)
+    bytes.first().copied().is_some_and(is_lower_alphanumeric)
+        && bytes.last().copied().is_some_and(is_lower_alphanumeric)
 }
 
 fn is_label(text: &str) -> bool {
@@ -233,7 +232,12 @@ mod tests {
                 &["", "/a", "a/", "a/b/c", "A.b/c", "a b", "-a", "a-"],
             ),
             ("label value", label_value, &["", "a", "A_b.c"], &["-a", "a b", "a/b"]),
-            ("port", port_name, &["http", "a-1", "80a"], &["", "80", "a--b", "-a", "a-", "A", "a_b", "sixteen-letters-x"]),
+            (
+                "port",
+                port_name,
+                &["http", "a-1", "80a"],
+                &["", "80", "a--b", "-a", "a-", "A", "a_b", "sixteen-letters-x"],
+            ),
             ("data key", data_key, &["a", ".a", "A_b-c.d"], &["", ".", "..", "..a", "a/b", "a b"]),
             ("env", env_name, &["A", "a b", "1.x"], &["a=b", "a\n", "é"]),
             ("search", subdomain_with_underscore, &["_tcp.a", "a_b", "a.b"], &["", "a..b", "-a", "A"]),

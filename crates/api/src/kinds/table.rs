@@ -102,7 +102,8 @@ pub fn table() -> Vec<Arc<Resource>> {
         row(("scheduling.k8s.io", "PriorityClass"), "priorityclasses", Cluster, PriorityClass).short("pc"),
         row(("authentication.k8s.io", "SelfSubjectReview"), "selfsubjectreviews", Cluster, Review).create_only(),
         row(("authentication.k8s.io", "TokenReview"), "tokenreviews", Cluster, Review).create_only(),
-        row(asking("LocalSubjectAccessReview"), "localsubjectaccessreviews", Namespaced, AccessReview::Local).create_only(),
+        row(asking("LocalSubjectAccessReview"), "localsubjectaccessreviews", Namespaced, AccessReview::Local)
+            .create_only(),
         row(asking("SelfSubjectAccessReview"), "selfsubjectaccessreviews", Cluster, AccessReview::Itself).create_only(),
         row(asking("SelfSubjectRulesReview"), "selfsubjectrulesreviews", Cluster, Review).create_only(),
         row(asking("SubjectAccessReview"), "subjectaccessreviews", Cluster, AccessReview::Subject).create_only(),

@@ -76,6 +76,8 @@ pub struct Tokens {
     pub audiences: Vec<String>,
     /// `--service-account-max-token-expiration`.
     pub max_expiration: Option<Duration>,
+    /// `--service-account-extend-token-expiration`; on unless it is switched off.
+    pub extend_expiration: Option<bool>,
 }
 
 impl Tokens {
@@ -88,6 +90,7 @@ impl Tokens {
         if !self.audiences.is_empty() {
             settings.audiences = self.audiences.clone();
         }
+        settings.extend_expiration = self.extend_expiration.unwrap_or(true);
         settings.max_expiration = self.max_expiration.and_then(|limit| i64::try_from(limit.as_secs()).ok());
         settings
     }

@@ -120,23 +120,34 @@ async fn endpoints(server: &Arc<ApiServer>, advertised: &Advertised) -> Result<(
         "subsets": subsets,
     });
     put(server, ENDPOINTS, "services/endpoints", NAME, &object, "subsets").await?;
+    // One slice for each family that the Service has, whatever the flag says now.
+    let service = server.object("services/specs/default/kubernetes").unwrap_or_default();
     for family in Family::BOTH {
-        let served = family == primary || server.services.settings.kubernetes_service == KubernetesService::Both;
-        if served && server.services.settings.ranges.families().contains(family) {
-            slice(server, advertised, family, of(family), family == primary).await?;
+        let name = slice_name(family, primary);
+        if service.list_at("spec.ipFamilies").iter().any(|known| *known == family.to_string()) {
+            slice(server, advertised, family, name, of(family)).await?;
+        } else if server.object(&format!("endpointslices/default/{name}")).is_some() {
+            forgive(client::ask(server, Method::DELETE, &format!("{SLICES}/{name}"), None).await)?;
         }
     }
     Ok(())
+}
+
+fn slice_name(family: Family, primary: Family) -> &'static str {
+    match family {
+        family if family == primary => NAME,
+        Family::V4 => "kubernetes-ipv4",
+        Family::V6 => "kubernetes-ipv6",
+    }
 }
 
 async fn slice(
     server: &Arc<ApiServer>,
     advertised: &Advertised,
     family: Family,
+    name: &str,
     addresses: Vec<String>,
-    is_primary: bool,
 ) -> Result<(), ApiError> {
-    let name = if is_primary { NAME.to_owned() } else { format!("{NAME}-{}", family.to_string().to_lowercase()) };
     let endpoints: Vec<Value> =
         addresses.into_iter().map(|ip| json!({"addresses": [ip], "conditions": {"ready": true}})).collect();
     let object = json!({
@@ -145,7 +156,7 @@ async fn slice(
         "addressType": family.to_string(), "endpoints": endpoints,
         "ports": [{"name": "https", "port": advertised.port, "protocol": "TCP"}],
     });
-    put(server, SLICES, "endpointslices", &name, &object, "endpoints").await
+    put(server, SLICES, "endpointslices", name, &object, "endpoints").await
 }
 
 /// Creates the object, or replaces it when the part that matters differs.
@@ -164,8 +175,12 @@ async fn put(
         Some(_) => client::ask(server, Method::PUT, &format!("{path}/{name}"), Some(object)).await,
         None => client::ask(server, Method::POST, path, Some(object)).await,
     };
+    forgive(done)
+}
+
+/// Another server was faster; it writes the same.
+fn forgive(done: Result<Value, ApiError>) -> Result<(), ApiError> {
     match done {
-        // Another server was faster; it writes the same.
         Err(error) if matches!(error.code, 404 | 409) => Ok(()),
         other => other.map(drop),
     }

@@ -133,6 +133,8 @@ pub async fn addresses(server: &ApiServer) -> Vec<IpAddr> {
 enum Wanted {
     /// With its finalizer, and ready.
     Ready,
+    /// Part of it cannot serve addresses, for this reason.
+    Unusable(String),
     /// It is to go, but these many addresses are in no other range.
     Waiting(usize),
     /// It may go.
@@ -141,7 +143,10 @@ enum Wanted {
 
 fn plan(object: &Value, all: &[Value], taken: &[IpAddr]) -> Wanted {
     if !is_leaving(object) {
-        return Wanted::Ready;
+        let texts = object.list_at("spec.cidrs").iter().filter_map(Value::as_str);
+        let wrong: Vec<String> =
+            texts.filter_map(|text| text.parse::<ServiceRange>().err()).map(|e| e.to_string()).collect();
+        return if wrong.is_empty() { Wanted::Ready } else { Wanted::Unusable(wrong.join("; ")) };
     }
     let others: Vec<ServiceRange> = all
         .iter()
@@ -176,6 +181,7 @@ pub async fn reconcile(server: &Arc<ApiServer>) -> Result<(), ApiError> {
                 }
                 condition(server, &path, object, "True", "", "Kubernetes Service CIDR is ready").await?;
             }
+            Wanted::Unusable(why) => condition(server, &path, object, "False", "Unusable", &why).await?,
             Wanted::Waiting(count) => {
                 let message = format!("{count} addresses of this range are in use and in no other range");
                 condition(server, &path, object, "False", "Terminating", &message).await?;
@@ -263,8 +269,11 @@ mod tests {
             let all: Vec<_> = others.into_iter().chain([leaving.clone()]).collect();
             assert_eq!(plan(&leaving, &all, &taken), want);
         }
-        assert_eq!(plan(&leaving, &[leaving.clone()], &[]), Wanted::Gone);
+        assert_eq!(plan(&leaving, std::slice::from_ref(&leaving), &[]), Wanted::Gone);
+        let wide = cidr("a", &["10.1.0.0/24", "fd00::/48"], false);
+        let why = "fd00::/48 is too big; use an IPv6 prefix of /64 or longer";
+        assert_eq!(plan(&wide, std::slice::from_ref(&wide), &taken), Wanted::Unusable(why.to_owned()));
         let staying = cidr("a", &["10.1.0.0/24"], false);
-        assert_eq!(plan(&staying, &[staying.clone()], &taken), Wanted::Ready);
+        assert_eq!(plan(&staying, std::slice::from_ref(&staying), &taken), Wanted::Ready);
     }
 }

@@ -73,7 +73,7 @@ async fn look(server: &ApiServer) -> Result<Seen, ReadError> {
 
 /// Brings the pools in step with the store; says how many places differed. A write that ends meanwhile may look like a
 /// difference: that costs a second try of somebody's transaction, nothing else.
-async fn align(server: &ApiServer) -> Result<usize, ReadError> {
+pub(super) async fn align(server: &ApiServer) -> Result<usize, ReadError> {
     let mut differed = 0;
     let taken = ranges::addresses(server).await;
     for pool in server.services.pools.addresses() {

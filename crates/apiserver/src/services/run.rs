@@ -1,11 +1,14 @@
 //! From a store to pools that agree with it, and what keeps them so.
 
-use super::{claims, kubernetes, metrics, ranges, repair};
+use super::{
+    claims::{self, Holder},
+    kubernetes, metrics, ranges, repair,
+};
 use crate::ApiServer;
-use api::error::ApiError;
+use api::{error::ApiError, families};
 use net::{Family, HasFamily, ServiceRange};
 use std::{sync::Arc, time::Duration};
-use store::{Event, ReadError, WatchError};
+use store::{Entry, Event, ReadError, WatchError};
 use tokio_util::sync::CancellationToken;
 
 /// How often everything is looked at again.
@@ -68,15 +71,26 @@ pub async fn run(server: Arc<ApiServer>, stop: CancellationToken) -> Result<(), 
     let mut addresses = server.store.watch(claims::ADDRESSES, Some(from)).await?;
     let mut ports = server.store.watch(claims::PORTS, Some(from)).await?;
     let mut cidrs = server.store.watch(ranges::RANGES, Some(from)).await?;
+    // What happened between an earlier watch and these.
+    ranges::serve(&server).await;
+    repair::align(&server).await?;
     let (mut round, mut lease) = (every(INTERVAL), every(kubernetes::INTERVAL));
     loop {
         tokio::select! {
-            () = stop.cancelled() => return Ok(kubernetes::leave(&server).await),
+            () = stop.cancelled() => {
+                kubernetes::leave(&server).await;
+                return Ok(());
+            }
             event = addresses.next() => {
                 let event = event?;
                 server.services.note(&server.store, key(&event));
-                if matches!(&*event, Event::Delete { .. }) && ranges::is_any_leaving(&server).await {
-                    tell(ranges::reconcile(&server).await);
+                if let Event::Delete { previous, .. } = &*event {
+                    if is_needed(&server, previous) {
+                        repair::repair(&server).await?;
+                    }
+                    if ranges::is_any_leaving(&server).await {
+                        tell(ranges::reconcile(&server).await);
+                    }
                 }
             }
             event = ports.next() => server.services.note(&server.store, key(&*event?)),
@@ -92,6 +106,14 @@ pub async fn run(server: Arc<ApiServer>, stop: CancellationToken) -> Result<(), 
             _ = lease.tick() => tell(kubernetes::reconcile(&server).await),
         }
     }
+}
+
+/// Somebody deleted the IPAddress of a Service that has the address still.
+fn is_needed(server: &ApiServer, deleted: &Entry) -> bool {
+    let Some(Holder { namespace, name }) = claims::holder_of(deleted) else { return false };
+    let service = server.object(&format!("services/specs/{namespace}/{name}"));
+    let held = service.map(|service| families::addresses(&service)).unwrap_or_default();
+    held.iter().any(|ip| *claims::address_key(*ip) == **deleted.key())
 }
 
 /// The first time after one period: `bootstrap` has just done it all.

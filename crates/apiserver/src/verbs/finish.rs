@@ -99,17 +99,10 @@ pub fn carry_metadata(object: &mut Value, old: &Value) {
     }
 }
 
-/// Counts a change of anything but metadata and status.
+/// Counts a change that the kind's generation is for.
 pub fn bump_generation(call: &Call, object: &mut Value, old: &Value) {
-    if !call.resource.rules.has_generation() {
-        return;
-    }
-    let differs = {
-        let (Some(new), Some(old)) = (object.as_object(), old.as_object()) else { return };
-        let counts = |(key, _): &(&String, &Value)| !matches!(key.as_str(), "metadata" | "status");
-        !new.iter().filter(counts).eq(old.iter().filter(counts))
-    };
-    if differs {
+    let rules = &call.resource.rules;
+    if rules.has_generation() && rules.generation_changes(object, old) {
         object.set("metadata.generation", old.int_at("metadata.generation").unwrap_or(0) + 1);
     }
 }

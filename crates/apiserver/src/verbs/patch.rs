@@ -104,6 +104,9 @@ async fn apply_patch(call: &Call, part: Part, bytes: &[u8]) -> Result<Answer, Ap
     let options = WriteOptions::new(&call.query, Write::Apply)?;
     let Parsed { mut value, duplicates } = body::parse(bytes, "application/yaml")?;
     refuse_duplicates(call, &options, &duplicates)?;
+    if let Some(field) = ["apiVersion", "kind"].into_iter().find(|field| value.str_at(field).is_empty()) {
+        return Err(ApiError::bad_request(format!("an applied configuration must have {field}")));
+    }
     body::expect_kind(&mut value, &call.resource.api_version(), &call.resource.kind)?;
     let aside = call.server.services.set_aside(&call.resource, &mut value);
     if value.str_at("metadata.name").is_empty() {

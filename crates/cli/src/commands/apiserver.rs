@@ -57,6 +57,7 @@ pub(crate) const FLAGS: &[Flag] = &[
     flag("service-account-signing-key-file", "FILE", "", "key that signs them; made when not given"),
     flag("service-account-key-file", "FILE,...", "", "further keys that are believed"),
     flag("service-account-max-token-expiration", "DURATION", "", "longest life of a token"),
+    flag("service-account-extend-token-expiration", "BOOL", "true", "let the tokens of Pods live on for a year where the Pod asked for an hour, while clients learn to renew them"),
     flag("api-audiences", "NAME,...", "", "whom tokens for this API must be for; the issuer when not given"),
     flag("audit-log-path", "FILE", "", "write what was asked by whom as JSON lines; - is standard output"),
     flag("audit-policy-file", "FILE", "", "what to write; metadata of everything when not given"),

@@ -41,6 +41,9 @@ pub(in crate::kinds) fn spec(path: &Path, spec: &Value) -> Vec<String> {
     for (i, _) in secrets.iter().enumerate().filter(|(_, secret)| secret.str_at("name").is_empty()) {
         advice.push(format!("{}: is empty", path.child("imagePullSecrets").index(i).child("name")));
     }
+    for (i, volume) in spec.list_at("volumes").iter().enumerate() {
+        files(&mut advice, &path.child("volumes").index(i), volume);
+    }
     let containers: Vec<(Path, &Value)> = ["initContainers", "containers", "ephemeralContainers"]
         .iter()
         .flat_map(|list| spec.list_at(list).iter().enumerate().map(|(i, c)| (path.child(list).index(i), c)))
@@ -132,6 +135,35 @@ fn twice(advice: &mut Vec<String>, path: &Path, list: &[Value], field: &str) {
     }
 }
 
+/// Files of a volume that hide each other, and claims for part of a byte.
+fn files(advice: &mut Vec<String>, path: &Path, volume: &Value) {
+    let hides = |a: &str, b: &str| a == b || a.strip_prefix(b).is_some_and(|rest| rest.starts_with('/'));
+    let mut overlaps = |at: &Path, sources: &[&Value]| {
+        let mut seen: Vec<&str> = Vec::new();
+        for item in sources.iter().flat_map(|source| source.list_at("items")) {
+            let file = item.str_at("path").trim_end_matches('/');
+            for other in seen.iter().filter(|other| hides(file, other) || hides(other, file)) {
+                advice.push(format!("{at}: {file} and {other} are in each other's way"));
+            }
+            seen.push(file);
+        }
+    };
+    for kind in ["configMap", "secret", "downwardAPI"] {
+        overlaps(&path.child(kind), &[volume.at(kind)]);
+    }
+    for (i, source) in volume.list_at("projected.sources").iter().enumerate() {
+        if source.as_object().is_some_and(|map| map.values().all(Value::is_null)) {
+            advice.push(format!("{}: is empty", path.child("projected").child("sources").index(i)));
+        }
+    }
+    let at = path.child("ephemeral").child("volumeClaimTemplate").child("spec").child("resources").child("requests");
+    let storage =
+        volume.at("ephemeral.volumeClaimTemplate.spec.resources.requests").get("storage").and_then(Value::as_str);
+    if let Some(text) = storage.filter(|text| !quantity::is_whole(text)) {
+        advice.push(format!("{}: {text} is not a whole number of bytes", at.key("storage")));
+    }
+}
+
 /// Bytes come whole.
 fn fractions(advice: &mut Vec<String>, path: &Path, amounts: &Value) {
     for name in ["memory", "ephemeral-storage"] {
@@ -155,7 +187,7 @@ fn hidden_variables(advice: &mut Vec<String>, path: &Path, variables: &[Value]) 
 }
 
 fn ports(advice: &mut Vec<String>, containers: &[(Path, &Value)]) {
-    let mut known: BTreeMap<(i64, &str), Vec<(Path, &str, i64)>> = BTreeMap::new();
+    let mut known: BTreeMap<_, Vec<(Path, &str, i64)>> = BTreeMap::new();
     let mut named: BTreeMap<&str, Path> = BTreeMap::new();
     for (path, container) in containers {
         for (i, port) in container.list_at("ports").iter().enumerate() {

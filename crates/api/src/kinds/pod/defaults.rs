@@ -65,37 +65,70 @@ pub fn pod(pod: &mut Value) {
     status(pod);
 }
 
-/// A pod with limits of its own asks for what its containers ask for together, else for its limits. Done when the pod is
-/// created, after everything that may add containers.
-pub fn pod_requests(pod: &mut Value) {
+/// Fills in the resources of a pod that has some of its own: it asks for what its containers ask for together, else for
+/// its limits, and is limited like them where all of them are. Done when the pod is created, after everything that may
+/// add containers.
+pub fn pod_resources(pod: &mut Value) {
     let spec = pod.at("spec");
-    let has = |kind: &str| spec.at("resources").map_at(kind).is_some_and(|list| !list.is_empty());
-    if !has("limits") && !has("requests") {
+    let own = |kind: &str| spec.at("resources").map_at(kind).cloned().unwrap_or_default();
+    let (mut limits, mut requests) = (own("limits"), own("requests"));
+    if limits.is_empty() && requests.is_empty() {
         return;
     }
-    let mut limits = spec.map_at("resources.limits").cloned().unwrap_or_default();
-    let mut requests = spec.map_at("resources.requests").cloned().unwrap_or_default();
-    for (name, total) in
-        resources::of_containers(spec, "limits").into_iter().filter(|(name, _)| resources::is_huge_page(name))
-    {
-        if !requests.contains_key(&name) {
-            limits.entry(name).or_insert_with(|| quantity::text(total, true).into());
+    let together = resources::of_containers(spec, "limits");
+    for (name, total) in together.iter().filter(|(name, _)| resources::is_huge_page(name)) {
+        if !requests.contains_key(name) {
+            limits.entry(name).or_insert_with(|| quantity::text(*total, true).into());
         }
     }
-    if !limits.is_empty() {
-        for (name, total) in resources::of_containers(spec, "requests") {
-            if resources::fits_pod(&name) && resources::may_overcommit(&name) {
-                let binary = name == "memory";
-                requests.entry(name).or_insert_with(|| quantity::text(total, binary).into());
-            }
+    for (name, total) in resources::of_containers(spec, "requests") {
+        if resources::fits_pod(&name) && resources::may_overcommit(&name) {
+            let binary = name == "memory";
+            requests.entry(name).or_insert_with(|| quantity::text(total, binary).into());
         }
-        for (name, limit) in limits.iter().filter(|(name, _)| resources::fits_pod(name)) {
-            requests.entry(name.clone()).or_insert_with(|| limit.clone());
+    }
+    for (name, limit) in limits.iter().filter(|(name, _)| resources::fits_pod(name)) {
+        requests.entry(name.clone()).or_insert_with(|| limit.clone());
+    }
+    let containers = || spec.list_at("containers").iter().chain(spec.list_at("initContainers"));
+    for (name, request) in requests.iter().filter(|(name, _)| resources::fits_pod(name)) {
+        let Some(total) = together.get(name).filter(|_| !limits.contains_key(name)) else { continue };
+        if containers().all(|container| container.at("resources.limits").get(name).is_some()) {
+            let more = request.as_str().and_then(quantity::nanos).is_some_and(|request| request > *total);
+            let limit = if more { request.clone() } else { quantity::text(*total, name != "cpu").into() };
+            limits.insert(name.clone(), limit);
         }
     }
     for (kind, list) in [("limits", limits), ("requests", requests)] {
         if !list.is_empty() {
             pod.set(&format!("spec.resources.{kind}"), list);
+        }
+    }
+}
+
+/// Writes the labels that the pod itself has into the selectors that name their keys.
+pub fn label_keys(pod: &mut Value) {
+    let labels = pod.at("metadata.labels").clone();
+    let add = |term: &mut Value| {
+        if term.at("labelSelector").is_null() {
+            return;
+        }
+        let mut rules = term.list_at("labelSelector.matchExpressions").to_vec();
+        for (field, operator) in [("matchLabelKeys", "In"), ("mismatchLabelKeys", "NotIn")] {
+            let keys = term.list_at(field).iter().filter_map(Value::as_str);
+            let known = keys.filter_map(|key| Some((key, labels.get(key)?)));
+            rules.extend(known.map(|(key, value)| json!({"key": key, "operator": operator, "values": [value]})));
+        }
+        if !rules.is_empty() {
+            term.set("labelSelector.matchExpressions", rules);
+        }
+    };
+    items(pod, "spec.topologySpreadConstraints").for_each(add);
+    for kind in ["podAffinity", "podAntiAffinity"] {
+        let of = format!("spec.affinity.{kind}");
+        items(pod, &format!("{of}.requiredDuringSchedulingIgnoredDuringExecution")).for_each(add);
+        for wish in items(pod, &format!("{of}.preferredDuringSchedulingIgnoredDuringExecution")) {
+            existing(wish, "podAffinityTerm").into_iter().for_each(add);
         }
     }
 }
@@ -243,6 +276,9 @@ fn pull_policy(image: &str) -> &'static str {
     if is_latest(image) { "Always" } else { "IfNotPresent" }
 }
 
+/// Longest name of a repository.
+const REPOSITORY_MAX: usize = 255;
+
 fn is_latest(image: &str) -> bool {
     let (name, digest) = image.split_once('@').map_or((image, None), |(name, digest)| (name, Some(digest)));
     let last = name.rfind('/').map_or(0, |slash| slash + 1);
@@ -261,7 +297,7 @@ fn is_latest(image: &str) -> bool {
     let readable = path.split('/').all(|part| {
         !part.is_empty() && part.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'_' | b'-'))
     });
-    readable && (tag == Some("latest") || tag.is_none() && digest.is_none())
+    readable && path.len() <= REPOSITORY_MAX && (tag == Some("latest") || tag.is_none() && digest.is_none())
 }
 
 #[cfg(test)]

@@ -169,15 +169,13 @@ fn key_ref(errors: &mut Errors, path: &Path, reference: &Value) {
 
 /// A reference to one line of a file in a volume.
 fn file_key(errors: &mut Errors, path: &Path, reference: &Value) {
-    let checks: [(&str, fn(&mut Errors, &Path, &str)); 3] = [
-        ("key", |errors, path, text| check::all_of(errors, path, text, names::env_name(text))),
-        ("volumeName", check::dns_label),
-        ("path", paths::no_backsteps),
-    ];
-    for (field, rule) in checks {
-        match reference.str_at(field) {
-            "" => errors.push(FieldError::required(&path.child(field), "")),
-            text => rule(errors, &path.child(field), text),
+    for field in ["key", "volumeName", "path"] {
+        let (at, text) = (path.child(field), reference.str_at(field));
+        match field {
+            _ if text.is_empty() => errors.push(FieldError::required(&at, "")),
+            "key" => check::all_of(errors, &at, text, names::env_name(text)),
+            "volumeName" => check::dns_label(errors, &at, text),
+            _ => paths::no_backsteps(errors, &at, text),
         }
     }
 }

@@ -42,7 +42,8 @@ impl Rules for Pod {
     }
 
     fn prepare_create(&self, pod: &mut Value) {
-        defaults::pod_requests(pod);
+        defaults::label_keys(pod);
+        defaults::pod_resources(pod);
         let mut status = json!({"phase": "Pending", "qosClass": quality(pod)});
         if !pod.list_at("spec.schedulingGates").is_empty() {
             status["conditions"] = json!([{
@@ -56,6 +57,10 @@ impl Rules for Pod {
 
     fn prepare_update(&self, pod: &mut Value, old: &Value) {
         pod.set("status", old.at("status").clone());
+        // A client that does not know resources of whole pods leaves them out.
+        if pod.at("spec.resources").is_null() && !old.at("spec.resources").is_null() {
+            pod.set("spec.resources", old.at("spec.resources").clone());
+        }
     }
 
     fn prepare_status(&self, pod: &mut Value, old: &Value) {

@@ -160,10 +160,10 @@ fn addresses(errors: &mut Errors, path: &Path, status: &Value, before: &Value, s
         |status: &Value| -> Vec<String> { status.list_at(plural).iter().map(|e| e.str_at("ip").to_owned()).collect() };
     let (list, was) = (ips(status), ips(before));
     let at = path.child(plural);
-    let mut parsed = Vec::new();
     for (i, ip) in list.iter().enumerate() {
-        parsed.extend(check::ip(errors, &at.index(i), ip, was.iter().map(String::as_str)));
+        check::ip(errors, &at.index(i), ip, was.iter().map(String::as_str));
     }
+    let parsed: Vec<_> = list.iter().filter_map(|ip| net::legacy::parse_stored_ip(ip).ok()).collect();
     if list.len() > 1 {
         check::one_per_family(errors, &at, status.at(plural), &parsed, "addresses");
     }

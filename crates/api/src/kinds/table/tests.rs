@@ -56,7 +56,8 @@ fn every_row_is_what_upstreams_discovery_says() {
             assert_eq!(Some(&entry), wanted.get(&key), "{key:?}");
         }
         let prefix = format!("{}/", resource.plural);
-        let theirs = wanted.keys().filter(|(gv, name)| *gv == resource.api_version() && name.starts_with(&prefix)).count();
+        let theirs =
+            wanted.keys().filter(|(gv, name)| *gv == resource.api_version() && name.starts_with(&prefix)).count();
         assert_eq!(resource.subresources.len(), theirs, "{}", resource.plural);
     }
 }
@@ -66,7 +67,8 @@ fn every_kind_has_a_shape_and_a_name_of_its_own() {
     let table = table();
     for resource in &table {
         assert_ne!(resource.shape, Shape::Any, "{}", resource.kind);
-        let same = |other: &&Arc<Resource>| other.api_version() == resource.api_version() && other.plural == resource.plural;
+        let same =
+            |other: &&Arc<Resource>| other.api_version() == resource.api_version() && other.plural == resource.plural;
         assert_eq!(table.iter().filter(same).count(), 1, "{}", resource.plural);
     }
     assert_eq!(table.len(), 34);

@@ -175,7 +175,7 @@ fn ports(steps: &mut Vec<Step>, seen: &Seen, services: &[&Object]) {
             let Some(port) =
                 u16::try_from(number).ok().filter(|port| seen.node_ports.is_some_and(|range| range.contains(*port)))
             else {
-                let range = seen.node_ports.map_or("none".to_owned(), |range| range.to_string());
+                let range = seen.node_ports.map_or_else(|| "none".to_owned(), |range| range.to_string());
                 let message = format!(
                     "node port {number} is not in the range of node ports ({range}); please recreate the service"
                 );

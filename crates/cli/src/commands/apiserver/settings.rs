@@ -132,6 +132,7 @@ fn tokens(given: &mut Settings) -> Tokens {
         key_files: given.or("service-account-key-file", Vec::new(), "files", read::paths),
         audiences: given.or("api-audiences", Vec::new(), "names", read::words),
         max_expiration: given.optional("service-account-max-token-expiration", DURATION, read::duration),
+        extend_expiration: given.optional("service-account-extend-token-expiration", "true, false", str::parse::<bool>),
     }
 }
 
