@@ -5,12 +5,18 @@ mod support;
 use serde_json::{Value, json};
 use support::{ask, testdata};
 
+/// Kinds that nothing here acts on are not served, so that kubectl tells the truth.
+const NOT_SERVED: &[&str] = &["statefulsets", "jobs"];
+
 #[tokio::test]
 async fn every_recorded_table_comes_out_the_same() {
     let recorded: Vec<Value> = serde_json::from_slice(&std::fs::read(testdata("api/tables.json")).unwrap()).unwrap();
     let server = apiserver::testing::server().await;
     let mut differences = Vec::new();
     for (index, table) in recorded.iter().enumerate() {
+        if NOT_SERVED.iter().any(|plural| table["path"].as_str().unwrap().ends_with(&format!("/{plural}"))) {
+            continue;
+        }
         let namespace = format!("tables-{index}");
         ask(&server, "POST", "/api/v1/namespaces", &[], json!({"metadata": {"name": namespace}}).to_string()).await;
         let path = table["path"].as_str().unwrap().replace("{ns}", &namespace);

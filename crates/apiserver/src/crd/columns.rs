@@ -106,10 +106,26 @@ mod tests {
     fn ages_have_the_units_that_kubectl_shows() {
         let now: Timestamp = "2024-06-01T00:00:00Z".parse().unwrap();
         for (seconds, expected) in [
-            (0, "0s"), (119, "119s"), (120, "2m"), (125, "2m5s"), (599, "9m59s"), (600, "10m"), (10_799, "179m"),
-            (10_800, "3h"), (11_100, "3h5m"), (28_800, "8h"), (172_799, "47h"), (172_800, "2d"), (190_000, "2d4h"),
-            (691_200, "8d"), (63_071_999, "729d"), (63_072_000, "2y"), (70_000_000, "2y80d"), (252_288_000, "8y"),
-            (-1, "0s"), (-5, "<invalid>"),
+            (0, "0s"),
+            (119, "119s"),
+            (120, "2m"),
+            (125, "2m5s"),
+            (599, "9m59s"),
+            (600, "10m"),
+            (10_799, "179m"),
+            (10_800, "3h"),
+            (11_100, "3h5m"),
+            (28_800, "8h"),
+            (172_799, "47h"),
+            (172_800, "2d"),
+            (190_000, "2d4h"),
+            (691_200, "8d"),
+            (63_071_999, "729d"),
+            (63_072_000, "2y"),
+            (70_000_000, "2y80d"),
+            (252_288_000, "8y"),
+            (-1, "0s"),
+            (-5, "<invalid>"),
         ] {
             let since = now.checked_sub(SignedDuration::from_secs(seconds)).unwrap();
             assert_eq!(age(&since.to_string(), now), expected, "{seconds}");
@@ -125,11 +141,19 @@ mod tests {
             "status": {"conditions": [{"type": "Ready", "status": "True"}]}});
         let ready = ".status.conditions[?(@.type==\"Ready\")].status";
         for (kind, path, expected) in [
-            ("integer", ".spec.n", json!(3)), ("integer", ".spec.f", json!(1)), ("integer", ".spec.s", Value::Null),
-            ("number", ".spec.n", json!(3.0)), ("boolean", ".spec.b", json!(true)), ("boolean", ".spec.s", Value::Null),
-            ("string", ".spec.s", json!("x")), ("string", ".spec.n", json!("3")), ("string", ".spec.m", json!("{\"a\":1}")),
-            ("string", ready, json!("True")), ("string", ".spec.missing", Value::Null),
-            ("date", ".metadata.creationTimestamp", json!("5m")), ("date", ".spec.s", json!("<invalid>")),
+            ("integer", ".spec.n", json!(3)),
+            ("integer", ".spec.f", json!(1)),
+            ("integer", ".spec.s", Value::Null),
+            ("number", ".spec.n", json!(3.0)),
+            ("boolean", ".spec.b", json!(true)),
+            ("boolean", ".spec.s", Value::Null),
+            ("string", ".spec.s", json!("x")),
+            ("string", ".spec.n", json!("3")),
+            ("string", ".spec.m", json!("{\"a\":1}")),
+            ("string", ready, json!("True")),
+            ("string", ".spec.missing", Value::Null),
+            ("date", ".metadata.creationTimestamp", json!("5m")),
+            ("date", ".spec.s", json!("<invalid>")),
         ] {
             assert_eq!(column(kind, path).cell(&object, now), expected, "{kind} {path}");
         }

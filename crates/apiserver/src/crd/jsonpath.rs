@@ -365,7 +365,19 @@ mod tests {
 
     #[test]
     fn what_is_no_path_is_refused() {
-        for path in ["", "spec", ".spec[", ".spec[]", ".spec['a]", ".a[?(@.b==)]", ".a[?(b)]", ".a[1:2:0]", "..", ".a b", ".a[x]"] {
+        for path in [
+            "",
+            "spec",
+            ".spec[",
+            ".spec[]",
+            ".spec['a]",
+            ".a[?(@.b==)]",
+            ".a[?(b)]",
+            ".a[1:2:0]",
+            "..",
+            ".a b",
+            ".a[x]",
+        ] {
             assert!(JsonPath::parse(path).is_err(), "{path}");
         }
     }

@@ -204,7 +204,10 @@ impl CustomRules {
             let given = object.str_at(field);
             (given != wanted).then(|| FieldError::invalid(&Path::new(field), given, format!("must be {wanted}")))
         };
-        [("kind", self.kind.as_str()), ("apiVersion", self.api_version.as_str())].into_iter().filter_map(wrong).collect()
+        [("kind", self.kind.as_str()), ("apiVersion", self.api_version.as_str())]
+            .into_iter()
+            .filter_map(wrong)
+            .collect()
     }
 
     /// The numbers that the scale subresource shows are numbers.

@@ -13,7 +13,8 @@ use std::{
 pub const OBJECT_META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
 
 /// What decoding asks of any custom object: that it says what it is, and has metadata that is metadata.
-pub static ANY_OBJECT: LazyLock<Shape> = LazyLock::new(|| of_resource(&Schema { preserve_unknown: true, ..Schema::default() }, ""));
+pub static ANY_OBJECT: LazyLock<Shape> =
+    LazyLock::new(|| of_resource(&Schema { preserve_unknown: true, ..Schema::default() }, ""));
 
 /// The shape of an object of kind `name`.
 pub fn of_resource(schema: &Schema, name: &str) -> Shape {

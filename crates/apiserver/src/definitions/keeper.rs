@@ -3,7 +3,7 @@
 use super::{
     PREFIX,
     index::Index,
-    instances::{self},
+    instances,
     plan::{self, Step},
 };
 use crate::{ApiServer, client, follow::FollowError};

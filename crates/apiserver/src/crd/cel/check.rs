@@ -126,7 +126,7 @@ impl Checker {
             return known.clone();
         }
         if TYPE_NAMES.contains(&name) {
-            return Known::one(Type::NameOfType);
+            return Known::one(Type::Meta);
         }
         self.refuse(format!("undeclared reference to '{name}'"))
     }
@@ -197,15 +197,25 @@ impl Checker {
     }
 
     fn binary(&mut self, operator: Operator, left: &Known, right: &Known) -> Costed {
-        use Operator::{Add, Divide, Equal, Greater, GreaterEqual, In, Less, LessEqual, Multiply, NotEqual, Remainder, Subtract};
+        use Operator::{
+            Add, Divide, Equal, Greater, GreaterEqual, In, Less, LessEqual, Multiply, NotEqual, Remainder, Subtract,
+        };
         let (shorter, both) = (left.most.min(right.most), left.most.saturating_add(right.most));
         let is_number = |of: &Type| matches!(of, Type::Int | Type::Uint | Type::Double);
         match (operator, &left.of, &right.of) {
             (Equal | NotEqual, a, b) if comparable(a, b) => (Known::one(Type::Bool), 1 + shorter / 10),
             (In, _, Type::List(_)) => (Known::one(Type::Bool), 1 + right.most),
             (In, _, Type::Map(_) | Type::Dyn) => (Known::one(Type::Bool), 1),
-            (Add | Subtract | Multiply | Divide | Remainder | Less | LessEqual | Greater | GreaterEqual, Type::Dyn, _)
-            | (Add | Subtract | Multiply | Divide | Remainder | Less | LessEqual | Greater | GreaterEqual, _, Type::Dyn) => {
+            (
+                Add | Subtract | Multiply | Divide | Remainder | Less | LessEqual | Greater | GreaterEqual,
+                Type::Dyn,
+                _,
+            )
+            | (
+                Add | Subtract | Multiply | Divide | Remainder | Less | LessEqual | Greater | GreaterEqual,
+                _,
+                Type::Dyn,
+            ) => {
                 let compares = matches!(operator, Less | LessEqual | Greater | GreaterEqual);
                 let of = if compares { Type::Bool } else { Type::Dyn };
                 (Known { of, most: both }, 1 + both / 10)
@@ -221,9 +231,13 @@ impl Checker {
             }
             (Add, Type::List(_), Type::List(_)) => (Known { of: left.of.clone(), most: both }, 1 + both),
             (Add | Subtract, Type::Duration, Type::Duration) => (Known::one(Type::Duration), 1),
-            (Add | Subtract, Type::Time, Type::Duration) | (Add, Type::Duration, Type::Time) => (Known::one(Type::Time), 1),
+            (Add | Subtract, Type::Time, Type::Duration) | (Add, Type::Duration, Type::Time) => {
+                (Known::one(Type::Time), 1)
+            }
             (Subtract, Type::Time, Type::Time) => (Known::one(Type::Duration), 1),
-            (Add | Subtract | Multiply | Divide | Remainder, a, b) if a == b && is_number(a) => (Known::one(a.clone()), 1),
+            (Add | Subtract | Multiply | Divide | Remainder, a, b) if a == b && is_number(a) => {
+                (Known::one(a.clone()), 1)
+            }
             (_, a, b) => {
                 let mistake = format!("no overload of '{}' takes ({a}, {b})", operator.sign());
                 (self.refuse(mistake), 1)

@@ -110,8 +110,7 @@ impl Compiler {
             tree.items = (!items.is_empty()).then(|| Box::new(items));
         }
         if let Some(Additional::Each(each)) = &schema.additional {
-            let below =
-                Place { times: times(schema.checks.max_properties), uncorrelated: place.uncorrelated.clone() };
+            let below = Place { times: times(schema.checks.max_properties), uncorrelated: place.uncorrelated.clone() };
             let each = self.tree(each, each.embedded, &path.child("additionalProperties"), &below);
             tree.additional = (!each.is_empty()).then(|| Box::new(each));
         }
@@ -149,7 +148,8 @@ impl Compiler {
         place: &Place,
     ) -> Option<Compiled> {
         let optional = rule.optional_old_self == Some(true);
-        let old = if optional { Known { of: Type::Optional(Arc::new(known.clone())), ..*known } } else { known.clone() };
+        let old =
+            if optional { Known { of: Type::Optional(Arc::new(known.clone())), ..*known } } else { known.clone() };
         let variables = [("self", known.clone()), ("oldSelf", old)];
         let expression = self.expression(&rule.rule, Type::Bool, &variables, times, &path.child("rule"));
         let message = match rule.message_expression.as_str() {

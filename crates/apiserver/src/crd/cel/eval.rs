@@ -264,7 +264,10 @@ fn index(of: &Value, at: &Value, optional: bool) -> Evaluated {
                 Value::Float(_) => None,
                 _ => return Err(no_overload("list index")),
             };
-            place.and_then(|place| list.get(place)).cloned().ok_or_else(|| format!("index out of bounds: {}", shown(at)))
+            place
+                .and_then(|place| list.get(place))
+                .cloned()
+                .ok_or_else(|| format!("index out of bounds: {}", shown(at)))
         }
         (Value::Map(map), at) => map.get(&key_of(at)?).cloned().ok_or_else(|| format!("no such key: {}", shown(at))),
         _ => return Err(no_overload("index")),
@@ -362,7 +365,9 @@ fn here(function: &Function, args: &[Value], budget: &mut Budget) -> Evaluated {
         },
         ("optional.none", []) => Ok(none()),
         ("optional.of", [value]) => Ok(some(value.clone())),
-        (name @ ("hasValue" | "value" | "or" | "orValue"), [optional, rest @ ..]) => optional_method(name, optional, rest),
+        (name @ ("hasValue" | "value" | "or" | "orValue"), [optional, rest @ ..]) => {
+            optional_method(name, optional, rest)
+        }
         (name, _) => Err(no_overload(name)),
     }
 }

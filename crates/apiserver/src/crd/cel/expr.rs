@@ -27,9 +27,17 @@ pub(super) enum Node {
     Constant(Value),
     Variable(Arc<str>),
     /// `self.x`, `has(self.x)`, `self.?x`.
-    Select { of: Box<Self>, field: Arc<str>, how: Access },
+    Select {
+        of: Box<Self>,
+        field: Arc<str>,
+        how: Access,
+    },
     /// `self[0]`, `self[?0]`.
-    Index { of: Box<Self>, at: Box<Self>, optional: bool },
+    Index {
+        of: Box<Self>,
+        at: Box<Self>,
+        optional: bool,
+    },
     And(Box<[Self; 2]>),
     Or(Box<[Self; 2]>),
     Not(Box<Self>),
@@ -41,11 +49,23 @@ pub(super) enum Node {
     Map(Vec<(Self, Self, bool)>),
     Fold(Box<Fold>),
     /// `cel.bind(name, value, body)`.
-    Bind { name: Arc<str>, value: Box<Self>, body: Box<Self> },
+    Bind {
+        name: Arc<str>,
+        value: Box<Self>,
+        body: Box<Self>,
+    },
     /// `optional.optMap(name, body)`; `flat` when the body is an optional itself.
-    OptionalMap { of: Box<Self>, name: Arc<str>, body: Box<Self>, flat: bool },
+    OptionalMap {
+        of: Box<Self>,
+        name: Arc<str>,
+        body: Box<Self>,
+        flat: bool,
+    },
     /// A function; the receiver of a method is the first argument.
-    Call { function: Function, args: Vec<Self> },
+    Call {
+        function: Function,
+        args: Vec<Self>,
+    },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

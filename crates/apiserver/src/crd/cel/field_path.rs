@@ -57,7 +57,9 @@ fn step<'s>(at: &Found<'s>, name: &str) -> Result<Found<'s>, String> {
 
 /// The text of `'..']`, and what follows.
 fn quoted(after: &str) -> Result<(String, &str), String> {
-    let Some(inside) = after.strip_prefix('\'') else { return Err("expects a text in single quotes after [".to_owned()) };
+    let Some(inside) = after.strip_prefix('\'') else {
+        return Err("expects a text in single quotes after [".to_owned());
+    };
     let mut name = String::new();
     let mut chars = inside.char_indices();
     while let Some((i, c)) = chars.next() {

@@ -112,7 +112,10 @@ impl Round {
 
 /// The rounds of a fold. A list is not gone through before its turn: `exists` may stop at the first item.
 enum Rounds {
-    List { list: Arc<Vec<Value>>, next: usize },
+    List {
+        list: Arc<Vec<Value>>,
+        next: usize,
+    },
     /// In the order of keys, so that an answer does not change from run to run.
     Map(std::vec::IntoIter<(Key, Value)>),
 }

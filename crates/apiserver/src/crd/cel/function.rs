@@ -48,7 +48,7 @@ pub(super) enum T {
     Ints,
     Map,
     Optional,
-    NameOfType,
+    Meta,
     Named(&'static str),
     /// Result: the type of the first argument.
     Same,
@@ -70,13 +70,27 @@ const FORMAT: T = Named("kubernetes.Format");
 
 /// Carried out by `eval`, not by `kube-cel`.
 const HERE: [&str; 16] = [
-    "size", "matches", "find", "findAll", "type", "dyn", "bool", "startsWith", "endsWith", "contains", "optional.none",
-    "optional.of", "hasValue", "value", "or", "orValue",
+    "size",
+    "matches",
+    "find",
+    "findAll",
+    "type",
+    "dyn",
+    "bool",
+    "startsWith",
+    "endsWith",
+    "contains",
+    "optional.none",
+    "optional.of",
+    "hasValue",
+    "value",
+    "or",
+    "orValue",
 ];
 
 const TABLE: &[Row] = &[
     // Conversions.
-    ("type", G, &[Any], T::NameOfType),
+    ("type", G, &[Any], T::Meta),
     ("dyn", G, &[Any], Any),
     ("bool", G, &[Any], Bool),
     ("int", G, &[Any], Int),
@@ -325,7 +339,7 @@ fn made(result: T, first: &Type) -> Type {
         Ints => list(Type::Int),
         T::Map => Type::Map(Arc::new(Known::unsized_of(Type::Dyn))),
         T::Optional => Type::Optional(Arc::new(Known::unsized_of(Type::Dyn))),
-        T::NameOfType => Type::NameOfType,
+        T::Meta => Type::Meta,
         Named(name) => Type::Named(name),
         Same => first.clone(),
         Item => item(),

@@ -127,7 +127,8 @@ impl Run {
             Ok(Value::Bool(true)) => return,
             Ok(Value::Bool(false)) => {
                 let message = self.message(compiled, variables);
-                let field = if compiled.field.as_str().is_empty() { path.clone() } else { path.child(compiled.field.as_str()) };
+                let field =
+                    if compiled.field.as_str().is_empty() { path.clone() } else { path.child(compiled.field.as_str()) };
                 let whole = new.is_object() || new.is_array();
                 let reason = compiled.rule.reason.reason();
                 let shows = matches!(reason, Reason::Invalid | Reason::Duplicate) && !whole;

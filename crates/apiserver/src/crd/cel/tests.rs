@@ -127,7 +127,10 @@ fn a_failure_says_the_message_the_reason_and_the_field() {
             json!({"rule": "self.min <= self.max", "reason": "FieldValueRequired", "fieldPath": ".map['a.b']", "message": "no"}),
             "spec.map[a.b]: Required value: no",
         ),
-        (json!({"rule": "self.min / 0 == 1"}), "spec: Invalid value: \"object\": division by zero evaluating rule: self.min / 0 == 1"),
+        (
+            json!({"rule": "self.min / 0 == 1"}),
+            "spec: Invalid value: \"object\": division by zero evaluating rule: self.min / 0 == 1",
+        ),
         (
             json!({"rule": "self.map['x'] == 1", "message": "m"}),
             "spec: Invalid value: \"object\": no such key: map evaluating rule: m",
@@ -182,19 +185,27 @@ fn rules_that_cannot_be_are_refused_when_the_definition_comes() {
 
 #[test]
 fn rules_are_checked_beside_their_cel() {
-    let rule = |rule: Value| json!({"type": "object", "properties": {"a": {"type": "string", "maxLength": 5}},
-        "x-kubernetes-validations": [rule]});
+    let rule = |rule: Value| {
+        json!({"type": "object", "properties": {"a": {"type": "string", "maxLength": 5}},
+        "x-kubernetes-validations": [rule]})
+    };
     for (given, expected) in [
         (json!({"rule": " "}), "x-kubernetes-validations[0].rule: Required value"),
         (json!({"rule": "true", "message": " "}), "x-kubernetes-validations[0].message: Invalid value"),
         (json!({"rule": "true", "message": "a\nb"}), "x-kubernetes-validations[0].message: Invalid value"),
         (json!({"rule": "true\n"}), ""),
         (json!({"rule": "true\n && true"}), "x-kubernetes-validations[0].message: Required value"),
-        (json!({"rule": "true", "messageExpression": "1"}), "x-kubernetes-validations[0].messageExpression: Invalid value"),
+        (
+            json!({"rule": "true", "messageExpression": "1"}),
+            "x-kubernetes-validations[0].messageExpression: Invalid value",
+        ),
         (json!({"rule": "true", "reason": "X"}), "x-kubernetes-validations[0].reason: Unsupported value: \"X\""),
         (json!({"rule": "true", "fieldPath": ".b"}), "x-kubernetes-validations[0].fieldPath: Invalid value: \".b\""),
         (json!({"rule": "true", "fieldPath": "a"}), "x-kubernetes-validations[0].fieldPath: Invalid value: \"a\""),
-        (json!({"rule": "true", "optionalOldSelf": true}), "x-kubernetes-validations[0].optionalOldSelf: Invalid value: true"),
+        (
+            json!({"rule": "true", "optionalOldSelf": true}),
+            "x-kubernetes-validations[0].optionalOldSelf: Invalid value: true",
+        ),
     ] {
         let found = refused(&rule(given.clone()));
         match expected {
@@ -255,7 +266,11 @@ fn what_did_not_change_is_not_asked_again() {
             "x-kubernetes-validations": [{"rule": "self > 0"}]}}}});
     for (new, old, expected) in [
         (json!({"a": "y", "b": 2}), json!({"a": "y", "b": 1}), vec![]),
-        (json!({"a": "z", "b": 1}), json!({"a": "y", "b": 1}), vec!["a: Invalid value: \"z\": failed rule: self == 'x'"]),
+        (
+            json!({"a": "z", "b": 1}),
+            json!({"a": "y", "b": 1}),
+            vec!["a: Invalid value: \"z\": failed rule: self == 'x'"],
+        ),
         (json!({"l": [0], "b": 2}), json!({"l": [0], "b": 1}), vec![]),
         // An atomic list is one value: once it changes, all of it is asked.
         (json!({"l": [0, 1]}), json!({"l": [0]}), vec!["l[0]: Invalid value: 0: failed rule: self > 0"]),
@@ -279,10 +294,12 @@ fn an_expensive_rule_is_refused_by_its_estimate() {
     assert!(found[0].contains("exceeds budget by factor of more than 100x"), "{found:?}");
     assert!(found[0].starts_with("properties[x].items.x-kubernetes-validations[0].rule: Forbidden"), "{found:?}");
 
-    let square = |most: u32| with(
-        "self.l.all(x, self.l.all(y, y == x))",
-        json!({"l": {"type": "array", "maxItems": most, "items": {"type": "integer"}}}),
-    );
+    let square = |most: u32| {
+        with(
+            "self.l.all(x, self.l.all(y, y == x))",
+            json!({"l": {"type": "array", "maxItems": most, "items": {"type": "integer"}}}),
+        )
+    };
     assert_eq!(refused(&square(725)), Vec::<String>::new());
     assert!(refused(&square(5000))[0].contains("exceeds budget"));
 }
@@ -302,15 +319,20 @@ fn an_expensive_run_is_stopped_and_refused() {
 #[test]
 fn nothing_that_a_rule_builds_outgrows_the_budget() {
     // Each of these doubles something many times, or makes it from a number.
-    let doubled = |grow: &str| (0..40).fold("x".to_owned(), |inner, i| {
-        if i == 0 { format!("[self.name].map(x, {grow})") } else { format!("{inner}.map(x, {grow})") }
-    });
+    let doubled = |grow: &str| {
+        (0..40).fold("x".to_owned(), |inner, i| {
+            if i == 0 { format!("[self.name].map(x, {grow})") } else { format!("{inner}.map(x, {grow})") }
+        })
+    };
     for rule in [
         format!("{} == ['']", doubled("x + x")),
         "lists.range(1000000000).size() > 0".to_owned(),
         "lists.range(self.replicas).size() > 0".to_owned(),
         format!("{}.size() == 0", (0..30).fold("self.tags".to_owned(), |of, _| format!("cel.bind(l, {of}, l + l)"))),
-        format!("cel.bind(l, {}, l == l)", (0..60).fold("self.tags".to_owned(), |of, _| format!("cel.bind(l, {of}, [l, l])"))),
+        format!(
+            "cel.bind(l, {}, l == l)",
+            (0..60).fold("self.tags".to_owned(), |of, _| format!("cel.bind(l, {of}, [l, l])"))
+        ),
         "lists.range(3000).all(a, lists.range(3000).all(b, lists.range(3000).all(c, a + b + c >= 0)))".to_owned(),
         "lists.range(400000).map(x, self.name).join(self.name).size() > 0".to_owned(),
         "lists.range(900).all(x, self.name.matches(self.name + string(x)) || true)".to_owned(),

@@ -29,7 +29,8 @@ pub(super) enum Type {
     /// Fields by their escaped names.
     Object(Arc<BTreeMap<String, Known>>),
     Optional(Arc<Known>),
-    NameOfType,
+    /// Of what `type(x)` is.
+    Meta,
     Named(&'static str),
 }
 
@@ -98,7 +99,8 @@ fn text(schema: &Schema) -> (Known, u64) {
         _ => Type::Text,
     };
     // An enum bounds the length as well as maxLength does.
-    let longest = schema.checks.allowed.iter().filter_map(|value| value.as_str()).map(|text| text.chars().count() as u64);
+    let longest =
+        schema.checks.allowed.iter().filter_map(|value| value.as_str()).map(|text| text.chars().count() as u64);
     let most = schema.checks.max_length.or_else(|| longest.max()).unwrap_or(MAX_REQUEST - 2);
     (Known { of, most }, 2 + schema.checks.min_length.unwrap_or(0))
 }
@@ -149,7 +151,7 @@ impl fmt::Display for Type {
             Self::Map(value) => write!(f, "map(string, {})", value.of),
             Self::Object(_) => f.write_str("object"),
             Self::Optional(inner) => write!(f, "optional({})", inner.of),
-            Self::NameOfType => f.write_str("type"),
+            Self::Meta => f.write_str("type"),
             Self::Named(name) => f.write_str(name),
         }
     }

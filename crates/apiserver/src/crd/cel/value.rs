@@ -88,8 +88,26 @@ pub(super) fn made(entries: impl Iterator<Item = (String, Value)>) -> Value {
 }
 
 const KEYWORDS: [&str; 20] = [
-    "true", "false", "null", "in", "as", "break", "const", "continue", "else", "for", "function", "if", "import", "let",
-    "loop", "package", "namespace", "return", "var", "void",
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
 ];
 
 /// The name of a field in rules: CEL knows letters, digits and underscores only. Absent when there is no such name.

@@ -47,7 +47,9 @@ pub(super) fn mistake(definition: &Value) -> Option<FieldError> {
 pub(super) fn condition(definition: &Value) -> Option<(&'static str, &'static str, String)> {
     Some(match approval(definition)? {
         Approval::Missing => ("False", "MissingAnnotation", format!("annotation {ANNOTATION:?} is missing")),
-        Approval::Invalid(text) => ("False", "InvalidAnnotation", format!("neither an address nor \"unapproved\": {text:?}")),
+        Approval::Invalid(text) => {
+            ("False", "InvalidAnnotation", format!("neither an address nor \"unapproved\": {text:?}"))
+        }
         Approval::Bypassed(text) => ("False", "UnapprovedAnnotation", format!("not approved: {text:?}")),
         Approval::Approved(text) => ("True", "ApprovedAnnotation", format!("approved in {text}")),
     })

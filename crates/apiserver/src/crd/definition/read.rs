@@ -77,7 +77,8 @@ fn versions(object: &Value, path: &Path, errors: &mut Vec<FieldError>) -> Vec<Ve
             errors.push(FieldError::duplicate(&path.index(i).child("name"), name));
         }
     }
-    let stored: Vec<Value> = list.iter().filter(|raw| raw.is_true("storage")).map(|raw| raw.at("name").clone()).collect();
+    let stored: Vec<Value> =
+        list.iter().filter(|raw| raw.is_true("storage")).map(|raw| raw.at("name").clone()).collect();
     if stored.len() != 1 {
         errors.push(FieldError::invalid(path, stored, "must have exactly one version with storage: true"));
     }

@@ -64,7 +64,12 @@ impl Rules for DefinitionRules {
     fn validate_update(&self, object: &Value, old: &Value) -> Vec<FieldError> {
         let mut errors = self.validate(object);
         let established = is_true(old, "Established");
-        let fixed = [("spec.group", true), ("spec.names.plural", true), ("spec.scope", established), ("spec.names.kind", established)];
+        let fixed = [
+            ("spec.group", true),
+            ("spec.names.plural", true),
+            ("spec.scope", established),
+            ("spec.names.kind", established),
+        ];
         for (field, _) in fixed.into_iter().filter(|(_, fixed)| *fixed) {
             if object.at(field) != old.at(field) {
                 errors.push(FieldError::invalid(&Path::new(field), object.at(field).clone(), "field is immutable"));

@@ -1,8 +1,7 @@
 //! Names and conditions: which definition gets which names, and when its routes appear.
 //!
-//! The engine calls `settle` for a definition whenever any definition of its group changes and stores what comes back. Names
-//! that are taken stay taken until their definition lets go of them, so the order of calls decides a tie and nothing
-//! else does.
+//! The engine calls `settle` for a definition whenever it changes or a name may have become free, and stores what comes back.
+//! A name stays with the definition that has it until that lets go of it.
 
 use super::approval;
 use api::object::{Fields, timestamp};
@@ -18,16 +17,19 @@ pub const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io"
 /// Names come first and `Established` in a second call, so that the server can open the routes in between: whoever reads
 /// `Established` finds them open.
 pub fn settle(definition: &Value, others: &[&Value], now: Timestamp) -> Option<Value> {
-    let (names, conflict) = accept(definition, &Taken::by(definition, others));
+    let (names, conflict) = accept(definition, others);
     let mut status = definition.at("status").clone();
     if !status.is_object() {
         status = json!({});
     }
-    let settled = conflict.is_none() && is_true(definition, "NamesAccepted") && names == *definition.at("status.acceptedNames");
+    let settled =
+        conflict.is_none() && is_true(definition, "NamesAccepted") && names == *definition.at("status.acceptedNames");
     status.set("acceptedNames", names);
     match &conflict {
         None => set_condition(&mut status, "NamesAccepted", "True", ("NoConflicts", "no conflicts found"), now),
-        Some((reason, message)) => set_condition(&mut status, "NamesAccepted", "False", (*reason, message.as_str()), now),
+        Some((reason, message)) => {
+            set_condition(&mut status, "NamesAccepted", "False", (*reason, message.as_str()), now)
+        }
     }
     if !is_true(definition, "Established") {
         let (holds, told) = match conflict {
@@ -44,26 +46,46 @@ pub fn settle(definition: &Value, others: &[&Value], now: Timestamp) -> Option<V
 }
 
 /// The names that a definition gets, and why not all that it asks for.
-fn accept(definition: &Value, taken: &Taken) -> (Value, Option<(&'static str, String)>) {
+///
+/// A name that it has stays its own, with one exception: two servers may have given the same name to two definitions at the
+/// same time. Until it is established, the one that was written later gives way.
+fn accept(definition: &Value, others: &[&Value]) -> (Value, Option<(&'static str, String)>) {
+    let group = definition.str_at("spec.group");
+    let is_other = |other: &&&Value| other.str_at("metadata.name") != definition.str_at("metadata.name");
+    let others = || others.iter().filter(is_other).filter(|other| other.str_at("spec.group") == group);
+    let taken = Taken::by(others());
+    let firm = match is_true(definition, "Established") {
+        true => Taken::default(),
+        false => {
+            Taken::by(others().filter(|other| is_true(other, "Established") || revision(other) < revision(definition)))
+        }
+    };
     let (asked, had) = (definition.at("spec.names"), definition.at("status.acceptedNames"));
     let mut accepted = if had.is_object() { had.clone() } else { json!({"plural": "", "kind": ""}) };
     let mut conflict = None;
-    for (field, names, reason) in [
-        ("plural", &taken.resources, "PluralConflict"),
-        ("singular", &taken.resources, "SingularConflict"),
-        ("shortNames", &taken.resources, "ShortNamesConflict"),
-        ("kind", &taken.kinds, "KindConflict"),
-        ("listKind", &taken.kinds, "ListKindConflict"),
+    for (field, reason) in [
+        ("plural", "PluralConflict"),
+        ("singular", "SingularConflict"),
+        ("shortNames", "ShortNamesConflict"),
+        ("kind", "KindConflict"),
+        ("listKind", "ListKindConflict"),
     ] {
         let texts = |value: &Value| match value.at(field) {
             Value::Array(list) => list.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
             one => one.as_str().map(str::to_owned).into_iter().collect::<Vec<_>>(),
         };
         let (wanted, mine) = (texts(asked), texts(had));
-        let clash: Vec<_> = wanted.iter().filter(|name| !mine.contains(name) && names.contains(*name)).collect();
+        let is_free = |name: &&String| match mine.contains(name) {
+            true => !firm.has(field, name),
+            false => !taken.has(field, name),
+        };
+        let clash: Vec<_> = wanted.iter().filter(|name| !is_free(name)).collect();
         if clash.is_empty() {
             copy(asked, &mut accepted, field);
         } else {
+            if mine.iter().any(|name| firm.has(field, name)) {
+                copy(&json!({"plural": "", "kind": ""}), &mut accepted, field);
+            }
             let told: Vec<String> = clash.iter().map(|name| format!("\"{name}\" is already in use")).collect();
             let told = if told.len() > 1 { format!("[{}]", told.join(", ")) } else { told.concat() };
             conflict = Some((reason, told));
@@ -92,7 +114,9 @@ pub fn terminating(definition: &Value, ending: Ending, now: Timestamp) -> Value 
         Ending::InProgress => ("True", "InstanceDeletionInProgress", "CustomResource deletion is in progress"),
         Ending::Completed => ("False", "InstanceDeletionCompleted", "removed all instances"),
         Ending::NeverEstablished => ("False", "NeverEstablished", "resource was never established"),
-        Ending::BuiltIn => ("False", "OverlappingBuiltInResource", "instances overlap with built-in resources in storage"),
+        Ending::BuiltIn => {
+            ("False", "OverlappingBuiltInResource", "instances overlap with built-in resources in storage")
+        }
     };
     let mut status = definition.at("status").clone();
     set_condition(&mut status, "Terminating", holds, (reason, message), now);
@@ -117,7 +141,12 @@ fn copy(from: &Value, to: &mut Value, field: &str) {
     }
 }
 
-/// Names in use in the group, by definitions other than this one.
+fn revision(definition: &Value) -> u64 {
+    definition.str_at("metadata.resourceVersion").parse().unwrap_or_default()
+}
+
+/// Names in use.
+#[derive(Default)]
 struct Taken {
     /// Plurals, singulars and short names share the address space of kubectl.
     resources: BTreeSet<String>,
@@ -125,13 +154,10 @@ struct Taken {
 }
 
 impl Taken {
-    fn by(definition: &Value, others: &[&Value]) -> Self {
-        let mut taken = Self { resources: BTreeSet::new(), kinds: BTreeSet::new() };
-        let name = definition.str_at("metadata.name");
-        let group = definition.str_at("spec.group");
-        let others = others.iter().filter(|other| other.str_at("metadata.name") != name);
-        for other in others.filter(|other| other.str_at("spec.group") == group) {
-            let names = other.at("status.acceptedNames");
+    fn by<'a>(definitions: impl Iterator<Item = &'a &'a Value>) -> Self {
+        let mut taken = Self::default();
+        for definition in definitions {
+            let names = definition.at("status.acceptedNames");
             let mut resources = vec![names.str_at("plural"), names.str_at("singular")];
             resources.extend(names.list_at("shortNames").iter().filter_map(Value::as_str));
             taken.resources.extend(resources.into_iter().filter(|name| !name.is_empty()).map(str::to_owned));
@@ -139,6 +165,13 @@ impl Taken {
             taken.kinds.extend(kinds.filter(|name| !name.is_empty()).map(str::to_owned));
         }
         taken
+    }
+
+    fn has(&self, field: &str, name: &str) -> bool {
+        match field {
+            "kind" | "listKind" => self.kinds.contains(name),
+            _ => self.resources.contains(name),
+        }
     }
 }
 

@@ -395,3 +395,38 @@ fn formats_that_nobody_enforces_are_warned_about_once() {
     assert_eq!(DefinitionRules.warnings(&new, None), ["unrecognized format \"shiny\""]);
     assert_eq!(DefinitionRules.warnings(&new, Some(&new)), Vec::<String>::new());
 }
+
+#[test]
+fn of_two_that_got_the_same_name_at_the_same_time_the_later_gives_way() {
+    let accepted = |name: &str, kind: &str, revision: u32, established: &str| {
+        let mut object = definition();
+        object.set("metadata.name", format!("{name}.example.com"));
+        object.set("metadata.resourceVersion", revision.to_string());
+        object.set("spec.names", json!({"plural": name, "singular": name, "kind": kind, "listKind": format!("{kind}List"), "shortNames": ["x"]}));
+        let names = object.at("spec.names").clone();
+        let conditions =
+            json!([{"type": "NamesAccepted", "status": "True"}, {"type": "Established", "status": established}]);
+        object.set("status", json!({"acceptedNames": names, "conditions": conditions, "storedVersions": ["v1"]}));
+        object
+    };
+    let told = |object: &Value, other: &Value| {
+        let status = status::settle(object, &[object, other], now());
+        status.map(|status| {
+            (status["conditions"][0].str_at("reason").to_owned(), status["conditions"][1].str_at("reason").to_owned())
+        })
+    };
+    let (early, late) = (accepted("as", "A", 10, "False"), accepted("bs", "B", 11, "False"));
+    assert_eq!(told(&early, &late), Some(("NoConflicts".into(), "InitialNamesAccepted".into())));
+    assert_eq!(told(&late, &early), Some(("ShortNamesConflict".into(), "NotAccepted".into())));
+    let status = status::settle(&late, &[&early], now()).unwrap();
+    assert_eq!(status["acceptedNames"], json!({"plural": "bs", "singular": "bs", "kind": "B", "listKind": "BList"}));
+    // Established by then, the early one has a newer revision; it still has the name.
+    let firm = accepted("as", "A", 12, "True");
+    assert_eq!(told(&late, &firm), Some(("ShortNamesConflict".into(), "NotAccepted".into())));
+    // Of two that are established neither loses what its users rely on.
+    assert_eq!(
+        status::settle(&accepted("bs", "B", 13, "True"), &[&firm], now())
+            .map(|status| status["acceptedNames"]["shortNames"].clone()),
+        Some(json!(["x"]))
+    );
+}

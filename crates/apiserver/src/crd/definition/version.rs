@@ -112,7 +112,8 @@ fn rank(version: &str) -> (u8, u64, u64) {
         match &rest[end..] {
             "" => Some((3, major, 0)),
             rest => {
-                let (stage, minor) = rest.strip_prefix("beta").map(|n| (2, n)).or_else(|| rest.strip_prefix("alpha").map(|n| (1, n)))?;
+                let (stage, minor) =
+                    rest.strip_prefix("beta").map(|n| (2, n)).or_else(|| rest.strip_prefix("alpha").map(|n| (1, n)))?;
                 Some((stage, major, if minor.is_empty() { 0 } else { minor.parse().ok()? }))
             }
         }

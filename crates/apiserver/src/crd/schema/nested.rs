@@ -102,9 +102,7 @@ pub(super) fn checks(node: &Keywords<'_>, kind: Option<Kind>, depth: usize, read
         any_of: list(node, "anyOf", depth, Types::IfIntOrString, reader),
         all_of: list(node, "allOf", depth, Types::IfIntOrStringBelow, reader),
         one_of: list(node, "oneOf", depth, Types::Refused, reader),
-        not: node
-            .get("not")
-            .map(|raw| Box::new(nested(raw, &node.at("not"), depth + 1, Types::Refused, reader))),
+        not: node.get("not").map(|raw| Box::new(nested(raw, &node.at("not"), depth + 1, Types::Refused, reader))),
     }
 }
 
@@ -161,7 +159,8 @@ fn nested(raw: &Value, path: &Path, depth: usize, types: Types, reader: &mut Rea
         (name.clone(), nested(raw, &path.key(name), depth + 1, Types::Refused, reader))
     };
     let properties = properties.into_iter().flatten().map(&mut one).collect();
-    let items = node.get("items").map(|raw| Box::new(nested(raw, &node.at("items"), depth + 1, Types::Refused, reader)));
+    let items =
+        node.get("items").map(|raw| Box::new(nested(raw, &node.at("items"), depth + 1, Types::Refused, reader)));
     let kind = (types == Types::Accepted).then(|| kind(&node, &mut Vec::new())).flatten();
     Nested { kind, checks, items, properties }
 }

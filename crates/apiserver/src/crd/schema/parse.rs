@@ -84,7 +84,15 @@ fn check_root(map: &Map<String, Value>, path: &Path, status: bool, errors: &mut 
 fn is_known(key: &str) -> bool {
     matches!(
         key,
-        "default" | "enum" | "allOf" | "anyOf" | "oneOf" | "not" | "additionalProperties" | "maxProperties" | "minProperties"
+        "default"
+            | "enum"
+            | "allOf"
+            | "anyOf"
+            | "oneOf"
+            | "not"
+            | "additionalProperties"
+            | "maxProperties"
+            | "minProperties"
     ) || key.starts_with("x-kubernetes-")
 }
 
@@ -184,7 +192,8 @@ fn children(node: &Keywords<'_>, schema: &mut Schema, place: Place, reader: &mut
 
 fn check_type(node: &Keywords<'_>, schema: &Schema, place: Place, errors: &mut Vec<FieldError>) {
     let path = node.at("type");
-    if schema.kind == Some(Kind::Array) && schema.items.is_none() && !matches!(node.get("items"), Some(Value::Array(_))) {
+    if schema.kind == Some(Kind::Array) && schema.items.is_none() && !matches!(node.get("items"), Some(Value::Array(_)))
+    {
         errors.push(FieldError::required(&node.at("items"), "must be given for arrays"));
     }
     // A type that is there but wrong was reported already.
@@ -220,7 +229,8 @@ fn check_meta(node: &Keywords<'_>, schema: &Schema, place: Place, errors: &mut V
         errors.push(FieldError::forbidden(&path, "must not be used inside of resource metadata"));
     }
     if schema.embedded && !schema.preserve_unknown && schema.properties.is_empty() {
-        let detail = "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields";
+        let detail =
+            "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields";
         errors.push(FieldError::required(&node.at("properties"), detail));
     }
     if !root && !schema.embedded {

@@ -130,7 +130,9 @@ fn meta_field(value: &Value, of_type: MetaType, path: &Path, errors: &mut Vec<Fi
     let (fits, wanted) = match of_type {
         MetaType::Text => (value.is_string(), "a string"),
         MetaType::Whole => (value.is_i64(), "a whole number"),
-        MetaType::Texts => (value.as_object().is_some_and(|map| map.values().all(Value::is_string)), "a map of strings"),
+        MetaType::Texts => {
+            (value.as_object().is_some_and(|map| map.values().all(Value::is_string)), "a map of strings")
+        }
         MetaType::List => (value.is_array(), "a list"),
     };
     if !fits {

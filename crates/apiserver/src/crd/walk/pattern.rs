@@ -253,7 +253,9 @@ mod tests {
 
     #[test]
     fn what_go_refuses_is_refused() {
-        for pattern in ["a(b", "[a", "a{1001}", r"\1", r"\8", r"\C", r"(?x)a b", r"(?=a)", r"\", r"*a", r"[b-a]", r"(?P=n)"] {
+        for pattern in
+            ["a(b", "[a", "a{1001}", r"\1", r"\8", r"\C", r"(?x)a b", r"(?=a)", r"\", r"*a", r"[b-a]", r"(?P=n)"]
+        {
             assert!(Pattern::new(pattern).is_err(), "{pattern}");
         }
     }

@@ -89,7 +89,8 @@ fn is_email(text: &str) -> bool {
     };
     let Some((local, domain)) = address.rsplit_once('@') else { return false };
     let is_atom = |text: &str| {
-        !text.is_empty() && text.chars().all(|c| c.is_alphanumeric() || "!#$%&'*+-/=?^_`{|}~".contains(c) || !c.is_ascii())
+        !text.is_empty()
+            && text.chars().all(|c| c.is_alphanumeric() || "!#$%&'*+-/=?^_`{|}~".contains(c) || !c.is_ascii())
     };
     let quoted = local.len() > 2 && local.starts_with('"') && local.ends_with('"');
     let literal = domain.len() > 2 && domain.starts_with('[') && domain.ends_with(']');
@@ -183,7 +184,8 @@ fn is_isbn10(text: &str) -> bool {
 fn is_isbn13(text: &str) -> bool {
     let values: Option<Vec<u32>> = digits_of(text).chars().map(|c| c.to_digit(10)).collect();
     values.is_some_and(|values| {
-        values.len() == 13 && values.iter().zip([1, 3].iter().cycle()).map(|(value, weight)| value * weight).sum::<u32>() % 10 == 0
+        values.len() == 13
+            && values.iter().zip([1, 3].iter().cycle()).map(|(value, weight)| value * weight).sum::<u32>() % 10 == 0
     })
 }
 

@@ -138,14 +138,18 @@ fn numbers(number: &Number, checks: &Checks, path: &Path, errors: &mut Vec<Field
     if let Some(least) = &checks.minimum {
         match number::compare(number, &least.limit) {
             Ordering::Less if !least.exclusive => refuse(format!("must be at least {}", least.limit)),
-            Ordering::Less | Ordering::Equal if least.exclusive => refuse(format!("must be greater than {}", least.limit)),
+            Ordering::Less | Ordering::Equal if least.exclusive => {
+                refuse(format!("must be greater than {}", least.limit))
+            }
             _ => {}
         }
     }
     if let Some(most) = &checks.maximum {
         match number::compare(number, &most.limit) {
             Ordering::Greater if !most.exclusive => refuse(format!("must be at most {}", most.limit)),
-            Ordering::Greater | Ordering::Equal if most.exclusive => refuse(format!("must be less than {}", most.limit)),
+            Ordering::Greater | Ordering::Equal if most.exclusive => {
+                refuse(format!("must be less than {}", most.limit))
+            }
             _ => {}
         }
     }
