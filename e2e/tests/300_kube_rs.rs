@@ -11,6 +11,7 @@ use kube::{
 };
 use serde_json::json;
 use std::{sync::Arc, time::Duration};
+use tokio::task::JoinSet;
 
 /// A client as any program outside makes one.
 async fn over_tls(server: &Server, context: &str) -> Client {
@@ -19,8 +20,8 @@ async fn over_tls(server: &Server, context: &str) -> Client {
     Client::try_from(Config::from_custom_kubeconfig(kubeconfig, &options).await.expect("a config")).expect("a client")
 }
 
-fn within<F: Future>(work: F) -> impl Future<Output = F::Output> {
-    async { tokio::time::timeout(Duration::from_secs(60), work).await.expect("done in time") }
+async fn within<F: Future>(work: F) -> F::Output {
+    tokio::time::timeout(Duration::from_secs(60), work).await.expect("done in time")
 }
 
 async fn typed_objects_go_in_and_come_out(client: Client) {
@@ -53,7 +54,8 @@ async fn a_reflector_follows(client: Client, config: watcher::Config) {
     let (store, writer) = reflector::store();
     let follow =
         reflector(writer, watcher(maps.clone(), config.labels("followed=yes"))).default_backoff().touched_objects();
-    let following = tokio::spawn(follow.for_each(|_| async {}));
+    let mut following = JoinSet::new();
+    following.spawn(follow.for_each(|_| async {}));
     store.wait_until_ready().await.expect("the first list arrives");
     for index in 0..20 {
         let map = json!({"metadata": {"name": format!("f{index}"), "labels": {"followed": "yes"}}});
@@ -63,7 +65,7 @@ async fn a_reflector_follows(client: Client, config: watcher::Config) {
     while store.len() != 19 || store.find(|map| map.name_any() == "f0").is_some() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    following.abort();
+    following.shutdown().await;
     maps.delete_collection(&DeleteParams::default(), &ListParams::default().labels("followed=yes"))
         .await
         .expect("deleted");
@@ -74,7 +76,8 @@ async fn a_controller_makes_what_is_wanted(client: Client) {
     let services: Api<Service> = Api::default_namespaced(client);
     let wanted = watcher::Config::default().labels("wants=service");
     let controller = Controller::new(maps.clone(), wanted).owns(services.clone(), watcher::Config::default());
-    let running = tokio::spawn(
+    let mut running = JoinSet::new();
+    running.spawn(
         controller
             .run(
                 reconcile,
@@ -93,7 +96,7 @@ async fn a_controller_makes_what_is_wanted(client: Client) {
     while there().await.is_none() {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
-    running.abort();
+    running.shutdown().await;
     maps.delete("owner", &DeleteParams::default()).await.expect("deleted");
     services.delete("owner", &DeleteParams::default()).await.expect("deleted");
 }

@@ -2,6 +2,7 @@
 //!
 //! Pure: no I/O, no async. `apiserver` is the engine that runs these rules; controllers use the same words.
 
+pub mod config;
 pub mod error;
 pub mod families;
 pub mod kinds;

@@ -143,8 +143,8 @@ pub trait Rules: Send + Sync {
     /// Brings an object of this resource into the form in which resources with the same storage keep it.
     fn to_stored(&self, _object: &mut Value) {}
     /// Brings a stored object into the form that this resource shows.
-    fn from_stored(&self, _object: &mut Value) {}
-    /// Whether an object that was stored at this revision (never 0) is shown byte by byte, without `from_stored`.
+    fn show_stored(&self, _object: &mut Value) {}
+    /// Whether an object that was stored at this revision (never 0) is shown byte by byte, without `show_stored`.
     fn shows_as_stored(&self, _revision: u64) -> bool {
         true
     }

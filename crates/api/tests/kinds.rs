@@ -1,6 +1,8 @@
 //! Every built-in kind against what kube-apiserver 1.37 answered (`testdata/kinds`): the object a create makes, updates
 //! through the object and through status, the causes of refusals, the number of warnings, table rows.
 
+#![allow(clippy::unwrap_used, reason = "a recording that cannot be read is a failed test")]
+
 use api::{
     error::FieldError,
     kinds::{edit, meta, table},
@@ -162,7 +164,7 @@ fn changed(ours: &Value, theirs: &Value, path: &str) -> Vec<(String, Value, Valu
 }
 
 /// Where we answer otherwise on purpose: kind (any, if empty), how the write begins, why.
-const OTHERWISE: [(&str, &str, &str); 12] = [
+const OTHERWISE: [(&str, &str, &str); 13] = [
     ("services", "o337 create", SETTLED),
     ("services", "o370 create", SETTLED),
     ("services", "o381  {", SETTLED),
@@ -172,6 +174,7 @@ const OTHERWISE: [(&str, &str, &str); 12] = [
     ("pods", "status2 status.podIPs = [", "an address that stands twice in podIPs is dropped, not refused"),
     ("nodes", "spec.podCIDRs.1 = 10.9.0.1/16", UNREADABLE),
     ("networking.k8s.io/v1/servicecidrs", "spec.cidrs.1 = 10.9.0.1/16", UNREADABLE),
+    ("networking.k8s.io/v1/ipaddresses", "update spec", "a parent that may not change is not looked into"),
     ("nodes", "status status.allocatable", "an empty map is an absent one, and allocatable then follows capacity"),
     ("nodes", "status2 status.allocatable", "an empty map is an absent one, and allocatable then follows capacity"),
     (
@@ -237,4 +240,36 @@ fn a_rich_object_broken_field_by_field_is_refused_as_recorded() {
         report.note(row.str_at("kind"), row.str_at("what"), found);
     }
     report.finish();
+}
+
+#[test]
+fn tables_show_what_was_recorded() {
+    let table = table();
+    let now: jiff::Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
+    let mut shown = 0;
+    for row in rows("answers").iter().filter(|row| row.get("cells").is_some()) {
+        let resource = resource_of(row, &table);
+        let mut object = row.at("final").clone();
+        object.set("metadata.creationTimestamp", now.to_string());
+        let columns = resource.rules.columns();
+        // An IPAddress shows its age upstream too, though no column says so.
+        let untold = usize::from(resource.plural == "ipaddresses");
+        let defined = columns.iter().take(columns.len() - untold);
+        let defined: Vec<Value> = defined.map(|c| json!([c.name, c.kind, c.format, c.priority])).collect();
+        assert_eq!(json!(defined), row["columns"], "{}", row["kind"]);
+        for ((column, cell), wanted) in columns.iter().zip(resource.rules.cells(&object, now)).zip(row.list_at("cells"))
+        {
+            // When the recording was made is not recorded.
+            let timed = matches!(column.name.as_str(), "Age" | "Created At" | "Last Seen" | "First Seen");
+            assert!(
+                timed || cell == *wanted,
+                "{} {} {}: {cell} {wanted}",
+                row["kind"],
+                row["final"]["metadata"],
+                column.name
+            );
+        }
+        shown += 1;
+    }
+    assert_ne!(shown, 0);
 }

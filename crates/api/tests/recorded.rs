@@ -1,6 +1,8 @@
 //! What kube-apiserver answered, against what decoding, defaults, preparation, validation and columns make of the same
 //! objects. Families and allocation are the API server's: their fields are taken from the recording where they matter.
 
+#![allow(clippy::unwrap_used, reason = "a recording that cannot be read is a failed test")]
+
 use api::{
     error::FieldError,
     kinds::{meta, table},

@@ -53,7 +53,7 @@ pub fn object(call: &Call, status: u16, bytes: &[u8], revision: u64) -> Result<A
                 View::Object => object,
                 View::Metadata(version) => metadata(&object, version),
                 View::Table(version) => {
-                    let mut table = table::empty(resource, version, &object.str_at("metadata.resourceVersion").to_owned());
+                    let mut table = table::empty(resource, version, object.str_at("metadata.resourceVersion"));
                     table["rows"] = json!([table::row(call, object)]);
                     table
                 }
@@ -137,10 +137,10 @@ pub fn in_words_of(resource: &Resource, mut object: Value) -> Value {
     object.set("kind", resource.kind.as_str());
     object.set("apiVersion", resource.api_version());
     if crate::events::is_other_view(resource) {
-        crate::events::from_stored(&mut object);
+        crate::events::show_stored(&mut object);
     }
     if resource.custom {
-        resource.rules.from_stored(&mut object);
+        resource.rules.show_stored(&mut object);
     }
     object
 }

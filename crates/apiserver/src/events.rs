@@ -24,7 +24,7 @@ pub fn is_other_view(resource: &Resource) -> bool {
 }
 
 /// From the stored words to those of `events.k8s.io`.
-pub fn from_stored(object: &mut Value) {
+pub fn show_stored(object: &mut Value) {
     for (core, other) in WORDS.into_iter().chain([CONTROLLER]) {
         rename(object, core, other);
     }

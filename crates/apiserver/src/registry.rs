@@ -60,7 +60,7 @@ impl Registry {
     /// Versions of a group, the preferred one first.
     pub fn versions(&self, group: &str) -> Vec<String> {
         let mut versions: Vec<String> = self.group(group).map(|resource| resource.version.clone()).collect();
-        versions.sort_by(|a, b| priority(b).cmp(&priority(a)));
+        versions.sort_by_key(|version| std::cmp::Reverse(priority(version)));
         versions.dedup();
         versions
     }
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn versions_are_ordered_as_kubernetes_does() {
         let mut versions = vec!["foo10", "v1", "v10beta3", "v11alpha2", "v11beta2", "v12alpha1", "v2", "v3beta1", "v10", "foo1"];
-        versions.sort_by(|a, b| priority(b).cmp(&priority(a)));
+        versions.sort_by_key(|version| std::cmp::Reverse(priority(version)));
         assert_eq!(versions, ["v10", "v2", "v1", "v11beta2", "v10beta3", "v3beta1", "v12alpha1", "v11alpha2", "foo1", "foo10"]);
     }
 }

@@ -1,5 +1,7 @@
 //! Custom resources from definition to deletion, as a client meets them.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod support;
 
 use apiserver::{ApiServer, authn::User, service::Insider, testing};

@@ -134,7 +134,7 @@ impl Rules for NewEvent {
         }
     }
 
-    fn from_stored(&self, event: &mut Value) {
+    fn show_stored(&self, event: &mut Value) {
         rename(event, |names| names);
         event.set("apiVersion", "events.k8s.io/v1");
         for field in ["reportingController", "reportingInstance"] {
@@ -286,7 +286,7 @@ mod tests {
         assert_eq!(core["apiVersion"], "v1");
         assert!(core.get("regarding").is_none());
         assert_eq!(CoreEvent.validate(&core), []);
-        NewEvent.from_stored(&mut core);
+        NewEvent.show_stored(&mut core);
         assert_eq!(core, new);
     }
 

@@ -99,7 +99,7 @@ impl Rules for CustomRules {
     }
 
     /// A default that came into the schema later shows up on objects stored before, and a field that went does not.
-    fn from_stored(&self, object: &mut Value) {
+    fn show_stored(&self, object: &mut Value) {
         let schema = self.version.schema.root();
         prune::object(object, schema);
         default::object(object, schema);

@@ -36,7 +36,7 @@ use runtime::{
 };
 use std::{
     io,
-    net::{IpAddr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, SocketAddr},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -145,7 +145,7 @@ fn assemble(
     port: u16,
 ) -> Result<ApiServer, ServeError> {
     let (settings, keys, signing) = tokens(&options.tokens, certificates)?;
-    let advertised = options.advertise.map_or(IpAddr::from([127, 0, 0, 1]), |addresses| *addresses.primary());
+    let advertised = options.advertise.map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |addresses| *addresses.primary());
     let advertised = SocketAddr::new(advertised, port);
     Ok(ApiServer {
         store,

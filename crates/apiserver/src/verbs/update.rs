@@ -19,7 +19,7 @@ use api::{error::ApiError, object::Fields};
 use serde_json::Value;
 
 /// How often a change that names no resourceVersion is tried again when somebody else was faster.
-const TRIES: usize = 5;
+const TRIES: usize = 256;
 
 /// PUT.
 pub async fn update(call: &Call, part: Part, bytes: &[u8]) -> Result<Answer, ApiError> {

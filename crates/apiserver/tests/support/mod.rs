@@ -1,7 +1,6 @@
 //! A server in memory and a way to ask it things, for the tests in this folder.
 
-#![allow(dead_code, missing_docs)]
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(dead_code, missing_docs, unreachable_pub, clippy::unwrap_used, reason = "each test uses a part of it")]
 
 use apiserver::{ApiServer, authn::User, service::Insider};
 use bytes::Bytes;

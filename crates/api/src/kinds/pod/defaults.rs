@@ -294,10 +294,15 @@ fn is_latest(image: &str) -> bool {
         }
         _ => name,
     };
-    let readable = path.split('/').all(|part| {
-        !part.is_empty() && part.bytes().all(|b| matches!(b, b'a'..=b'z' | b'0'..=b'9' | b'.' | b'_' | b'-'))
-    });
+    let readable = path.split('/').all(is_repository_part);
     readable && path.len() <= REPOSITORY_MAX && (tag == Some("latest") || tag.is_none() && digest.is_none())
+}
+
+/// Runs of letters and digits with one dot, one or two underscores or any number of dashes between.
+fn is_repository_part(part: &str) -> bool {
+    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    let separator = |run: &str| matches!(run, "." | "_" | "__") || run.bytes().all(|b| b == b'-');
+    part.starts_with(plain) && part.ends_with(plain) && part.split(plain).all(separator)
 }
 
 #[cfg(test)]
@@ -317,6 +322,9 @@ mod tests {
             ("a:latest@sha256:00", true),
             ("", false),
             ("UPPER", false),
+            ("-a", false),
+            ("a..b", false),
+            ("a.b__c--d/e", true),
             ("Host/a", true),
         ] {
             assert_eq!(is_latest(image), latest, "{image}");

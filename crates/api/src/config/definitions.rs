@@ -1,0 +1,27 @@
+//! The CustomResourceDefinitions, one YAML file each.
+
+use serde_json::Value;
+
+/// Name and text of every definition, in the order in which they are applied.
+pub fn definition_texts() -> [(&'static str, &'static str); 6] {
+    [
+        ("infrastructures.config.openshift.io", include_str!("crds/infrastructures.yaml")),
+        ("networks.config.openshift.io", include_str!("crds/networks.yaml")),
+        ("ingresses.config.openshift.io", include_str!("crds/ingresses.yaml")),
+        ("dnses.config.openshift.io", include_str!("crds/dnses.yaml")),
+        ("featuregates.config.openshift.io", include_str!("crds/featuregates.yaml")),
+        ("ingresscontrollers.operator.openshift.io", include_str!("crds/ingresscontrollers.yaml")),
+    ]
+}
+
+/// Every definition as an object.
+///
+/// # Panics
+/// Never: the files are part of this crate, and a test reads them.
+pub fn definitions() -> Vec<Value> {
+    let read = |(name, text): (&str, &str)| match serde_saphyr::from_str::<Value>(text) {
+        Ok(definition) => definition,
+        Err(error) => unreachable!("the definition of {name} is part of the program: {error}"),
+    };
+    definition_texts().map(read).into()
+}

@@ -1,0 +1,95 @@
+//! FeatureGate: which gates are open.
+
+use super::Custom;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+/// The object `cluster`.
+pub type FeatureGate = Custom<FeatureGateSpec, FeatureGateStatus>;
+
+/// What was asked for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct FeatureGateSpec {
+    /// A set of gates.
+    #[serde(skip_serializing_if = "FeatureSet::is_default")]
+    pub feature_set: FeatureSet,
+    /// Single gates, for [`FeatureSet::CustomNoUpgrade`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub custom_no_upgrade: Option<CustomGates>,
+}
+
+/// A named set of gates.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FeatureSet {
+    /// The set for everybody.
+    #[default]
+    #[serde(rename = "")]
+    Default,
+    /// With what is being tried.
+    TechPreviewNoUpgrade,
+    /// With what is being built.
+    DevPreviewNoUpgrade,
+    /// Gates one by one.
+    CustomNoUpgrade,
+    /// The community's set.
+    #[serde(rename = "OKD")]
+    Okd,
+}
+
+impl FeatureSet {
+    fn is_default(&self) -> bool {
+        *self == Self::Default
+    }
+}
+
+/// Gates one by one.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct CustomGates {
+    /// Opened.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub enabled: Vec<String>,
+    /// Closed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub disabled: Vec<String>,
+}
+
+/// What is on and off.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct FeatureGateStatus {
+    /// Gates by version of the software.
+    pub feature_gates: Vec<VersionGates>,
+    /// What else is there.
+    #[serde(flatten)]
+    pub rest: Map<String, Value>,
+}
+
+impl FeatureGateStatus {
+    /// Whether `gate` is open for `version`, or for the only version there is. A gate that is not listed is closed.
+    pub fn is_enabled(&self, version: &str, gate: &str) -> bool {
+        let of_version = self.feature_gates.iter().find(|gates| gates.version == version);
+        let only = || (self.feature_gates.len() == 1).then(|| &self.feature_gates[0]);
+        of_version.or_else(only).is_some_and(|gates| gates.enabled.iter().any(|enabled| enabled.name == gate))
+    }
+}
+
+/// The gates of one version.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct VersionGates {
+    /// The version.
+    pub version: String,
+    /// Open.
+    pub enabled: Vec<GateName>,
+    /// Closed.
+    pub disabled: Vec<GateName>,
+}
+
+/// A gate in a list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GateName {
+    /// Its name.
+    pub name: String,
+}

@@ -1,0 +1,44 @@
+//! The cluster's configuration as objects: config.openshift.io (Infrastructure, Network, Ingress, DNS, FeatureGate) and
+//! operator.openshift.io IngressController, as Rust types and as definitions for the API server.
+//!
+//! `twinstack init` writes them, operators read them. Field names, enums and rules are upstream's; the words are ours.
+//! A type holds what somebody here reads or writes; what else an object has is in its `rest` and survives a round trip.
+
+mod definitions;
+mod dns;
+mod feature_gate;
+mod infrastructure;
+mod ingress;
+mod ingress_controller;
+mod network;
+mod shell;
+
+pub use definitions::{definition_texts, definitions};
+pub use dns::{Dns, DnsSpec, DnsZone};
+pub use feature_gate::{
+    CustomGates, FeatureGate, FeatureGateSpec, FeatureGateStatus, FeatureSet, GateName, VersionGates,
+};
+pub use infrastructure::{
+    AwsIpFamily, AwsPlatformStatus, AwsResourceTag, CloudConfigReference, Infrastructure, InfrastructureSpec,
+    InfrastructureStatus, PlatformSpec, PlatformStatus, ServiceEndpoint, Topology,
+};
+pub use ingress::{AwsIngress, Ingress, IngressLoadBalancer, IngressPlatform, IngressSpec, IngressStatus, Placement};
+pub use ingress_controller::{
+    AwsLoadBalancer, DnsManagement, HostNetwork, IngressController, IngressControllerSpec, IngressControllerStatus,
+    LoadBalancer, LoadBalancerKind, NetworkLoadBalancer, NodePort, Private, ProviderParameters, Publishing,
+    PublishingKind, Scope, Subnets,
+};
+pub use network::{ClusterNetwork, Network, NetworkSpec, NetworkStatus};
+pub use shell::Custom;
+
+/// Group and version of the cluster-wide objects, each named [`CLUSTER`].
+pub const CONFIG: &str = "config.openshift.io/v1";
+/// Group and version of operators' objects.
+pub const OPERATOR: &str = "operator.openshift.io/v1";
+/// The name of every cluster-wide object.
+pub const CLUSTER: &str = "cluster";
+/// Where IngressControllers live.
+pub const INGRESS_NAMESPACE: &str = "openshift-ingress-operator";
+
+#[cfg(test)]
+mod tests;
