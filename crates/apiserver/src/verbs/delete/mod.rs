@@ -16,7 +16,7 @@ use plan::Deletion;
 use serde_json::{Value, json};
 
 /// How often a deletion is tried again when the object changes under it.
-const TRIES: usize = 10;
+const TRIES: usize = 256;
 
 /// DELETE of one object.
 pub async fn delete(call: &Call, bytes: &[u8]) -> Result<Answer, ApiError> {
