@@ -6,7 +6,7 @@ mod support;
 
 use apiserver::{
     ApiServer,
-    services::{Advertised, KubernetesService, Services, Settings, kubernetes, ranges, repair},
+    services::{Advertised, KubernetesService, RuleSet, Services, Settings, kubernetes, ranges, repair},
     testing::Lab,
 };
 use net::{Families, Family, PortRange, flags::service_ranges};
@@ -474,4 +474,52 @@ async fn the_address_of_a_service_that_somebody_deleted_comes_back() {
         server.objects("events").await.iter().any(|event| event["reason"] == "ClusterIPNotAllocated")
     })
     .await;
+}
+
+#[tokio::test]
+async fn prefer_dual_stack_is_read_in_every_kind_of_write() {
+    let server = server(Settings::default()).await;
+    let path = format!("{COLLECTION}/s");
+    let spec = json!({"spec": {"preferDualStack": true}}).to_string();
+    let json_patch = json!([{"op": "add", "path": "/spec/preferDualStack", "value": true}]).to_string();
+    let apply =
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "s"}, "spec": {"preferDualStack": true}});
+    for (kind, query, body) in [
+        ("application/merge-patch+json", "", spec.clone()),
+        ("application/strategic-merge-patch+json", "", spec.clone()),
+        ("application/json-patch+json", "", json_patch),
+        ("application/apply-patch+yaml", "&fieldManager=m", apply.to_string()),
+    ] {
+        create(&server, "s", json!({})).await;
+        let url = format!("{path}?fieldValidation=Strict{query}");
+        for _ in 0..2 {
+            let reply = ask(&server, "PATCH", &url, &[("content-type", kind)], body.clone()).await;
+            let object = reply.json();
+            assert_eq!(
+                (reply.status, &object["spec"]["ipFamilyPolicy"]),
+                (200, &json!("PreferDualStack")),
+                "{kind} {object}"
+            );
+            assert_eq!(texts(&object["spec"]["ipFamilies"]), ["IPv4", "IPv6"]);
+            assert!(reply.headers.get("warning").unwrap().to_str().unwrap().contains("was read as"));
+        }
+        let mut object = get(&server, &path).await;
+        object["spec"]["preferDualStack"] = false.into();
+        let reply = ask(&server, "PUT", &path, &[], object.to_string()).await;
+        assert_eq!((reply.status, &reply.json()["spec"]["ipFamilyPolicy"]), (200, &json!("SingleStack")));
+        assert!(!reply.json().to_string().contains("preferDualStack"), "{}", reply.json());
+        delete(&server, "s").await;
+    }
+    let wrong = create(&server, "s", json!({"preferDualStack": "yes"})).await;
+    assert_eq!(causes(&wrong), ["spec.preferDualStack"]);
+}
+
+#[tokio::test]
+async fn by_upstream_rules_prefer_dual_stack_is_an_unknown_field() {
+    let server = server(Settings { rules: RuleSet::Upstream, ..Settings::default() }).await;
+    let reply = create(&server, "s", json!({"preferDualStack": true})).await;
+    assert_eq!((reply.status, &reply.json()["spec"]["ipFamilyPolicy"]), (201, &json!("SingleStack")));
+    assert_eq!(reply.headers.get("warning").unwrap(), r#"299 - "unknown field \"spec.preferDualStack\"""#);
+    let strict = format!("{COLLECTION}?fieldValidation=Strict");
+    assert_eq!(create_at(&server, &strict, "t", json!({"preferDualStack": true})).await.status, 400);
 }

@@ -31,7 +31,7 @@ pub(crate) const SERVICE_RANGES: &str = "10.96.0.0/16,fd00:10:96::/112";
 
 #[rustfmt::skip]
 pub(crate) const FLAGS: &[Flag] = &[
-    flag("data-dir", "FOLDER", "", "where state, certificates and admin.kubeconfig are kept; needed unless --etcd-servers and --cert-dir are given"),
+    flag("data-dir", "FOLDER", "", "where state, certificates and admin.kubeconfig are kept"),
     flag("bind-address", "ADDRESS[,ADDRESS]", "::", "where to listen: one address, one of each family, or :: for both"),
     flag("secure-port", "PORT", "6443", "port for HTTPS; 0 takes a free one"),
     flag("advertise-address", "ADDRESS[,ADDRESS]", "", "where other machines reach this server; the first in the family of the first service range"),
