@@ -1,4 +1,5 @@
 //! The numbered rules of the dual-stack proposal, each a test named after it, on every shape of cluster that it speaks of.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
 

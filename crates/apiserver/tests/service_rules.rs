@@ -2,6 +2,7 @@
 //! an answer differs only where a named rule of the dual-stack proposal says so.
 //!
 //! The recording is described in testdata/README.md.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
 
@@ -180,8 +181,11 @@ async fn with_upstream_rules_every_recorded_answer_is_given() {
     assert!(texts.is_empty(), "{} answers differ\n{}", texts.len(), texts[..texts.len().min(10)].join("\n"));
 }
 
-/// The rules of the proposal that go beyond upstream, and whether a request is a case for them.
-const RULES: [(&str, fn(&Value) -> bool); 4] = [
+/// Its name, and whether a request is a case for it.
+type Rule = (&'static str, fn(&Value) -> bool);
+
+/// The rules of the proposal that go beyond upstream.
+const RULES: [Rule; 4] = [
     ("two families or two addresses alone require both", |spec| {
         spec["ipFamilyPolicy"].is_null()
             && [&spec["ipFamilies"], &spec["clusterIPs"]].iter().any(|list| length(list) == 2)

@@ -1,5 +1,6 @@
 //! Whatever clients do, no address and no port is lost or given twice, and a server that starts after a crash at any step
 //! finds everything in order.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
 

@@ -1,4 +1,5 @@
 //! What Services take from the cluster and give back: addresses, node ports, ranges, and the `kubernetes` Service.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 #[path = "../../store/tests/support/mod.rs"]
 mod etcd;
@@ -27,7 +28,7 @@ fn settings(list: &str) -> Settings {
 async fn on(store: &Store, settings: Settings) -> Arc<ApiServer> {
     let mut lab = Lab::on(store.clone());
     lab.server.services = Services::new(settings);
-    lab.start().await
+    Box::pin(lab.start()).await
 }
 
 async fn server(settings: Settings) -> Arc<ApiServer> {
@@ -522,4 +523,23 @@ async fn by_upstream_rules_prefer_dual_stack_is_an_unknown_field() {
     assert_eq!(reply.headers.get("warning").unwrap(), r#"299 - "unknown field \"spec.preferDualStack\"""#);
     let strict = format!("{COLLECTION}?fieldValidation=Strict");
     assert_eq!(create_at(&server, &strict, "t", json!({"preferDualStack": true})).await.status, 400);
+}
+
+#[tokio::test]
+async fn a_service_that_requires_both_can_still_be_changed_and_deleted_when_the_cluster_lost_a_family() {
+    for (rules, status) in [(RuleSet::Seed, 200), (RuleSet::Upstream, 422)] {
+        let store = Store::memory(Retention::default());
+        let dual = on(&store, settings("fd00:96::/108,10.96.0.0/16")).await;
+        let body = json!({
+            "metadata": {"name": "s", "finalizers": ["example.com/wait"]},
+            "spec": {"ports": [{"port": 80}], "ipFamilyPolicy": "RequireDualStack"},
+        });
+        assert_eq!(ask(&dual, "POST", COLLECTION, &[], body.to_string()).await.status, 201);
+        let single = on(&store, Settings { rules, ..settings("fd00:96::/108") }).await;
+        assert_eq!(patch(&single, "s", json!({"selector": {"a": "b"}})).await.status, status);
+        delete(&single, "s").await;
+        let change = json!({"metadata": {"finalizers": null}}).to_string();
+        assert_eq!(ask(&single, "PATCH", &format!("{COLLECTION}/s"), &MERGE, change).await.status, status);
+        assert_eq!(taken(&single).await.len(), if status == 200 { 1 } else { 3 });
+    }
 }

@@ -7,7 +7,7 @@ const LAYERS: &[&[&str]] = &[
     &["net"],
     &["kernel", "api", "store"],
     &["runtime"],
-    &["apiserver", "control", "aws", "ingress", "dns", "proxy", "node"],
+    &["apiserver", "install", "control", "aws", "ingress", "dns", "proxy", "node"],
     &["inspect"],
     &["cli"],
     &["xtask", "e2e", "bench"],

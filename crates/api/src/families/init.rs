@@ -17,7 +17,7 @@ type Errors = Vec<FieldError>;
 
 /// Completes policy and families.
 pub(super) fn family_fields(cluster: &Cluster, service: &mut Value, old: Option<&Value>) -> Result<(), Errors> {
-    if is_external_name(service) || old.is_some_and(|old| stays_preferring(service, old)) {
+    if is_external_name(service) || old.is_some_and(|old| stays(cluster, service, old)) {
         return Ok(());
     }
     default_policy(service, old);
@@ -43,9 +43,14 @@ fn none_of(errors: Errors) -> Result<(), Errors> {
 }
 
 /// A Service that merely prefers both families is not upgraded or downgraded by an unrelated update after the cluster has
-/// gained or lost a family.
-fn stays_preferring(service: &Value, old: &Value) -> bool {
-    [service, old].iter().all(|s| s.str_at(POLICY) == PREFER && !is_external_name(s))
+/// gained or lost a family. Upstream refuses such an update of one that requires both, even if it only takes a finalizer
+/// off; by the proposal's rules it passes.
+fn stays(cluster: &Cluster, service: &Value, old: &Value) -> bool {
+    let policy = old.str_at(POLICY);
+    let same_care = is_unmanaged(service) == is_unmanaged(old);
+    let forgiving = policy == PREFER || cluster.rules == RuleSet::Seed && !policy.is_empty() && same_care;
+    forgiving
+        && [service, old].iter().all(|s| s.str_at(POLICY) == policy && !is_external_name(s))
         && service.at("spec.type") == old.at("spec.type")
         && same(service, old, IPS)
         && same(service, old, FAMILIES)

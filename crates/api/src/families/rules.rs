@@ -8,7 +8,8 @@ use std::{fmt, str::FromStr};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub enum RuleSet {
     /// The dual-stack proposal: two families or two addresses mean that both are required, `clusterIPs` may stand without
-    /// `clusterIP`, ExternalName loses family fields, and headless Services without selector keep what they were given.
+    /// `clusterIP`, ExternalName loses family fields, headless Services without selector keep what they were given, and an
+    /// update that leaves families and addresses alone passes though the cluster has lost a family.
     #[default]
     Seed,
     /// Exactly what kube-apiserver does.

@@ -1,0 +1,175 @@
+//! What every controller is given: the client, shared stores, queues, events, options.
+
+use super::{Events, Options, Queue, Store};
+use futures::future::{BoxFuture, join_all};
+use kube::{
+    Api, Client, Resource,
+    runtime::{WatchStreamExt, watcher},
+};
+use parking_lot::Mutex;
+use prometheus_client::{
+    encoding::EncodeLabelSet,
+    metrics::{counter::Counter, family::Family, gauge::Gauge},
+};
+use runtime::{admin::Admin, backoff::Backoff, task::Tasks};
+use serde::de::DeserializeOwned;
+use std::{
+    any::{Any, TypeId},
+    collections::HashMap,
+    fmt,
+    hash::Hash,
+    sync::Arc,
+    time::Duration,
+};
+
+/// Pauses between attempts at a key that fails: short enough to pass over a conflict, long enough not to hurt.
+const RETRY: Backoff = Backoff { first: Duration::from_millis(20), cap: Duration::from_secs(60) };
+
+/// The parts that controllers share; clones share them.
+#[derive(Clone)]
+pub struct Context {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    client: Client,
+    options: Options,
+    admin: Admin,
+    tasks: Tasks,
+    stores: Mutex<HashMap<TypeId, Box<dyn Any + Send + Sync>>>,
+    queues: QueuesMetrics,
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context").field("options", &self.inner.options).finish_non_exhaustive()
+    }
+}
+
+impl Context {
+    /// A context whose watches run in `tasks`. Nothing is watched before a controller asks for it.
+    pub fn new(client: Client, options: Options, admin: &Admin, tasks: &Tasks) -> Self {
+        let queues = QueuesMetrics::new(admin);
+        let stores = Mutex::default();
+        let inner = Inner { client, options, admin: admin.clone(), tasks: tasks.clone(), stores, queues };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// A client for the cluster.
+    pub fn client(&self) -> Client {
+        self.inner.client.clone()
+    }
+
+    /// What the flags say.
+    pub fn options(&self) -> &Options {
+        &self.inner.options
+    }
+
+    /// Where health and metrics are shown.
+    pub fn admin(&self) -> &Admin {
+        &self.inner.admin
+    }
+
+    /// Where to run what must outlive a reconcile.
+    pub fn tasks(&self) -> &Tasks {
+        &self.inner.tasks
+    }
+
+    /// All objects of a kind. The watch begins when the first controller asks and serves all that ask later.
+    pub fn store<K>(&self) -> Store<K>
+    where
+        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + fmt::Debug + Send + Sync + 'static,
+    {
+        let mut stores = self.inner.stores.lock();
+        let known = stores.get(&TypeId::of::<K>()).and_then(|store| store.downcast_ref::<Store<K>>());
+        if let Some(store) = known {
+            return store.clone();
+        }
+        let store = Store::<K>::default();
+        stores.insert(TypeId::of::<K>(), Box::new(store.clone()));
+        let (client, followed) = (self.client(), store.clone());
+        self.inner.tasks.restarting(&format!("watch-{}", K::plural(&())), move |stop| {
+            let (api, store) = (Api::<K>::all(client.clone()), followed.clone());
+            async move {
+                let events = watcher(api, watcher::Config::default()).default_backoff();
+                tokio::select! {
+                    () = stop.cancelled() => {}
+                    () = store.follow(events) => {}
+                }
+                super::Result::<()>::Ok(())
+            }
+        });
+        store
+    }
+
+    /// Resolves when all these stores have their first list.
+    pub async fn synced(&self, stores: &[&dyn Synced]) {
+        join_all(stores.iter().map(|store| store.wait())).await;
+    }
+
+    /// A queue that shows its depth, adds and retries under this name.
+    pub fn queue<T: Clone + Ord + Hash>(&self, name: &str) -> Queue<T> {
+        self.queue_with(name, RETRY)
+    }
+
+    /// As [`Context::queue`], with other pauses between attempts.
+    pub fn queue_with<T: Clone + Ord + Hash>(&self, name: &str, retry: Backoff) -> Queue<T> {
+        Queue::with_metrics(retry, Some(self.inner.queues.of(name)))
+    }
+
+    /// Events in the name of a controller.
+    pub fn events(&self, controller: &str) -> Events {
+        Events::new(self.client(), controller)
+    }
+}
+
+/// A store of any kind, to be waited for.
+pub trait Synced: Sync {
+    /// Resolves when the first list is complete.
+    fn wait(&self) -> BoxFuture<'_, ()>;
+}
+
+impl<K: Resource + Send + Sync + 'static> Synced for Store<K> {
+    fn wait(&self) -> BoxFuture<'_, ()> {
+        Box::pin(self.synced())
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct QueueLabel {
+    name: String,
+}
+
+/// The metrics of all queues, under upstream's names.
+struct QueuesMetrics {
+    depth: Family<QueueLabel, Gauge>,
+    adds: Family<QueueLabel, Counter>,
+    retries: Family<QueueLabel, Counter>,
+}
+
+/// The metrics of one queue.
+pub(super) struct QueueMetrics {
+    pub(super) depth: Gauge,
+    pub(super) adds: Counter,
+    pub(super) retries: Counter,
+}
+
+impl QueuesMetrics {
+    fn new(admin: &Admin) -> Self {
+        let metrics = &admin.metrics;
+        Self {
+            depth: metrics.register("workqueue_depth", "Keys that wait in the queue", Family::default()),
+            adds: metrics.register("workqueue_adds", "Keys added to the queue", Family::default()),
+            retries: metrics.register("workqueue_retries", "Attempts that failed and are repeated", Family::default()),
+        }
+    }
+
+    fn of(&self, name: &str) -> QueueMetrics {
+        let label = QueueLabel { name: name.to_owned() };
+        QueueMetrics {
+            depth: self.depth.get_or_create(&label).clone(),
+            adds: self.adds.get_or_create(&label).clone(),
+            retries: self.retries.get_or_create(&label).clone(),
+        }
+    }
+}

@@ -1,0 +1,363 @@
+//! What the API holds of one kind, kept current by a watch, with indexes and callbacks.
+//!
+//! A watch lags behind the API; a controller that only saw the watch would do things twice. So whoever writes puts the
+//! API's answer into the store at once, and what the watch brings later is ignored if it is older.
+
+use super::Key;
+use futures::{Stream, StreamExt};
+use kube::{Resource, ResourceExt, runtime::watcher};
+use parking_lot::{Mutex, RwLock};
+use std::{
+    collections::{HashMap, HashSet},
+    fmt,
+    sync::Arc,
+};
+use tokio::sync::watch;
+
+type IndexValues<K> = fn(&K) -> Vec<String>;
+type Callback<K> = Arc<dyn Fn(&Change<'_, K>) + Send + Sync>;
+type Table<K> = HashMap<String, HashMap<Arc<Key>, Arc<K>>>;
+
+/// All objects of a kind; clones share them.
+pub struct Store<K> {
+    inner: Arc<Inner<K>>,
+}
+
+struct Inner<K> {
+    state: RwLock<State<K>>,
+    /// Held while a change is made and told, so that callbacks see changes in order. Taken before `state`.
+    telling: Mutex<Callbacks<K>>,
+    synced: watch::Sender<bool>,
+}
+
+struct State<K> {
+    objects: HashMap<Arc<Key>, Arc<K>>,
+    indexes: Vec<(&'static str, IndexValues<K>, Table<K>)>,
+    /// Keys listed since the watch began anew; what is not among them at its end is gone.
+    listed: HashSet<Key>,
+    /// UIDs of objects that we deleted and that the watch still believes in.
+    deleted: HashSet<String>,
+    /// The newest version that the watch has brought.
+    seen: u64,
+}
+
+struct Callbacks<K> {
+    next: u64,
+    list: Vec<(u64, Callback<K>)>,
+}
+
+/// An index of a [`Store`], made by [`Store::index`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Index(usize);
+
+/// One object came, changed or went; at least one side is there.
+pub struct Change<'a, K> {
+    /// Before; `None` for a new object.
+    pub old: Option<&'a Arc<K>>,
+    /// After; `None` for a deleted one.
+    pub new: Option<&'a Arc<K>>,
+}
+
+impl<'a, K: Resource> Change<'a, K> {
+    /// The newer of the two.
+    pub fn object(&self) -> &'a Arc<K> {
+        self.new.or(self.old).expect("a change has a side")
+    }
+
+    /// Before and after, as far as they exist.
+    pub fn both(&self) -> impl Iterator<Item = &'a Arc<K>> + use<'a, K> {
+        self.old.into_iter().chain(self.new)
+    }
+
+    /// Whose change it is.
+    pub fn key(&self) -> Key {
+        Key::of(&**self.object())
+    }
+}
+
+/// A callback's life: it is called until this is dropped.
+#[must_use = "the callback ends when this is dropped"]
+pub struct Subscription(Option<Box<dyn FnOnce() + Send + Sync>>);
+
+impl Drop for Subscription {
+    fn drop(&mut self) {
+        if let Some(end) = self.0.take() {
+            end();
+        }
+    }
+}
+
+impl<K> Clone for Store<K> {
+    fn clone(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner) }
+    }
+}
+
+impl<K> fmt::Debug for Store<K> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Store").field("objects", &self.inner.state.read().objects.len()).finish_non_exhaustive()
+    }
+}
+
+impl<K> Default for Store<K> {
+    fn default() -> Self {
+        let state = State {
+            objects: HashMap::new(),
+            indexes: Vec::new(),
+            listed: HashSet::new(),
+            deleted: HashSet::new(),
+            seen: 0,
+        };
+        let inner = Inner {
+            state: RwLock::new(state),
+            telling: Mutex::new(Callbacks { next: 0, list: Vec::new() }),
+            synced: watch::Sender::new(false),
+        };
+        Self { inner: Arc::new(inner) }
+    }
+}
+
+impl<K: Resource + Send + Sync + 'static> Store<K> {
+    /// The object of this key.
+    pub fn get(&self, key: &Key) -> Option<Arc<K>> {
+        self.inner.state.read().objects.get(key).cloned()
+    }
+
+    /// Every object. Costs as much as there are: not for a reconcile that another object's change can cause.
+    pub fn all(&self) -> Vec<Arc<K>> {
+        self.inner.state.read().objects.values().cloned().collect()
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.inner.state.read().objects.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The index of this name; made, and filled from what is there, the first time it is asked for.
+    pub fn index(&self, name: &'static str, values: IndexValues<K>) -> Index {
+        let mut state = self.inner.state.write();
+        if let Some(at) = state.indexes.iter().position(|(known, ..)| *known == name) {
+            return Index(at);
+        }
+        let mut table = Table::new();
+        for (key, object) in &state.objects {
+            for value in values(object) {
+                table.entry(value).or_default().insert(Arc::clone(key), Arc::clone(object));
+            }
+        }
+        state.indexes.push((name, values, table));
+        Index(state.indexes.len() - 1)
+    }
+
+    /// The objects that an index has under this value.
+    pub fn by(&self, index: Index, value: &str) -> Vec<Arc<K>> {
+        let state = self.inner.state.read();
+        state.indexes[index.0].2.get(value).into_iter().flat_map(|found| found.values().cloned()).collect()
+    }
+
+    /// How many objects an index has under this value.
+    pub fn count_by(&self, index: Index, value: &str) -> usize {
+        self.inner.state.read().indexes[index.0].2.get(value).map_or(0, HashMap::len)
+    }
+
+    /// The objects of a namespace.
+    pub fn in_namespace(&self, namespace: &str) -> Vec<Arc<K>> {
+        let index = self.index("namespace", |object| vec![object.meta().namespace.clone().unwrap_or_default()]);
+        self.by(index, namespace)
+    }
+
+    /// Calls `callback` for every object there is, as if it had just come, and for every change from then on. It may
+    /// read any store and add to queues; it must not write to this one.
+    pub fn on_change(&self, callback: impl Fn(&Change<'_, K>) + Send + Sync + 'static) -> Subscription {
+        let mut telling = self.inner.telling.lock();
+        for object in self.all() {
+            callback(&Change { old: None, new: Some(&object) });
+        }
+        let id = telling.next;
+        telling.next += 1;
+        telling.list.push((id, Arc::new(callback)));
+        let inner = Arc::downgrade(&self.inner);
+        Subscription(Some(Box::new(move || {
+            if let Some(inner) = inner.upgrade() {
+                inner.telling.lock().list.retain(|(known, _)| *known != id);
+            }
+        })))
+    }
+
+    /// Puts in what the API answered to a write, unless the watch has brought something newer.
+    pub fn remember(&self, object: K) {
+        let telling = self.inner.telling.lock();
+        {
+            let state = self.inner.state.read();
+            // The watch is past this version and does not know the object: it is gone already.
+            let passed = version(&object).is_some_and(|version| version <= state.seen);
+            if passed && !state.objects.contains_key(&Key::of(&object)) {
+                return;
+            }
+        }
+        self.put(&telling, object);
+    }
+
+    /// Takes out an object that the API has deleted for good on our request, before the watch says so.
+    pub fn forget(&self, object: &K) {
+        let telling = self.inner.telling.lock();
+        let key = Key::of(object);
+        {
+            let mut state = self.inner.state.write();
+            let known = state.objects.get(&key).and_then(|known| known.uid());
+            let Some(uid) = known.filter(|uid| Some(uid) == object.meta().uid.as_ref()) else { return };
+            state.deleted.insert(uid);
+        }
+        self.take(&telling, &key);
+    }
+
+    /// Resolves when the first list is complete.
+    pub async fn synced(&self) {
+        // The sender lives in self.
+        let _ = self.inner.synced.subscribe().wait_for(|synced| *synced).await;
+    }
+
+    /// Follows a watch until it ends. Errors are logged; the watch recovers by itself.
+    pub async fn follow(&self, events: impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send) {
+        let mut events = std::pin::pin!(events);
+        while let Some(event) = events.next().await {
+            match event {
+                Ok(event) => self.apply(event),
+                Err(error) => {
+                    tracing::warn!(error = &error as &dyn std::error::Error, "watch failed and is tried again")
+                }
+            }
+        }
+    }
+
+    /// Takes in one event of a watch.
+    pub fn apply(&self, event: watcher::Event<K>) {
+        let telling = self.inner.telling.lock();
+        match event {
+            watcher::Event::Init => self.inner.state.write().listed.clear(),
+            watcher::Event::InitApply(object) => {
+                self.inner.state.write().listed.insert(Key::of(&object));
+                self.put_seen(&telling, object);
+            }
+            watcher::Event::InitDone => {
+                let gone: Vec<Arc<Key>> = {
+                    let mut state = self.inner.state.write();
+                    let listed = std::mem::take(&mut state.listed);
+                    // What we deleted and the list no longer has needs no guard; the rest is still to be told.
+                    state.deleted.clear();
+                    state.objects.keys().filter(|key| !listed.contains(&***key)).cloned().collect()
+                };
+                for key in gone {
+                    self.take(&telling, &key);
+                }
+                self.inner.synced.send_replace(true);
+            }
+            watcher::Event::Apply(object) => self.put_seen(&telling, object),
+            watcher::Event::Delete(object) => {
+                let key = Key::of(&object);
+                let newer_one = {
+                    let mut state = self.inner.state.write();
+                    state.seen = state.seen.max(version(&object).unwrap_or(0));
+                    if let Some(uid) = object.meta().uid.as_ref() {
+                        state.deleted.remove(uid);
+                    }
+                    state.objects.get(&key).is_some_and(|known| known.meta().uid != object.meta().uid)
+                };
+                if !newer_one {
+                    self.take(&telling, &key);
+                }
+            }
+        }
+    }
+
+    fn put_seen(&self, telling: &Callbacks<K>, object: K) {
+        {
+            let mut state = self.inner.state.write();
+            state.seen = state.seen.max(version(&object).unwrap_or(0));
+            if object.meta().uid.as_ref().is_some_and(|uid| state.deleted.contains(uid)) {
+                return;
+            }
+        }
+        self.put(telling, object);
+    }
+
+    fn put(&self, telling: &Callbacks<K>, mut object: K) {
+        // Half of an object's bytes, and no controller reads them.
+        object.meta_mut().managed_fields = None;
+        let key = Key::of(&object);
+        let (old, new) = {
+            let mut state = self.inner.state.write();
+            let known = state.objects.get_key_value(&key).map(|(key, old)| (Arc::clone(key), Arc::clone(old)));
+            let (key, old) = match known {
+                Some((key, old)) => (key, Some(old)),
+                None => (Arc::new(key), None),
+            };
+            if old.as_ref().is_some_and(|old| !is_newer(&object, old)) {
+                return;
+            }
+            let new = Arc::new(object);
+            if let Some(old) = &old {
+                state.unindex(&key, old);
+            }
+            for (_, values, table) in &mut state.indexes {
+                for value in values(&new) {
+                    table.entry(value).or_default().insert(Arc::clone(&key), Arc::clone(&new));
+                }
+            }
+            state.objects.insert(key, Arc::clone(&new));
+            (old, new)
+        };
+        telling.tell(&Change { old: old.as_ref(), new: Some(&new) });
+    }
+
+    fn take(&self, telling: &Callbacks<K>, key: &Key) {
+        let old = {
+            let mut state = self.inner.state.write();
+            let Some((key, old)) = state.objects.remove_entry(key) else { return };
+            state.unindex(&key, &old);
+            old
+        };
+        telling.tell(&Change { old: Some(&old), new: None });
+    }
+}
+
+impl<K> State<K> {
+    fn unindex(&mut self, key: &Arc<Key>, old: &K) {
+        for (_, values, table) in &mut self.indexes {
+            for value in values(old) {
+                if let Some(found) = table.get_mut(&value) {
+                    found.remove(key);
+                    if found.is_empty() {
+                        table.remove(&value);
+                    }
+                }
+            }
+        }
+    }
+}
+
+impl<K> Callbacks<K> {
+    fn tell(&self, change: &Change<'_, K>) {
+        for (_, callback) in &self.list {
+            callback(change);
+        }
+    }
+}
+
+/// Versions are numbers that grow, as Kubernetes promises since 1.35 and always did.
+fn version<K: Resource>(object: &K) -> Option<u64> {
+    object.meta().resource_version.as_ref()?.parse().ok()
+}
+
+/// Versions count across objects, so this also tells an object from its successor of the same name.
+fn is_newer<K: Resource>(object: &K, known: &K) -> bool {
+    match (version(object), version(known)) {
+        (Some(version), Some(known)) => version > known,
+        _ => object.meta().resource_version != known.meta().resource_version,
+    }
+}

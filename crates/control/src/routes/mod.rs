@@ -1,0 +1,6 @@
+//! The routes controllers.
+
+use crate::framework::Controller;
+
+/// The controllers of this room.
+pub const CONTROLLERS: &[Controller] = &[];
