@@ -23,7 +23,7 @@ use std::{sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
 
 /// Where definitions are stored.
-const PREFIX: &str = "/registry/apiextensions.k8s.io/customresourcedefinitions/";
+const PREFIX: &str = "apiextensions.k8s.io/customresourcedefinitions/";
 /// How soon a definition that waits for its objects, or for the store, is looked at again.
 const AGAIN: Duration = Duration::from_millis(500);
 

@@ -23,7 +23,7 @@ pub enum FollowError {
 
 /// Loads one prefix and returns the revision to go on from.
 async fn load(server: &ApiServer, storage: &str) -> Result<u64, FollowError> {
-    let page = server.store.list(&format!("/registry/{storage}/"), None, None, None).await?;
+    let page = server.store.list(&format!("{storage}/"), None, None, None).await?;
     let objects: Vec<_> = page.entries.iter().filter_map(readable).collect();
     server.access.replace(storage, &objects);
     Ok(page.revision)
@@ -41,7 +41,7 @@ pub async fn prime(server: &Arc<ApiServer>) -> Result<(), FollowError> {
 /// Follows one prefix until the server stops.
 pub async fn run(server: Arc<ApiServer>, storage: &'static str, stop: CancellationToken) -> Result<(), FollowError> {
     let from = load(&server, storage).await?;
-    let mut watch = server.store.watch(&format!("/registry/{storage}/"), Some(from)).await?;
+    let mut watch = server.store.watch(&format!("{storage}/"), Some(from)).await?;
     loop {
         let event = tokio::select! {
             () = stop.cancelled() => return Ok(()),
@@ -61,7 +61,7 @@ pub fn followed() -> impl Iterator<Item = &'static str> {
 
 fn note(server: &ApiServer, storage: &str, entry: &Entry, present: bool) {
     let key = entry.key().to_string();
-    let rest = key.strip_prefix("/registry/").and_then(|rest| rest.strip_prefix(storage)).unwrap_or_default();
+    let rest = key.strip_prefix(storage).unwrap_or_default();
     let rest = rest.trim_start_matches('/');
     let (namespace, name) = rest.split_once('/').unwrap_or(("", rest));
     let object = if present { readable(entry) } else { None };

@@ -94,7 +94,7 @@ fn priority(version: &str) -> (u8, u64, u64, std::cmp::Reverse<String>) {
 
 /// The key of an object in the store, or the prefix of a collection when `name` is empty.
 pub fn key(resource: &Resource, namespace: &str, name: &str) -> String {
-    let mut key = format!("/registry/{}/", resource.storage);
+    let mut key = format!("{}/", resource.storage);
     if resource.scope == Scope::Namespaced && !namespace.is_empty() {
         key.push_str(namespace);
         key.push('/');

@@ -102,13 +102,13 @@ impl ApiServer {
 
     /// All objects below a storage prefix, for rules that look across objects.
     pub async fn objects(&self, storage: &str) -> Vec<Value> {
-        let page = self.store.list(&format!("/registry/{storage}/"), None, None, None).await;
+        let page = self.store.list(&format!("{storage}/"), None, None, None).await;
         page.map(|page| page.entries.iter().filter_map(|entry| stored::parse(entry).ok()).collect()).unwrap_or_default()
     }
 
     /// One object by its key below the root.
     pub fn object(&self, path: &str) -> Option<Value> {
-        self.store.get(&format!("/registry/{path}")).and_then(|entry| stored::parse(&entry).ok())
+        self.store.get(path).and_then(|entry| stored::parse(&entry).ok())
     }
 
     /// Five random letters for names.

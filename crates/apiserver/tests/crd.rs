@@ -382,7 +382,7 @@ async fn every_served_version_shows_the_same_object() {
     let wrong = send(&server, "POST", &beta, &widget("b", json!({"size": 3}))).await;
     assert_eq!(wrong.status, 400, "{}", wrong.json());
     // However it is written, it is stored in the storage version, and writing the same again writes nothing.
-    let stored = server.store.get("/registry/example.com/widgets/default/a").unwrap();
+    let stored = server.store.get("example.com/widgets/default/a").unwrap();
     assert!(stored.value().starts_with(br#"{"apiVersion":"example.com/v1","kind":"Widget""#), "{:?}", stored.value());
     let again = send(&server, "PUT", &format!("{beta}/a"), &list["items"][0]).await.json();
     assert_eq!(again["metadata"]["resourceVersion"], changed["metadata"]["resourceVersion"]);

@@ -12,7 +12,7 @@ pub(super) async fn exists(call: &Call) -> Result<(), ApiError> {
         return Ok(());
     }
     let name = &call.request.namespace;
-    let key = format!("/registry/namespaces/{name}");
+    let key = format!("namespaces/{name}");
     let mut entry = call.server.store.get(&key);
     if entry.is_none() {
         // Another server on the same etcd may just have made it.

@@ -81,7 +81,7 @@ fn service_account(call: &Call, pod: &mut Value) -> Result<(), ApiError> {
     }
     let name = pod.str_at("spec.serviceAccountName").to_owned();
     let namespace = &call.request.namespace;
-    let key = format!("/registry/serviceaccounts/{namespace}/{name}");
+    let key = format!("serviceaccounts/{namespace}/{name}");
     let Some(entry) = call.server.store.get(&key) else {
         let why = format!("error looking up service account {namespace}/{name}: serviceaccount \"{name}\" not found");
         return Err(ApiError::forbidden("pods", "", pod.str_at("metadata.name"), why));

@@ -92,5 +92,5 @@ fn is_deleting(entry: &Entry) -> bool {
 }
 
 fn prefix(definition: &Value) -> String {
-    format!("/registry/{}/{}/", definition.str_at("spec.group"), definition.str_at("spec.names.plural"))
+    format!("{}/{}/", definition.str_at("spec.group"), definition.str_at("spec.names.plural"))
 }

@@ -130,7 +130,7 @@ async fn a_definition_that_cannot_be_read_or_served_hurts_no_other() {
     let server = idle(&store).await;
     client::ask(&server, Method::POST, DEFINITIONS, Some(&definition())).await.unwrap();
     steps(&store).await;
-    let prefix = "/registry/apiextensions.k8s.io/customresourcedefinitions/";
+    let prefix = "apiextensions.k8s.io/customresourcedefinitions/";
     let mut odd = definition();
     odd.set("metadata.name", "odds.example.com");
     odd.set("spec.versions", json!([]));

@@ -15,9 +15,9 @@ use std::net::IpAddr;
 use store::{Compare, Entry, Key, Op, Store, Txn};
 
 /// Below it are the IPAddress objects.
-pub const ADDRESSES: &str = "/registry/ipaddresses/";
+pub const ADDRESSES: &str = "ipaddresses/";
 /// Below it is a key for each node port that a Service has.
-pub const PORTS: &str = "/registry/ranges/servicenodeports/";
+pub const PORTS: &str = "ranges/servicenodeports/";
 
 const FAMILY_LABEL: &str = "ipaddress.kubernetes.io/ip-family";
 const MANAGER_LABEL: &str = "ipaddress.kubernetes.io/managed-by";

@@ -16,7 +16,7 @@ use store::{Op, Txn};
 pub const INTERVAL: Duration = Duration::from_secs(10);
 /// How long a server counts that no longer renews its lease.
 const LEASE: Duration = Duration::from_secs(15);
-const LEASES: &str = "/registry/masterleases/";
+const LEASES: &str = "masterleases/";
 const SERVICES: &str = "/api/v1/namespaces/default/services";
 const ENDPOINTS: &str = "/api/v1/namespaces/default/endpoints";
 const SLICES: &str = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";

@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use std::{net::IpAddr, sync::Arc};
 
 /// Below it are the ServiceCIDR objects.
-pub const RANGES: &str = "/registry/servicecidrs/";
+pub const RANGES: &str = "servicecidrs/";
 /// The one that the flag makes.
 const DEFAULT: &str = "kubernetes";
 const FINALIZER: &str = "networking.k8s.io/service-cidr-finalizer";

@@ -63,7 +63,7 @@ async fn look(server: &ApiServer) -> Result<Seen, ReadError> {
     let mut known = ranges::stored_ranges(&list(ranges::RANGES).await?);
     known.extend(server.services.pools.ranges());
     Ok(Seen {
-        services: plan::read(&list("/registry/services/specs/").await?),
+        services: plan::read(&list("services/specs/").await?),
         addresses: plan::read(&list(claims::ADDRESSES).await?),
         ports: list(claims::PORTS).await?,
         ranges: known,

@@ -45,7 +45,7 @@ fn needs_budget(pod: &Value) -> bool {
 /// Takes one disruption from the Pod's budget, or answers 429.
 async fn spend(call: &Call, pod: &Value, options: &DeleteOptions) -> Result<(), ApiError> {
     for _ in 0..TRIES {
-        let prefix = format!("/registry/poddisruptionbudgets/{}/", call.request.namespace);
+        let prefix = format!("poddisruptionbudgets/{}/", call.request.namespace);
         let page = call.server.store.list(&prefix, None, None, None).await.map_err(ApiError::internal)?;
         let covers = |entry: &&Entry| {
             stored::parse(entry).is_ok_and(|budget| selector::matches(budget.at("spec.selector"), pod.at("metadata.labels")))

@@ -17,7 +17,7 @@ use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
 
-const PREFIX: &str = "/registry/clusterroles/";
+const PREFIX: &str = "clusterroles/";
 const MANAGER: &str = "clusterrole-aggregation-controller";
 
 /// Changes come in groups (a start, an `apply` of many roles); one look follows each group. The index, which is fed by

@@ -153,7 +153,7 @@ fn unowned_addresses(steps: &mut Vec<Step>, seen: &Seen, owners: &HashMap<IpAddr
 
 /// The Service that is said to have it has not come, gone or changed since.
 fn guard_against_return(writes: Txn, seen: &Seen, holder: &Holder) -> Txn {
-    let key: Key = format!("/registry/services/specs/{}/{}", holder.namespace, holder.name).into();
+    let key: Key = format!("services/specs/{}/{}", holder.namespace, holder.name).into();
     let service = seen.services.iter().find(|service| *service.entry.key() == key);
     let compare = service.map_or(Compare::Absent, |service| Compare::ModRevision(service.entry.mod_revision()));
     writes.when(key, compare)
