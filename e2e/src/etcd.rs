@@ -65,7 +65,8 @@ fn program() -> Option<PathBuf> {
     std::env::split_paths(&folders).chain(tools).map(|folder| folder.join("etcd")).find(|path| path.is_file())
 }
 
-fn free_port() -> u16 {
+/// A port of loopback that nobody has at the moment.
+pub fn free_port() -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     listener.expect("a free port").port()
 }

@@ -10,7 +10,7 @@ mod process;
 mod server;
 
 pub use binary::{run, twinstack};
-pub use etcd::Etcd;
+pub use etcd::{Etcd, free_port};
 pub use kubectl::{Kubectl, Output};
 pub use process::{Process, wait_for};
 pub use server::Server;

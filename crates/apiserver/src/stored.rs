@@ -7,6 +7,7 @@
 use api::{
     error::ApiError,
     object::Fields,
+    protobuf,
     resource::Resource,
 };
 use bytes::Bytes;
@@ -101,6 +102,25 @@ pub fn encode(object: &Value) -> Result<Bytes, ApiError> {
     Ok(out.into())
 }
 
+/// The stored form of a value that may have been written by somebody else: kube-apiserver's protobuf, or JSON in another
+/// order. What cannot be read stays as it is, and is told when somebody asks for it.
+pub fn laid_out(value: &[u8]) -> Bytes {
+    let ours = value.strip_prefix(b"{\"apiVersion\":\"".as_slice()).is_some_and(|rest| {
+        let kind = rest.iter().position(|byte| *byte == b'"').map(|at| &rest[at..]);
+        let kind = kind.and_then(|rest| rest.strip_prefix(b"\",\"kind\":\"".as_slice()));
+        let rest = kind.and_then(|rest| rest.iter().position(|byte| *byte == b'"').map(|at| &rest[at..]));
+        rest.is_some_and(|rest| rest.starts_with(b"\",\"metadata\":{"))
+    });
+    if ours {
+        return Bytes::copy_from_slice(value);
+    }
+    let object = match value.starts_with(&protobuf::MAGIC) {
+        true => protobuf::decode(value, None).ok(),
+        false => serde_json::from_slice::<Value>(value).ok(),
+    };
+    object.and_then(|object| encode(&object).ok()).unwrap_or_else(|| Bytes::copy_from_slice(value))
+}
+
 /// The object as a value, with its resourceVersion.
 pub fn parse(entry: &Entry) -> Result<Value, ApiError> {
     parse_bytes(entry.value(), entry.mod_revision()).map_err(|error| ApiError::internal(format!("{}: {error}", entry.key())))
@@ -162,5 +182,25 @@ mod tests {
         let text = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","uid":"u"},"data":{"\"metadata\":{":"x"}}"#;
         assert_eq!(std::str::from_utf8(&bytes).unwrap(), text);
         assert_eq!(&bytes[body_at(&bytes)..][..10], br#""name":"a""#);
+    }
+}
+
+#[cfg(test)]
+mod layout_tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_others_wrote_gets_our_layout_and_ours_stays() {
+        let object = json!({"kind": "ConfigMap", "apiVersion": "v1", "data": {"a": "b"}, "metadata": {"name": "x", "resourceVersion": "7"}});
+        let ours = encode(&object).unwrap();
+        assert_eq!(laid_out(&ours), ours);
+        assert_eq!(laid_out(object.to_string().as_bytes()), ours);
+        let small = json!({"kind": "ConfigMap", "apiVersion": "v1", "data": {"a": "b"}, "metadata": {"name": "x"}});
+        let bytes = protobuf::encode(&small).unwrap();
+        assert!(bytes.starts_with(&protobuf::MAGIC));
+        let read: Value = serde_json::from_slice(&laid_out(&bytes)).unwrap();
+        assert_eq!((&read["data"], &read["metadata"]["name"]), (&small["data"], &small["metadata"]["name"]));
+        assert_eq!(&laid_out(b"something else")[..], b"something else");
     }
 }

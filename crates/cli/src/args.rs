@@ -25,7 +25,9 @@ pub(crate) fn parse(words: impl Iterator<Item = OsString>) -> Result<(&'static C
     });
     let mut settings = Settings::new(command.name).flags(flags).environment(std::env::vars());
     if let Some(path) = command.long_running.then(|| given.get_one::<String>("config")).flatten() {
-        settings = settings.file(Path::new(path));
+        // A folder is for `up`, which reads it as what `init` wrote.
+        let folder = command.name == "up" && Path::new(path).is_dir();
+        settings = if folder { settings } else { settings.file(Path::new(path)) };
     }
     Ok((command, settings))
 }

@@ -129,10 +129,11 @@ impl<'a> Fields<'a> {
         self.asked.extend(names);
     }
 
-    /// Fields that are known but not acted on; a warning says so where one is given.
+    /// Fields that are known but not acted on; a warning says so where one says something.
     pub(crate) fn unused(&mut self, names: &[&'static str], why: &str, notes: &mut Notes) {
         for name in names {
-            if self.value(name).is_some() {
+            let empty = [Value::Object(Map::new()), Value::Array(Vec::new()), Value::from(""), Value::from(false)];
+            if self.value(name).is_some_and(|value| !empty.contains(value)) {
                 notes.warn(&self.child(name), why);
             }
         }

@@ -20,7 +20,7 @@ mod watch;
 pub use engine::Health;
 pub use entry::{Entry, Key};
 pub use error::{Conflict, KeyFault, OpenError, ReadError, TxnError, Unavailable, WatchError};
-pub use etcd::{EtcdConfig, EtcdTls};
+pub use etcd::{EtcdConfig, EtcdTls, Form, as_it_is};
 pub use event::Event;
 pub use mvcc::Retention;
 pub use store::{Page, Store};

@@ -22,6 +22,22 @@ fn every_definition_is_named_after_its_group_and_plural() {
     }
 }
 
+/// A comma too many in YAML makes a key without a value.
+#[test]
+fn nothing_in_a_definition_is_null() {
+    fn nulls(value: &Value, path: &str, found: &mut Vec<String>) {
+        match value {
+            Value::Null => found.push(path.to_owned()),
+            Value::Object(map) => map.iter().for_each(|(key, value)| nulls(value, &format!("{path}.{key}"), found)),
+            Value::Array(list) => list.iter().for_each(|value| nulls(value, path, found)),
+            Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+        }
+    }
+    let mut found = Vec::new();
+    definitions().iter().for_each(|definition| nulls(definition, "", &mut found));
+    assert_eq!(found, [""; 0]);
+}
+
 #[test]
 fn an_infrastructure_keeps_what_nobody_here_knows() {
     let read: Infrastructure = survives(json!({

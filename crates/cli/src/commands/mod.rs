@@ -2,7 +2,9 @@
 
 mod apiserver;
 mod completions;
+mod init;
 mod man;
+mod proxy;
 mod up;
 mod version;
 
@@ -31,4 +33,4 @@ pub(crate) struct Command {
 
 /// In the order of `--help`.
 pub(crate) static ALL: &[Command] =
-    &[up::COMMAND, apiserver::COMMAND, version::COMMAND, completions::COMMAND, man::COMMAND];
+    &[up::COMMAND, init::COMMAND, apiserver::COMMAND, proxy::COMMAND, version::COMMAND, completions::COMMAND, man::COMMAND];

@@ -1,20 +1,23 @@
 //! `twinstack up`: everything that is built, in one process, with a word on what to try.
 
-use super::{Command, apiserver};
+use super::{Command, apiserver, init};
 use crate::{
     component,
     flag::{Flag, flag},
+    read,
 };
 use ::apiserver::serve::{self, Started};
 use anyhow::Context;
 use runtime::config::Settings;
+use serde_json::{Map, Value};
 use std::path::PathBuf;
 
 pub(super) const COMMAND: Command = Command {
     name: "up",
     about: "run a cluster on this machine, all components in one process",
     more: "Listens on loopback, keeps its state in a folder of yours, and goes on where it left off when it is started again. \
-           Takes the flags of `twinstack apiserver` as well, in the file of --config or in the environment.",
+           Takes the flags of `twinstack apiserver` as well, in the file of --config or in the environment. \
+           With --config naming a folder that `twinstack init` wrote, the server starts as that says and has its objects.",
     example: "twinstack up\nkubectl --kubeconfig ~/.local/share/twinstack/admin.kubeconfig get services --all-namespaces",
     flags: FLAGS,
     positional: None,
@@ -35,12 +38,32 @@ fn run(settings: Settings) -> anyhow::Result<()> {
         ("data-dir".to_owned(), data_dir().display().to_string()),
         ("bind-address".to_owned(), "127.0.0.1,::1".to_owned()),
     ]);
+    let (settings, objects) = from_folder(settings);
     let (log, options) = settings.read(|given| Some((component::log(given), apiserver::read(given)?)))?;
     component::run(&log, async |admin, tasks| {
         let started = serve::start(options, admin, &tasks).await.context("the API server did not come up")?;
+        init::apply::apply(&started.server, &objects).await?;
         tell(&started);
         Ok(())
     })
+}
+
+/// What a folder that `init` wrote adds: settings of the API server, and objects to start with.
+fn from_folder(mut settings: Settings) -> (Settings, Vec<Value>) {
+    let config = settings.optional("config", "a file or a folder", read::path);
+    let Some(folder) = config.filter(|path| path.is_dir()) else { return (settings, Vec::new()) };
+    let loaded = install::settings(&folder).and_then(|given| Ok((given, install::objects(&folder)?)));
+    match loaded {
+        Ok((given, objects)) => {
+            let given: Map<String, Value> = given.into_iter().map(|(name, text)| (name, Value::from(text))).collect();
+            let content = Value::Object(given).to_string();
+            (settings.file_content(&folder, content.as_bytes()), objects)
+        }
+        Err(error) => {
+            settings.reject("config", error.to_string());
+            (settings, Vec::new())
+        }
+    }
 }
 
 /// Where a user's programs keep their state.

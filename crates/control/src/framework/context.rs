@@ -36,6 +36,7 @@ struct Inner {
     options: Options,
     admin: Admin,
     tasks: Tasks,
+    /// Stores and other things that there is one of, by type.
     stores: Mutex<HashMap<TypeId, Box<dyn Any + Send + Sync>>>,
     queues: QueuesMetrics,
 }
@@ -100,6 +101,18 @@ impl Context {
             }
         });
         store
+    }
+
+    /// A thing that there is once in the process, such as the metrics of a controller that may be restarted.
+    pub fn once<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
+        let mut all = self.inner.stores.lock();
+        let known = all.get(&TypeId::of::<Arc<T>>()).and_then(|thing| thing.downcast_ref::<Arc<T>>());
+        if let Some(thing) = known {
+            return Arc::clone(thing);
+        }
+        let thing = Arc::new(make());
+        all.insert(TypeId::of::<Arc<T>>(), Box::new(Arc::clone(&thing)));
+        thing
     }
 
     /// Resolves when all these stores have their first list.

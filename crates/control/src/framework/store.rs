@@ -56,6 +56,8 @@ pub struct Change<'a, K> {
     pub old: Option<&'a Arc<K>>,
     /// After; `None` for a deleted one.
     pub new: Option<&'a Arc<K>>,
+    /// Whether it came from a writer in this process ([`Store::remember`], [`Store::forget`]), who knows it already.
+    pub ours: bool,
 }
 
 impl<'a, K: Resource> Change<'a, K> {
@@ -176,7 +178,7 @@ impl<K: Resource + Send + Sync + 'static> Store<K> {
     pub fn on_change(&self, callback: impl Fn(&Change<'_, K>) + Send + Sync + 'static) -> Subscription {
         let mut telling = self.inner.telling.lock();
         for object in self.all() {
-            callback(&Change { old: None, new: Some(&object) });
+            callback(&Change { old: None, new: Some(&object), ours: false });
         }
         let id = telling.next;
         telling.next += 1;
@@ -200,7 +202,7 @@ impl<K: Resource + Send + Sync + 'static> Store<K> {
                 return;
             }
         }
-        self.put(&telling, object);
+        self.put(&telling, object, true);
     }
 
     /// Takes out an object that the API has deleted for good on our request, before the watch says so.
@@ -213,7 +215,7 @@ impl<K: Resource + Send + Sync + 'static> Store<K> {
             let Some(uid) = known.filter(|uid| Some(uid) == object.meta().uid.as_ref()) else { return };
             state.deleted.insert(uid);
         }
-        self.take(&telling, &key);
+        self.take(&telling, &key, true);
     }
 
     /// Resolves when the first list is complete.
@@ -253,7 +255,7 @@ impl<K: Resource + Send + Sync + 'static> Store<K> {
                     state.objects.keys().filter(|key| !listed.contains(&***key)).cloned().collect()
                 };
                 for key in gone {
-                    self.take(&telling, &key);
+                    self.take(&telling, &key, false);
                 }
                 self.inner.synced.send_replace(true);
             }
@@ -269,7 +271,7 @@ impl<K: Resource + Send + Sync + 'static> Store<K> {
                     state.objects.get(&key).is_some_and(|known| known.meta().uid != object.meta().uid)
                 };
                 if !newer_one {
-                    self.take(&telling, &key);
+                    self.take(&telling, &key, false);
                 }
             }
         }
@@ -283,10 +285,10 @@ impl<K: Resource + Send + Sync + 'static> Store<K> {
                 return;
             }
         }
-        self.put(telling, object);
+        self.put(telling, object, false);
     }
 
-    fn put(&self, telling: &Callbacks<K>, mut object: K) {
+    fn put(&self, telling: &Callbacks<K>, mut object: K, ours: bool) {
         // Half of an object's bytes, and no controller reads them.
         object.meta_mut().managed_fields = None;
         let key = Key::of(&object);
@@ -312,17 +314,17 @@ impl<K: Resource + Send + Sync + 'static> Store<K> {
             state.objects.insert(key, Arc::clone(&new));
             (old, new)
         };
-        telling.tell(&Change { old: old.as_ref(), new: Some(&new) });
+        telling.tell(&Change { old: old.as_ref(), new: Some(&new), ours });
     }
 
-    fn take(&self, telling: &Callbacks<K>, key: &Key) {
+    fn take(&self, telling: &Callbacks<K>, key: &Key, ours: bool) {
         let old = {
             let mut state = self.inner.state.write();
             let Some((key, old)) = state.objects.remove_entry(key) else { return };
             state.unindex(&key, &old);
             old
         };
-        telling.tell(&Change { old: Some(&old), new: None });
+        telling.tell(&Change { old: Some(&old), new: None, ours });
     }
 }
 

@@ -1,6 +1,93 @@
-//! The workloads controllers.
+//! Deployments, ReplicaSets and DaemonSets: pods made, replaced and counted as their owners ask.
+//!
+//! Each has a pure `plan` (what is missing, what is too much, what the status says) and a thin part that acts on it.
+//! Mirrors kube-controller-manager's controllers of the same names.
+
+pub mod daemonset;
+pub mod deployment;
+pub mod pods;
+pub mod replicaset;
+pub mod template;
+
+mod batches;
+mod owned;
+
+#[cfg(test)]
+mod in_process_tests;
 
 use crate::framework::Controller;
+use jiff::Timestamp;
+use k8s_openapi::apimachinery::pkg::util::intstr::IntOrString;
 
 /// The controllers of this room.
-pub const CONTROLLERS: &[Controller] = &[];
+pub const CONTROLLERS: &[Controller] = &[
+    Controller {
+        name: "deployment-controller",
+        alias: "deployment",
+        default_on: true,
+        run: |context| Box::pin(deployment::run(context)),
+    },
+    Controller {
+        name: "replicaset-controller",
+        alias: "replicaset",
+        default_on: true,
+        run: |context| Box::pin(replicaset::run(context)),
+    },
+    Controller {
+        name: "daemonset-controller",
+        alias: "daemonset",
+        default_on: true,
+        run: |context| Box::pin(daemonset::run(context)),
+    },
+];
+
+/// The time in whole seconds, as the API keeps it.
+pub(crate) fn now() -> Timestamp {
+    Timestamp::from_second(Timestamp::now().as_second()).unwrap_or_default()
+}
+
+/// Which way a percentage that is no whole number goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Round {
+    Up,
+    Down,
+}
+
+/// A number, or a percentage of `total` that is rounded; what cannot be read counts as nothing.
+pub(crate) fn scaled(value: Option<&IntOrString>, total: i32, round: Round) -> i32 {
+    match value {
+        None => 0,
+        Some(IntOrString::Int(number)) => *number,
+        Some(IntOrString::String(text)) => {
+            let Some(percent) = text.strip_suffix('%').and_then(|number| number.parse::<i32>().ok()) else { return 0 };
+            let hundredths = i64::from(total) * i64::from(percent);
+            let whole = match round {
+                Round::Up => (hundredths + 99).div_euclid(100),
+                Round::Down => hundredths.div_euclid(100),
+            };
+            i32::try_from(whole).unwrap_or(i32::MAX)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn percentages_are_rounded_as_asked() {
+        let text = |text: &str| IntOrString::String(text.to_owned());
+        for (value, total, up, down) in [
+            (IntOrString::Int(3), 10, 3, 3),
+            (text("25%"), 10, 3, 2),
+            (text("25%"), 4, 1, 1),
+            (text("0%"), 4, 0, 0),
+            (text("100%"), 7, 7, 7),
+            (text("many"), 7, 0, 0),
+        ] {
+            assert_eq!(scaled(Some(&value), total, Round::Up), up, "{value:?} of {total}");
+            assert_eq!(scaled(Some(&value), total, Round::Down), down, "{value:?} of {total}");
+        }
+        assert_eq!(scaled(None, 7, Round::Up), 0);
+    }
+}

@@ -7,6 +7,7 @@ use crate::{
     fields::{Fields, Unknown},
     names::{self, host_and_port},
     notes::Notes,
+    plan::default_image,
 };
 use api::path::Path as Field;
 use serde_json::Value;
@@ -40,6 +41,10 @@ pub(super) fn read(document: Option<(Version, &Value)>, notes: &mut Notes) -> Cl
     read.endpoint = endpoint(&mut fields, notes);
     read.certificates_dir = absolute(&mut fields, "certificatesDir", notes);
     read.image_repository = fields.text("imageRepository", notes);
+    if let Some(repository) = &read.image_repository {
+        let image = default_image(Some(repository));
+        notes.warn(&fields.child("imageRepository"), format!("the manifests name {image}; it must be put there"));
+    }
     read.etcd = etcd(&mut fields, version, notes);
 
     let mut server = fields.section("apiServer", notes);

@@ -4,7 +4,7 @@ use super::{DATA_DIR, File, ROOT, flags::Component, yaml};
 use crate::Cluster;
 use net::HasFamily;
 use serde_json::{Value, json};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 pub(super) fn files(cluster: &Cluster, version: &str) -> Vec<File> {
     let pods = Component::of(cluster).into_iter().filter_map(|component| Some((pod_name(component)?, component)));
@@ -37,12 +37,12 @@ fn pod(name: &str, component: Component, cluster: &Cluster, version: &str) -> Va
         "command": command,
         "volumeMounts": mounts.iter().map(Mount::in_container).collect::<Vec<_>>(),
     });
-    let mut annotations = json!({});
+    let mut metadata = json!({"name": name, "namespace": "kube-system", "labels": {"component": name, "tier": "control-plane"}});
     if component == Component::ApiServer {
         let local = SocketAddr::new(cluster.local(), cluster.port);
-        annotations["kubeadm.kubernetes.io/kube-apiserver.advertise-address.endpoint"] = local.to_string().into();
-        // The server listens everywhere, so its own loopback of the default family always answers.
-        let host = cluster.local().family().loopback();
+        let annotation = "kubeadm.kubernetes.io/kube-apiserver.advertise-address.endpoint";
+        metadata["annotations"] = json!({annotation: local.to_string()});
+        let host = probed(cluster, &flags);
         for (probe, path, period, failures) in
             [("startupProbe", "/livez", 10, 24), ("livenessProbe", "/livez", 10, 8), ("readinessProbe", "/readyz", 1, 3)]
         {
@@ -55,12 +55,7 @@ fn pod(name: &str, component: Component, cluster: &Cluster, version: &str) -> Va
     json!({
         "apiVersion": "v1",
         "kind": "Pod",
-        "metadata": {
-            "name": name,
-            "namespace": "kube-system",
-            "labels": {"component": name, "tier": "control-plane"},
-            "annotations": annotations,
-        },
+        "metadata": metadata,
         "spec": {
             "containers": [container],
             "hostNetwork": true,
@@ -70,6 +65,13 @@ fn pod(name: &str, component: Component, cluster: &Cluster, version: &str) -> Va
             "volumes": mounts.iter().map(Mount::on_machine).collect::<Vec<_>>(),
         },
     })
+}
+
+/// Where the kubelet asks: a server that listens everywhere answers on its loopback, another one only where it listens.
+fn probed(cluster: &Cluster, flags: &[(String, String)]) -> IpAddr {
+    let bound = flags.iter().rev().find(|(name, _)| name == "bind-address").map(|(_, value)| value.as_str());
+    let first = bound.and_then(|list| net::parse_ip(list.split(',').next()?.trim()).ok());
+    first.filter(|address| !address.is_unspecified()).unwrap_or_else(|| cluster.local().family().loopback())
 }
 
 /// A path of the machine that the container sees under the same name.

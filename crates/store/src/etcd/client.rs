@@ -14,7 +14,7 @@ use tonic::transport::Channel;
 use tonic::{Code, ConnectError, Request, Status, Streaming};
 use tonic_prost::ProstCodec;
 
-use super::config::EtcdConfig;
+use super::config::{EtcdConfig, Form};
 use super::proto::{
     CompactionRequest, CompactionResponse, LeaseGrantRequest, LeaseGrantResponse, PutRequest, PutResponse,
     RangeRequest, RangeResponse, StatusRequest, StatusResponse, TxnRequest, TxnResponse, WatchCreateRequest,
@@ -44,6 +44,8 @@ pub(super) struct Client {
     pub(super) names: String,
     /// What stands before every key of ours.
     pub(super) prefix: String,
+    /// From values in etcd to ours.
+    pub(super) form: Form,
 }
 
 impl Client {
@@ -63,6 +65,7 @@ impl Client {
             current: AtomicUsize::new(0),
             names: config.endpoints.join(","),
             prefix: config.slashed_prefix(),
+            form: config.form,
         })
     }
 

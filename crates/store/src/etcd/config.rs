@@ -1,5 +1,6 @@
 //! Where etcd is and how to speak to it. Read by `client`.
 
+use bytes::Bytes;
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 
 use crate::error::OpenError;
@@ -16,6 +17,16 @@ pub struct EtcdConfig {
     pub tls: Option<EtcdTls>,
     /// How much history this process keeps, and how often it compacts etcd.
     pub retention: Retention,
+    /// Brings a value that others wrote into the form that this process keeps; see [`as_it_is`].
+    pub form: Form,
+}
+
+/// From a value in etcd to the value of an entry.
+pub type Form = fn(&[u8]) -> Bytes;
+
+/// The value itself. A copy, because a slice would keep etcd's whole answer in memory for as long as one of its values lives.
+pub fn as_it_is(value: &[u8]) -> Bytes {
+    Bytes::copy_from_slice(value)
 }
 
 /// Certificates, all PEM.
@@ -93,6 +104,7 @@ mod tests {
             prefix: "a\0".into(),
             tls: None,
             retention: Retention::default(),
+            form: as_it_is,
         };
         assert_eq!(
             config.parse().expect_err("three mistakes").to_string(),

@@ -156,7 +156,7 @@ fn translate(client: &Client, events: Vec<proto::Event>, lookup: impl Fn(&str) -
         let Some((kv, key)) = event.kv.as_ref().and_then(|kv| Some((kv, our_key(client, &kv.key)?))) else { continue };
         let previous = latest.get(key).cloned().unwrap_or_else(|| lookup(key));
         let event = match (kind, previous) {
-            (EventType::Put, previous) => Event::Put { entry: new_entry(key, kv), previous },
+            (EventType::Put, previous) => Event::Put { entry: new_entry(client, key, kv), previous },
             (EventType::Delete, Some(previous)) => Event::Delete { revision: unsigned(kv.mod_revision), previous },
             (EventType::Delete, None) => continue,
         };
@@ -168,18 +168,17 @@ fn translate(client: &Client, events: Vec<proto::Event>, lookup: impl Fn(&str) -
 
 /// The entry that a pair of etcd's is, if its key is one of ours.
 pub(super) fn entry(client: &Client, kv: &KeyValue) -> Option<Entry> {
-    Some(new_entry(our_key(client, &kv.key)?, kv))
+    Some(new_entry(client, our_key(client, &kv.key)?, kv))
 }
 
-fn new_entry(key: &str, kv: &KeyValue) -> Entry {
+fn new_entry(client: &Client, key: &str, kv: &KeyValue) -> Entry {
     let stamp = Stamp {
         create_revision: unsigned(kv.create_revision),
         mod_revision: unsigned(kv.mod_revision),
         version: unsigned(kv.version),
         deadline: None,
     };
-    // A copy, because a slice would keep the whole answer in memory for as long as one of its values lives.
-    Entry::new(key.into(), Bytes::copy_from_slice(&kv.value), stamp)
+    Entry::new(key.into(), (client.form)(&kv.value), stamp)
 }
 
 /// Our name for a key of etcd's. Keys with NUL are the store's own; text that is not UTF-8 was written by someone else.

@@ -22,7 +22,7 @@ use tokio::time::timeout;
 use tonic::{Code, Status};
 
 use self::client::{Client, describe};
-pub use self::config::{EtcdConfig, EtcdTls};
+pub use self::config::{EtcdConfig, EtcdTls, Form, as_it_is};
 use self::feed::{Snapshot, header, unsigned};
 use self::lease::Leases;
 use self::proto::{CompactionRequest, TxnResponse};

@@ -108,6 +108,7 @@ impl Server {
             prefix: prefix.into(),
             tls: self.tls.clone(),
             retention: Retention::default(),
+            form: store::as_it_is,
         }
     }
 

@@ -1,0 +1,97 @@
+//! What a pod or node on hollow ground is asked to do: annotations, for tests of what happens when things go wrong.
+//!
+//! | annotation | on | meaning |
+//! |---|---|---|
+//! | `hollow.twinstack.dev/start-delay` | Pod | starts after so long: `500ms`, `3s`, `2m` |
+//! | `hollow.twinstack.dev/stop-delay` | Pod | ends so long after it is deleted |
+//! | `hollow.twinstack.dev/run-for` | Pod | ends by itself, successfully, after so long |
+//! | `hollow.twinstack.dev/fail` | Pod | `pull`: never starts; `ready`: runs and is never ready; `crash`: its containers end with an error |
+//! | `hollow.twinstack.dev/silent` | Node | `true`: it no longer says that it is alive |
+
+use super::Options;
+use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::ObjectMeta};
+use std::time::Duration;
+
+/// How a pod fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The image cannot be had.
+    Pull,
+    /// It runs and is never ready.
+    Ready,
+    /// It ends with an error.
+    Crash,
+}
+
+/// What a pod does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Behaviour {
+    /// From binding to running.
+    pub start_delay: Duration,
+    /// From deletion to the end.
+    pub stop_delay: Duration,
+    /// From running to success.
+    pub run_for: Option<Duration>,
+    /// What goes wrong.
+    pub failure: Option<Failure>,
+}
+
+/// What a pod is asked to do. What cannot be read is as if it were not there.
+pub fn of(pod: &Pod, options: &Options) -> Behaviour {
+    let said = |name: &str| annotation(&pod.metadata, name);
+    let duration = |name: &str| said(name).and_then(duration);
+    let grace = pod.metadata.deletion_grace_period_seconds.and_then(|seconds| u64::try_from(seconds).ok());
+    let stop_delay = duration("stop-delay").unwrap_or(options.stop_delay);
+    Behaviour {
+        start_delay: duration("start-delay").unwrap_or(options.start_delay),
+        stop_delay: grace.map_or(stop_delay, |grace| stop_delay.min(Duration::from_secs(grace))),
+        run_for: duration("run-for"),
+        failure: match said("fail") {
+            Some("pull") => Some(Failure::Pull),
+            Some("ready") => Some(Failure::Ready),
+            Some("crash") => Some(Failure::Crash),
+            _ => None,
+        },
+    }
+}
+
+/// Whether a node is to stop saying that it is alive.
+pub fn is_silent(meta: &ObjectMeta) -> bool {
+    annotation(meta, "silent") == Some("true")
+}
+
+fn annotation<'a>(meta: &'a ObjectMeta, name: &str) -> Option<&'a str> {
+    meta.annotations.as_ref()?.get(&format!("hollow.twinstack.dev/{name}")).map(String::as_str)
+}
+
+fn duration(text: &str) -> Option<Duration> {
+    let digits = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let number: u64 = number.parse().ok()?;
+    match unit {
+        "ms" => Some(Duration::from_millis(number)),
+        "s" => Some(Duration::from_secs(number)),
+        "m" => number.checked_mul(60).map(Duration::from_secs),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_a_unit() {
+        for (text, expected) in [
+            ("500ms", Some(Duration::from_millis(500))),
+            ("3s", Some(Duration::from_secs(3))),
+            ("2m", Some(Duration::from_secs(120))),
+            ("2", None),
+            ("", None),
+            ("-1s", None),
+            ("99999999999999999999s", None),
+        ] {
+            assert_eq!(duration(text), expected, "{text}");
+        }
+    }
+}

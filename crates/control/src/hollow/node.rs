@@ -1,0 +1,177 @@
+//! Hollow nodes register, and say that they are alive.
+
+use super::{Options, addresses, behaviour, index, name};
+use crate::{
+    framework::{Context, Key, Next, Reconcile, Result, Store, work},
+    workloads::now,
+};
+use jiff::Timestamp;
+use k8s_openapi::{
+    api::{
+        coordination::v1::{Lease, LeaseSpec},
+        core::v1::{Node, NodeStatus},
+    },
+    apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, OwnerReference},
+};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{Patch, PatchParams, PostParams},
+};
+use serde_json::{Value, from_value, json};
+
+/// Where nodes keep their leases.
+const LEASES: &str = "kube-node-lease";
+
+struct Nodes {
+    client: Client,
+    nodes: Store<Node>,
+    options: Options,
+}
+
+pub(super) async fn run(context: &Context) -> Result<()> {
+    let options = context.options().hollow.clone();
+    let nodes = context.store::<Node>();
+    let queue = context.queue("hollow-node");
+    let _nodes = nodes.on_change({
+        let (queue, options) = (queue.clone(), options.clone());
+        move |change| {
+            // Heartbeats come by the clock; this is for a node that was deleted or made silent.
+            let key = change.key();
+            let silenced = |node: Option<&std::sync::Arc<Node>>| node.map(|node| behaviour::is_silent(&node.metadata));
+            if index(&key.name, &options).is_some() && silenced(change.old) != silenced(change.new) {
+                queue.add(key);
+            }
+        }
+    });
+    context.synced(&[&nodes]).await;
+    (0..options.nodes).for_each(|index| queue.add(Key::cluster(name(index))));
+    work(&queue, 8, &Nodes { client: context.client(), nodes, options }).await
+}
+
+impl Reconcile for Nodes {
+    type Key = Key;
+
+    async fn reconcile(&self, key: &Key) -> Result<Next> {
+        let Some(index) = index(&key.name, &self.options) else { return Ok(Next::Done) };
+        let node = match self.nodes.get(key) {
+            Some(node) => (*node).clone(),
+            None => self.register(index).await?,
+        };
+        if behaviour::is_silent(&node.metadata) {
+            return Ok(Next::Done);
+        }
+        self.renew(&node).await?;
+        self.report(&node, index).await?;
+        Ok(Next::After(self.options.heartbeat))
+    }
+}
+
+impl Nodes {
+    async fn register(&self, index: u32) -> Result<Node> {
+        let api: Api<Node> = Api::all(self.client.clone());
+        let node: Node = from_value(json!({
+            "metadata": {"name": name(index), "labels": {
+                "kubernetes.io/hostname": name(index), "kubernetes.io/os": "linux", "kubernetes.io/arch": arch(),
+                "twinstack.dev/hollow": "true"}},
+        }))?;
+        let stored = match api.create(&PostParams::default(), &node).await {
+            Err(kube::Error::Api(status)) if status.code == 409 => api.get(&name(index)).await?,
+            answer => answer?,
+        };
+        self.nodes.remember(stored.clone());
+        Ok(stored)
+    }
+
+    async fn renew(&self, node: &Node) -> Result<()> {
+        let api: Api<Lease> = Api::namespaced(self.client.clone(), LEASES);
+        let name = node.name_any();
+        let time = MicroTime(Timestamp::now());
+        let patch = json!({"spec": {"holderIdentity": name, "leaseDurationSeconds": 40, "renewTime": time}});
+        match api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await {
+            Err(kube::Error::Api(status)) if status.code == 404 => {
+                let owner = OwnerReference {
+                    api_version: "v1".to_owned(),
+                    kind: "Node".to_owned(),
+                    name: name.clone(),
+                    uid: node.uid().unwrap_or_default(),
+                    ..OwnerReference::default()
+                };
+                let lease = Lease {
+                    metadata: ObjectMeta {
+                        name: Some(name.clone()),
+                        owner_references: Some(vec![owner]),
+                        ..ObjectMeta::default()
+                    },
+                    spec: Some(LeaseSpec {
+                        holder_identity: Some(name),
+                        lease_duration_seconds: Some(40),
+                        renew_time: Some(time),
+                        ..LeaseSpec::default()
+                    }),
+                };
+                api.create(&PostParams::default(), &lease).await?;
+            }
+            answer => {
+                answer?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the status if anything in it but the time of the last heartbeat is not as it should be.
+    async fn report(&self, node: &Node, index: u32) -> Result<()> {
+        let wanted = status(node, index, &self.options, now());
+        if node.status.as_ref() == Some(&wanted) {
+            return Ok(());
+        }
+        let api: Api<Node> = Api::all(self.client.clone());
+        let changed = Node { status: Some(wanted), ..node.clone() };
+        let stored = api.replace_status(&node.name_any(), &PostParams::default(), &changed).await?;
+        self.nodes.remember(stored);
+        Ok(())
+    }
+}
+
+/// What a healthy node says of itself. Conditions of others are kept.
+pub(super) fn status(node: &Node, number: u32, options: &Options, now: Timestamp) -> NodeStatus {
+    let mut status = node.status.clone().unwrap_or_default();
+    let mut addresses: Vec<Value> = addresses::of_node(number, options.families)
+        .into_iter()
+        .map(|address| json!({"type": "InternalIP", "address": address.to_string()}))
+        .collect();
+    addresses.push(json!({"type": "Hostname", "address": name(number)}));
+    let room = json!({"cpu": "32", "memory": "256Gi", "ephemeral-storage": "1Ti", "pods": "110"});
+    let info = json!({"kubeletVersion": "v1.37.0-hollow", "kubeProxyVersion": "", "containerRuntimeVersion": "hollow://1",
+        "operatingSystem": "linux", "architecture": arch(), "osImage": "hollow", "kernelVersion": "", "machineID": "",
+        "systemUUID": "", "bootID": ""});
+    status.addresses = from_value(Value::Array(addresses)).ok();
+    status.capacity = from_value(room.clone()).ok();
+    status.allocatable = from_value(room).ok();
+    status.node_info = from_value(info).ok();
+    let mut conditions = status.conditions.take().unwrap_or_default();
+    for (kind, wanted, reason, message) in [
+        ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
+        ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
+        ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
+        ("Ready", "True", "KubeletReady", "hollow node is posting ready status"),
+    ] {
+        if conditions.iter().any(|one| one.type_ == kind && one.status == wanted) {
+            continue;
+        }
+        conditions.retain(|one| one.type_ != kind);
+        let condition = json!({"type": kind, "status": wanted, "reason": reason, "message": message,
+            "lastHeartbeatTime": now.to_string(), "lastTransitionTime": now.to_string()});
+        conditions.extend(from_value::<k8s_openapi::api::core::v1::NodeCondition>(condition).ok());
+    }
+    status.conditions = Some(conditions);
+    status
+}
+
+/// Kubernetes' word for this machine's kind of processor.
+fn arch() -> &'static str {
+    match std::env::consts::ARCH {
+        "x86_64" => "amd64",
+        "aarch64" => "arm64",
+        other => other,
+    }
+}

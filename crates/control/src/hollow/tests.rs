@@ -1,0 +1,110 @@
+use super::{
+    Options, behaviour,
+    status::{Step, View},
+};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::{Pod, PodStatus};
+use serde_json::{Value, from_value, json};
+use std::{net::IpAddr, time::Duration};
+
+fn pod(annotations: Value, spec: Value) -> Pod {
+    let mut value = json!({
+        "metadata": {"name": "p", "uid": "u", "annotations": annotations},
+        "spec": {"nodeName": "hollow-0", "containers": [{"name": "c", "image": "i"}]},
+        "status": {"phase": "Pending", "conditions": [{"type": "PodScheduled", "status": "True", "lastTransitionTime": "2026-01-01T00:00:00Z"}]},
+    });
+    for (field, given) in spec.as_object().unwrap() {
+        value["spec"][field] = given.clone();
+    }
+    from_value(value).unwrap()
+}
+
+fn step(pod: &Pod, waited: u64, addresses: &[&str]) -> Step {
+    let parse = |list: &[&str]| list.iter().map(|ip| ip.parse().unwrap()).collect::<Vec<IpAddr>>();
+    let (host, addresses) = (parse(&["198.18.0.1", "2001:db8:0:1::1"]), parse(addresses));
+    let now: Timestamp = "2026-01-01T00:01:00Z".parse().unwrap();
+    let behaviour = behaviour::of(pod, &Options::default());
+    View { pod, host: &host, addresses: &addresses, behaviour, waited: Duration::from_secs(waited), now }.step()
+}
+
+fn written(step: Step) -> PodStatus {
+    match step {
+        Step::Write(status, _) => *status,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn condition(status: &PodStatus, kind: &str) -> String {
+    status.conditions.iter().flatten().find(|one| one.type_ == kind).map(|one| one.status.clone()).unwrap_or_default()
+}
+
+#[test]
+fn a_pod_runs_with_the_addresses_it_is_given() {
+    for addresses in [vec!["10.0.0.2"], vec!["fd00::2"], vec!["10.0.0.2", "fd00::2"], vec!["fd00::2", "10.0.0.2"]] {
+        let mut pod = pod(json!({}), json!({}));
+        let status = written(step(&pod, 0, &addresses));
+        assert_eq!(status.phase.as_deref(), Some("Running"));
+        assert_eq!(status.pod_ip.as_deref(), addresses.first().copied());
+        let ips: Vec<&str> = status.pod_ips.iter().flatten().map(|ip| ip.ip.as_str()).collect();
+        assert_eq!(ips, addresses);
+        assert_eq!((condition(&status, "Ready"), condition(&status, "PodScheduled")), ("True".into(), "True".into()));
+        pod.status = Some(status);
+        assert_eq!(step(&pod, 9, &addresses), Step::Nothing, "written once");
+    }
+}
+
+#[test]
+fn a_pod_waits_for_its_addresses_and_its_time() {
+    assert_eq!(step(&pod(json!({}), json!({})), 5, &[]), Step::Nothing);
+    let slow = pod(json!({"hollow.twinstack.dev/start-delay": "8s"}), json!({}));
+    assert_eq!(step(&slow, 5, &["10.0.0.2"]), Step::Wait(Duration::from_secs(3)));
+    assert!(matches!(step(&slow, 8, &["10.0.0.2"]), Step::Write(..)));
+}
+
+#[test]
+fn a_deleted_pod_ends_within_its_grace() {
+    let mut pod = pod(json!({"hollow.twinstack.dev/stop-delay": "60s"}), json!({}));
+    pod.metadata.deletion_timestamp = from_value(json!("2026-01-01T00:01:00Z")).unwrap();
+    pod.metadata.deletion_grace_period_seconds = Some(30);
+    assert_eq!(step(&pod, 10, &["10.0.0.2"]), Step::Wait(Duration::from_secs(20)));
+    assert_eq!(step(&pod, 30, &["10.0.0.2"]), Step::Remove);
+}
+
+#[test]
+fn pods_fail_as_they_are_asked_to() {
+    for (failure, policy, phase, ready, reason) in [
+        ("pull", "Always", "Pending", "False", "ImagePullBackOff"),
+        ("ready", "Always", "Running", "False", ""),
+        ("crash", "Always", "Running", "False", "CrashLoopBackOff"),
+        ("crash", "Never", "Failed", "False", ""),
+    ] {
+        let pod = pod(json!({"hollow.twinstack.dev/fail": failure}), json!({"restartPolicy": policy}));
+        let status = written(step(&pod, 0, &["10.0.0.2"]));
+        assert_eq!((status.phase.as_deref(), condition(&status, "Ready").as_str()), (Some(phase), ready), "{failure}");
+        let state = status.container_statuses.clone().unwrap().remove(0).state.unwrap();
+        assert_eq!(state.waiting.and_then(|waiting| waiting.reason).unwrap_or_default(), reason, "{failure}");
+    }
+}
+
+#[test]
+fn a_pod_may_end_by_itself() {
+    let mut pod = pod(json!({"hollow.twinstack.dev/run-for": "10s"}), json!({"restartPolicy": "Never"}));
+    let Step::Write(status, left) = step(&pod, 4, &["10.0.0.2"]) else { panic!() };
+    assert_eq!((status.phase.as_deref(), left), (Some("Running"), Some(Duration::from_secs(6))));
+    pod.status = Some(*status);
+    let ended = written(step(&pod, 10, &["10.0.0.2"]));
+    assert_eq!(ended.phase.as_deref(), Some("Succeeded"));
+    pod.status = Some(ended);
+    assert_eq!(step(&pod, 11, &["10.0.0.2"]), Step::Nothing);
+}
+
+#[test]
+fn readiness_gates_are_waited_for() {
+    let mut pod = pod(json!({}), json!({"readinessGates": [{"conditionType": "lb"}]}));
+    let status = written(step(&pod, 0, &["10.0.0.2"]));
+    assert_eq!((condition(&status, "ContainersReady"), condition(&status, "Ready")), ("True".into(), "False".into()));
+    pod.status = Some(status);
+    let open = from_value(json!({"type": "lb", "status": "True"})).unwrap();
+    pod.status.as_mut().unwrap().conditions.as_mut().unwrap().push(open);
+    assert_eq!(condition(&written(step(&pod, 1, &["10.0.0.2"])), "Ready"), "True");
+}

@@ -1,0 +1,3 @@
+//! Bringing plans into the kernel, one room per mechanism.
+
+pub mod nft;

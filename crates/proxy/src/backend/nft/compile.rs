@@ -1,0 +1,152 @@
+//! A route as elements of the table's maps.
+
+use std::net::SocketAddr;
+
+use net::Cidr;
+
+use super::chains::{self, At, OTHERS_OFFSET, Pick, Which};
+use super::schema;
+use crate::plan::{Frontend, Pool, Route, Sources, To};
+
+/// One element. The same key never stands for two frontends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Element {
+    Way { map: Way, frontend: Frontend, verdict: Verdict },
+    Endpoint { frontend: Frontend, index: u32, endpoint: SocketAddr },
+    Allowed { frontend: Frontend, source: Cidr },
+}
+
+/// The maps with verdicts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Way {
+    Gate,
+    Services,
+    Own,
+    Others,
+}
+
+/// What happens next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Verdict {
+    Drop,
+    Refuse,
+    CheckSource,
+    Local(At),
+    Pick(Pick),
+    Sticky(u64),
+    MasqueradeSticky(u64),
+}
+
+/// All elements of a route.
+pub(super) fn elements(route: &Route) -> Vec<Element> {
+    let frontend = route.frontend;
+    let at = at(frontend);
+    let mut list = Vec::new();
+    let way = |map, verdict| Element::Way { map, frontend, verdict };
+    match &route.to {
+        To::Reject => list.push(way(Way::Gate, Verdict::Refuse)),
+        To::Drop => list.push(way(Way::Gate, Verdict::Drop)),
+        To::Inside(pool) => {
+            list.push(way(Way::Services, choose(at, pool, Which::Plain)));
+            endpoints(frontend, pool, 0, &mut list);
+        }
+        To::Outside(pool) => {
+            list.push(way(Way::Services, choose(at, pool, Which::Masquerade)));
+            endpoints(frontend, pool, 0, &mut list);
+        }
+        To::OutsideLocal { own, others } => {
+            list.push(way(Way::Services, Verdict::Local(at)));
+            list.push(way(Way::Own, choose(at, own, Which::Plain)));
+            endpoints(frontend, own, 0, &mut list);
+            list.push(way(Way::Others, choose(at, others, Which::Others)));
+            endpoints(frontend, others, OTHERS_OFFSET, &mut list);
+        }
+    }
+    // Who may not come in is not told that nobody is there either; the refusal for all is shorter.
+    if let (Sources::Only(sources), false) = (&route.sources, matches!(route.to, To::Reject | To::Drop)) {
+        list.push(way(Way::Gate, Verdict::CheckSource));
+        list.extend(sources.iter().map(|source| Element::Allowed { frontend, source: *source }));
+    }
+    list
+}
+
+fn at(frontend: Frontend) -> At {
+    match frontend {
+        Frontend::Address { .. } => At::Address,
+        Frontend::NodePort { .. } => At::NodePort,
+    }
+}
+
+fn choose(at: At, pool: &Pool, which: Which) -> Verdict {
+    match (pool.affinity, which) {
+        _ if pool.endpoints.is_empty() => Verdict::Drop,
+        (Some(affinity), Which::Masquerade) => Verdict::MasqueradeSticky(affinity.id),
+        (Some(affinity), _) => Verdict::Sticky(affinity.id),
+        (None, _) => Verdict::Pick(Pick { at, which, count: count(pool) }),
+    }
+}
+
+/// The plan holds fewer than 2^16.
+fn count(pool: &Pool) -> u32 {
+    u32::try_from(pool.endpoints.len()).unwrap_or(OTHERS_OFFSET)
+}
+
+/// Pools with affinity have their endpoints in a chain.
+fn endpoints(frontend: Frontend, pool: &Pool, from: u32, list: &mut Vec<Element>) {
+    if pool.affinity.is_none() {
+        let numbered = (from..).zip(pool.endpoints.iter());
+        list.extend(numbered.map(|(index, endpoint)| Element::Endpoint { frontend, index, endpoint: *endpoint }));
+    }
+}
+
+impl Element {
+    /// The set it belongs to, its key and its value.
+    pub(super) fn text(&self) -> (&'static str, String, Option<String>) {
+        match self {
+            Self::Way { map, frontend, verdict } => (map.name(at(*frontend)), key(*frontend), Some(verdict.text())),
+            Self::Endpoint { frontend, index, endpoint } => {
+                let map = if at(*frontend) == At::Address { schema::ENDPOINTS } else { schema::NODE_ENDPOINTS };
+                let value = format!("{} . {}", endpoint.ip(), endpoint.port());
+                (map, format!("{} . {index}", key(*frontend)), Some(value))
+            }
+            Self::Allowed { frontend, source } => (schema::ALLOWED, format!("{} . {source}", key(*frontend)), None),
+        }
+    }
+}
+
+fn key(frontend: Frontend) -> String {
+    match frontend {
+        Frontend::Address { ip, protocol, port } => format!("{ip} . {protocol} . {port}"),
+        Frontend::NodePort { protocol, port } => format!("{protocol} . {port}"),
+    }
+}
+
+impl Way {
+    const fn name(self, at: At) -> &'static str {
+        match (self, at) {
+            (Self::Gate, At::Address) => schema::GATE,
+            (Self::Gate, At::NodePort) => schema::NODE_GATE,
+            (Self::Services, At::Address) => schema::SERVICES,
+            (Self::Services, At::NodePort) => schema::NODE_PORTS,
+            (Self::Own, At::Address) => schema::OWN,
+            (Self::Own, At::NodePort) => schema::NODE_OWN,
+            (Self::Others, At::Address) => schema::OTHERS,
+            (Self::Others, At::NodePort) => schema::NODE_OTHERS,
+        }
+    }
+}
+
+impl Verdict {
+    fn text(self) -> String {
+        match self {
+            Self::Drop => "drop".to_owned(),
+            Self::Refuse => "goto refuse".to_owned(),
+            Self::CheckSource => "goto check-source".to_owned(),
+            Self::Local(At::Address) => "goto local".to_owned(),
+            Self::Local(At::NodePort) => "goto local-node-port".to_owned(),
+            Self::Pick(pick) => format!("goto {pick}"),
+            Self::Sticky(id) => format!("goto {}", chains::sticky(id)),
+            Self::MasqueradeSticky(id) => format!("goto {}", chains::masquerade_sticky(id)),
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! The Service data path. `cli` starts it through [`run`]; its README follows.
+#![doc = include_str!("../README.md")]
+
+pub mod alone;
+pub mod backend;
+pub mod health;
+pub mod metrics;
+pub mod plan;
+pub mod run;
+pub mod settings;
+pub mod track;
+mod watch;

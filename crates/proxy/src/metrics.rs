@@ -1,0 +1,152 @@
+//! Figures under kube-proxy's names, so that its dashboards and alerts go on working.
+
+use std::convert::Infallible;
+use std::future::{Ready, ready};
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use http::{Request, Response, StatusCode};
+use jiff::Timestamp;
+use net::Family;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family as PerLabel;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use runtime::admin::Admin;
+use runtime::http::{Body, text};
+use runtime::metrics::Metrics;
+
+use crate::backend::nft::Done;
+
+type Label = [(&'static str, &'static str); 1];
+type Timed = PerLabel<Label, Histogram, fn() -> Histogram>;
+
+/// The figures; clones share them.
+#[derive(Clone, Debug)]
+pub struct ProxyMetrics {
+    sync: Timed,
+    full: Timed,
+    partial: Timed,
+    programming: Timed,
+    last: PerLabel<Label, Gauge<f64, AtomicU64>>,
+    queued: PerLabel<Label, Gauge<f64, AtomicU64>>,
+    failures: PerLabel<Label, Counter>,
+    service_changes: Counter,
+    endpoint_changes: Counter,
+    healthz: PerLabel<Label, Counter>,
+    livez: PerLabel<Label, Counter>,
+}
+
+/// Half a millisecond to half a minute; upstream starts at one.
+fn sync_time() -> Histogram {
+    Histogram::new(exponential_buckets(0.0005, 2.0, 16))
+}
+
+/// As upstream: quarters of a second up to one, seconds to a minute, minutes to five.
+fn programming_time() -> Histogram {
+    let parts = (1..4).map(|quarter| f64::from(quarter) * 0.25);
+    let seconds = (1..=60).map(f64::from);
+    let minutes = (2..=5).map(|minute| f64::from(minute) * 60.0);
+    Histogram::new(parts.chain(seconds).chain(minutes))
+}
+
+impl ProxyMetrics {
+    /// Registers them.
+    #[must_use]
+    pub fn new(metrics: &Metrics) -> Self {
+        let timed = |name: &str, help: &str, make: fn() -> Histogram| {
+            metrics.register(&format!("kubeproxy_{name}_seconds"), help, Timed::new_with_constructor(make))
+        };
+        let gauge = |name: &str, help: &str| metrics.register(&format!("kubeproxy_{name}"), help, PerLabel::default());
+        let counter = |name: &str, help: &str| metrics.register(name, help, Counter::default());
+        let counters = |name: &str, help: &str| metrics.register(name, help, PerLabel::default());
+        Self {
+            sync: timed("sync_proxy_rules_duration", "Time of a sync", sync_time),
+            full: timed("sync_full_proxy_rules_duration", "Time of a sync of everything", sync_time),
+            partial: timed("sync_partial_proxy_rules_duration", "Time of a sync of what changed", sync_time),
+            programming: timed(
+                "network_programming_duration",
+                "Time from a change of a pod or Service until the kernel has it",
+                programming_time,
+            ),
+            last: gauge("sync_proxy_rules_last_timestamp_seconds", "When the last sync ended well"),
+            queued: gauge("sync_proxy_rules_last_queued_timestamp_seconds", "When a sync was last asked for"),
+            failures: counters("kubeproxy_sync_proxy_rules_nftables_sync_failures", "Syncs that failed"),
+            service_changes: counter("kubeproxy_sync_proxy_rules_service_changes", "Events of Services"),
+            endpoint_changes: counter("kubeproxy_sync_proxy_rules_endpoint_changes", "Events of EndpointSlices"),
+            healthz: counters("kubeproxy_proxy_healthz", "Answers of /healthz"),
+            livez: counters("kubeproxy_proxy_livez", "Answers of /livez"),
+        }
+    }
+
+    /// A sync of a family ended.
+    pub(crate) fn synced(&self, family: Family, done: Option<Done>, took: Duration) {
+        let label = label(family);
+        let seconds = took.as_secs_f64();
+        self.sync.get_or_create(&label).observe(seconds);
+        match done {
+            Some(Done::Full) => self.full.get_or_create(&label).observe(seconds),
+            Some(Done::Partial | Done::Nothing) => self.partial.get_or_create(&label).observe(seconds),
+            None => drop(self.failures.get_or_create(&label).inc()),
+        }
+        if done.is_some() {
+            self.last.get_or_create(&label).set(now());
+        }
+    }
+
+    /// The kernel has a change that began at `since`.
+    pub(crate) fn programmed(&self, family: Family, since: Timestamp) {
+        let took = Timestamp::now().duration_since(since).as_secs_f64();
+        self.programming.get_or_create(&label(family)).observe(took.max(0.0));
+    }
+
+    /// A sync of a family is wanted.
+    pub(crate) fn queued(&self, family: Family) {
+        self.queued.get_or_create(&label(family)).set(now());
+    }
+
+    /// An event of a Service.
+    pub(crate) fn service_event(&self) {
+        self.service_changes.inc();
+    }
+
+    /// An event of a slice.
+    pub(crate) fn endpoint_event(&self) {
+        self.endpoint_changes.inc();
+    }
+
+    /// A health endpoint answered.
+    pub fn health_answered(&self, path: &str, status: u16) {
+        let counters = if path == "/livez" { &self.livez } else { &self.healthz };
+        counters.get_or_create(&[("code", if status == 200 { "200" } else { "503" })]).inc();
+    }
+}
+
+const fn label(family: Family) -> Label {
+    match family {
+        Family::V4 => [("ip_family", "IPv4")],
+        Family::V6 => [("ip_family", "IPv6")],
+    }
+}
+
+fn now() -> f64 {
+    Timestamp::now().as_duration().as_secs_f64()
+}
+
+/// The admin endpoints, and `/proxyMode` as kube-proxy has it.
+pub fn with_mode<B>(
+    admin: Admin,
+) -> impl tower::Service<
+    Request<B>,
+    Response = Response<Body>,
+    Error = Infallible,
+    Future = Ready<Result<Response<Body>, Infallible>>,
+> + Clone {
+    tower::service_fn(move |request: Request<B>| {
+        let answer = match request.uri().path() {
+            "/proxyMode" => Some(text(StatusCode::OK, "nftables")),
+            _ => admin.answer(&request),
+        };
+        ready(Ok(answer.unwrap_or_else(|| text(StatusCode::NOT_FOUND, "404 page not found\n"))))
+    })
+}

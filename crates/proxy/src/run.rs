@@ -1,0 +1,213 @@
+//! The loop: events in, and when something changed, both families' tables at once.
+//!
+//! A change is applied as soon as it is seen; what arrives while the kernel is busy goes together into the next one. A
+//! failure in one family does not hold up the other, and is tried again with everything.
+
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use futures::{FutureExt, StreamExt};
+use kernel::nft::{Nft, NftError};
+use kube::Client;
+use net::Family;
+use tokio_util::sync::CancellationToken;
+
+use crate::backend::nft::{Done, NftBackend};
+use crate::health::ProxyHealth;
+use crate::metrics::ProxyMetrics;
+use crate::plan;
+use crate::settings::Settings;
+use crate::track::{Changed, Name, Tracker};
+use crate::watch::{self, Complete, Seen};
+
+/// Everything is written anew this often, whatever the checks say.
+const ANEW: Duration = Duration::from_secs(3600);
+/// The first pause after a failure; it doubles up to the sync period.
+const FIRST_RETRY: Duration = Duration::from_millis(500);
+
+/// A proxy that keeps the kernel as the API wants it.
+#[derive(Debug)]
+pub struct Proxy {
+    settings: Settings,
+    tracker: Tracker,
+    backends: Vec<NftBackend>,
+    health: ProxyHealth,
+    metrics: ProxyMetrics,
+}
+
+/// When to work next.
+struct Schedule {
+    due: Option<Instant>,
+    last: Option<Instant>,
+    retry: Duration,
+}
+
+impl Proxy {
+    /// Nothing known and nothing done yet.
+    #[must_use]
+    pub fn new(settings: Settings, nft: &Arc<dyn Nft>, health: ProxyHealth, metrics: ProxyMetrics) -> Self {
+        let backend = |family: &Family| NftBackend::new(*family, Arc::clone(nft));
+        Self {
+            tracker: Tracker::new(&settings.node_name, &settings.own_addresses),
+            backends: settings.families.iter().map(backend).collect(),
+            settings,
+            health,
+            metrics,
+        }
+    }
+
+    /// Runs until told to stop. The rules stay.
+    pub async fn run(mut self, client: Client, stop: CancellationToken) {
+        let mut events = watch::events(&client, &self.settings.node_name);
+        let mut complete = Complete::default();
+        let mut schedule = Schedule { due: None, last: None, retry: FIRST_RETRY };
+        let mut look = tokio::time::interval(self.settings.sync_period);
+        let mut anew = tokio::time::interval(ANEW);
+        anew.reset();
+        loop {
+            let due = schedule.due;
+            tokio::select! {
+                () = stop.cancelled() => return,
+                event = events.next() => match event {
+                    Some(event) => {
+                        self.take(event, &mut complete);
+                        // What is there already goes into the same change.
+                        while let Some(Some(event)) = events.next().now_or_never() {
+                            self.take(event, &mut complete);
+                        }
+                        if complete.all() && (self.tracker.has_changed() || schedule.last.is_none()) {
+                            self.queue(&mut schedule);
+                        }
+                    }
+                    None => return,
+                },
+                () = until(due) => self.sync(&mut schedule),
+                _ = look.tick() => if schedule.last.is_some() && !self.look_after() {
+                    self.queue(&mut schedule);
+                },
+                _ = anew.tick() => if schedule.last.is_some() {
+                    self.backends.iter_mut().for_each(NftBackend::forget);
+                    self.queue(&mut schedule);
+                },
+            }
+        }
+    }
+
+    fn take(&mut self, event: Result<Seen, kube::runtime::watcher::Error>, complete: &mut Complete) {
+        match event {
+            Ok(seen) => {
+                match &seen {
+                    Seen::Service(_) => self.metrics.service_event(),
+                    Seen::Slice(_) => self.metrics.endpoint_event(),
+                    Seen::Node(_) => {}
+                }
+                watch::take(&mut self.tracker, &seen, complete);
+                self.health.set_eligible(self.tracker.node().eligible);
+            }
+            Err(error) => tracing::warn!(%error, "cannot follow the API; trying again, rules stay as they are"),
+        }
+    }
+
+    fn queue(&self, schedule: &mut Schedule) {
+        let now = Instant::now();
+        let earliest = schedule.last.map_or(now, |last| (last + self.settings.min_sync_period).max(now));
+        schedule.due = Some(schedule.due.map_or(earliest, |due| due.min(earliest)));
+        self.health.queued(now);
+        self.settings.families.iter().for_each(|family| self.metrics.queued(*family));
+    }
+
+    /// One change of the kernel, both families side by side.
+    fn sync(&mut self, schedule: &mut Schedule) {
+        let first = schedule.last.is_none();
+        let changed = self.tracker.take_changed();
+        let Self { settings, tracker, backends, health, metrics } = self;
+        let (tracker, settings, changed) = (&*tracker, &*settings, &changed);
+        let sync = |backend: &mut NftBackend| {
+            let start = Instant::now();
+            let family = backend.family();
+            let done = sync_family(backend, tracker, settings, changed);
+            metrics.synced(family, done.as_ref().ok().copied(), start.elapsed());
+            match done {
+                Ok(done) => {
+                    health.updated(family);
+                    if !first {
+                        changed.triggers.iter().for_each(|since| metrics.programmed(family, *since));
+                    }
+                    tracing::debug!(%family, ?done, took = ?start.elapsed(), "rules are up to date");
+                    true
+                }
+                Err(error) => {
+                    tracing::error!(%family, %error, "cannot change the rules; trying again");
+                    false
+                }
+            }
+        };
+        let good = tokio::task::block_in_place(|| {
+            thread::scope(|scope| {
+                let running: Vec<_> = backends.iter_mut().map(|backend| scope.spawn(|| sync(backend))).collect();
+                running.into_iter().map(|thread| thread.join().unwrap_or(false)).fold(true, |all, good| all && good)
+            })
+        });
+        let now = Instant::now();
+        schedule.last = Some(now);
+        schedule.due = if good { None } else { Some(now + schedule.retry) };
+        schedule.retry = if good { FIRST_RETRY } else { (schedule.retry * 2).min(self.settings.sync_period) };
+        if good && first {
+            tracing::info!(services = self.tracker.iter().count(), "rules are in place");
+        }
+    }
+
+    /// Whether the tables are as they were left; tidies up on the way.
+    fn look_after(&mut self) -> bool {
+        let look = |backend: &mut NftBackend| {
+            let family = backend.family();
+            let intact = backend.tidy().and_then(|()| backend.check());
+            match intact {
+                Ok(true) => true,
+                Ok(false) => {
+                    tracing::warn!(%family, "somebody changed the nftables table; writing it anew");
+                    false
+                }
+                Err(error) => {
+                    tracing::warn!(%family, %error, "cannot look at the nftables table; writing it anew");
+                    backend.forget();
+                    false
+                }
+            }
+        };
+        tokio::task::block_in_place(|| self.backends.iter_mut().map(look).fold(true, |all, good| all && good))
+    }
+}
+
+fn sync_family(
+    backend: &mut NftBackend,
+    tracker: &Tracker,
+    settings: &Settings,
+    changed: &Changed,
+) -> Result<Done, NftError> {
+    let family = backend.family();
+    let node = tracker.node();
+    let fixed = settings.fixed(family, node);
+    let planned = |name: &Name| {
+        let plan = tracker.get(name).map(|entry| plan::plan(family, name, entry, node)).unwrap_or_default();
+        (name.clone(), plan)
+    };
+    if backend.wants_everything(&fixed) {
+        return backend.sync(&fixed, tracker.iter().map(|(name, _)| planned(name)));
+    }
+    match changed.node {
+        true => {
+            let gone = changed.services.iter().filter(|name| tracker.get(name).is_none());
+            backend.sync(&fixed, tracker.iter().map(|(name, _)| name).chain(gone).map(planned))
+        }
+        false => backend.sync(&fixed, changed.services.iter().map(planned)),
+    }
+}
+
+async fn until(due: Option<Instant>) {
+    match due {
+        Some(due) => tokio::time::sleep_until(due.into()).await,
+        None => std::future::pending().await,
+    }
+}

@@ -1,0 +1,218 @@
+//! What the API says about Services, their endpoints and this node, parsed once and indexed by Service.
+//!
+//! Called by `run` for each watch event. Pure: it answers which Services have to be planned again. An object that says
+//! nothing new changes nothing, so resyncs and status updates cost no kernel work.
+
+mod name;
+mod node;
+mod service;
+mod slice;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::net::IpAddr;
+
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1 as core;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+
+pub use name::Name;
+pub use node::Node;
+pub use service::{Policy, Port, Protocol, Service};
+pub use slice::{Endpoint, Slice, SlicePort};
+
+/// The index.
+#[derive(Debug)]
+pub struct Tracker {
+    node_name: String,
+    own_addresses: Vec<IpAddr>,
+    node: Node,
+    entries: HashMap<Name, Entry>,
+    /// Which Service a slice was last seen with; its label may change.
+    slices: HashMap<Name, Name>,
+    changed: Changed,
+    relisted: Relisted,
+}
+
+/// A Service and its slices; either may come first.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Entry {
+    /// The Service, unless it is headless, an alias, or not there (yet).
+    pub service: Option<Service>,
+    /// Its slices by name.
+    pub slices: BTreeMap<String, Slice>,
+}
+
+/// What has to be planned again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Changed {
+    /// These Services.
+    pub services: BTreeSet<Name>,
+    /// Everything, because this node is not what it was.
+    pub node: bool,
+    /// When what the changed slices tell happened in the cluster, as far as they say.
+    pub triggers: Vec<Timestamp>,
+}
+
+/// What a list has named so far; the rest is gone when it ends.
+#[derive(Debug, Default)]
+struct Relisted {
+    services: HashSet<Name>,
+    slices: HashSet<Name>,
+}
+
+impl Changed {
+    /// Whether nothing changed.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.services.is_empty() && !self.node
+    }
+}
+
+impl Tracker {
+    /// Nothing known yet about the node of this name and its cluster. `own_addresses` count before those of the Node.
+    #[must_use]
+    pub fn new(node_name: &str, own_addresses: &[IpAddr]) -> Self {
+        Self {
+            node_name: node_name.to_owned(),
+            own_addresses: own_addresses.to_vec(),
+            node: Node::default(),
+            entries: HashMap::new(),
+            slices: HashMap::new(),
+            changed: Changed::default(),
+            relisted: Relisted::default(),
+        }
+    }
+
+    /// This node.
+    #[must_use]
+    pub fn node(&self) -> &Node {
+        &self.node
+    }
+
+    /// A Service with its slices.
+    #[must_use]
+    pub fn get(&self, name: &Name) -> Option<&Entry> {
+        self.entries.get(name)
+    }
+
+    /// All of them, in no order.
+    pub fn iter(&self) -> impl Iterator<Item = (&Name, &Entry)> {
+        self.entries.iter()
+    }
+
+    /// What changed since this was last asked.
+    pub fn take_changed(&mut self) -> Changed {
+        std::mem::take(&mut self.changed)
+    }
+
+    /// Whether [`take_changed`](Self::take_changed) has something to say.
+    #[must_use]
+    pub fn has_changed(&self) -> bool {
+        !self.changed.is_empty()
+    }
+
+    /// A Service is there, or is different.
+    pub fn service(&mut self, object: &core::Service) {
+        let Some(name) = Name::of(&object.metadata) else { return };
+        self.relisted.services.insert(name.clone());
+        self.set_service(name.clone(), Service::read(&name, object));
+    }
+
+    /// A Service is gone.
+    pub fn no_service(&mut self, object: &core::Service) {
+        if let Some(name) = Name::of(&object.metadata) {
+            self.set_service(name, None);
+        }
+    }
+
+    /// A slice is there, or is different.
+    pub fn slice(&mut self, object: &EndpointSlice) {
+        let Some(name) = Name::of(&object.metadata) else { return };
+        self.relisted.slices.insert(name.clone());
+        let before = self.changed.services.len();
+        self.set_slice(name.clone(), Slice::read(&name, object, &self.node_name));
+        if self.changed.services.len() > before {
+            self.changed.triggers.extend(slice::trigger(object));
+        }
+    }
+
+    /// A slice is gone.
+    pub fn no_slice(&mut self, object: &EndpointSlice) {
+        if let Some(name) = Name::of(&object.metadata) {
+            self.set_slice(name, None);
+        }
+    }
+
+    /// This node is there, or is different.
+    pub fn set_node(&mut self, object: Option<&core::Node>) {
+        let mut node = object.map(Node::read).unwrap_or_default();
+        node.addresses.splice(0..0, self.own_addresses.iter().copied());
+        // Whether it may be sent traffic is asked for health only; no rule depends on it.
+        self.changed.node |= !node.same_rules(&self.node);
+        self.node = node;
+    }
+
+    /// A list of Services begins: what it does not name is gone.
+    pub fn services_begin(&mut self) {
+        self.relisted.services.clear();
+    }
+
+    /// The list of Services is complete.
+    pub fn services_end(&mut self) {
+        let seen = std::mem::take(&mut self.relisted.services);
+        let gone = self.entries.iter().filter(|(name, entry)| entry.service.is_some() && !seen.contains(*name));
+        for name in gone.map(|(name, _)| name.clone()).collect::<Vec<_>>() {
+            self.set_service(name, None);
+        }
+    }
+
+    /// A list of slices begins.
+    pub fn slices_begin(&mut self) {
+        self.relisted.slices.clear();
+    }
+
+    /// The list of slices is complete.
+    pub fn slices_end(&mut self) {
+        let seen = std::mem::take(&mut self.relisted.slices);
+        let gone: Vec<Name> = self.slices.keys().filter(|name| !seen.contains(*name)).cloned().collect();
+        for name in gone {
+            self.set_slice(name, None);
+        }
+    }
+
+    fn set_service(&mut self, name: Name, service: Option<Service>) {
+        self.change(name, |entry| entry.service = service);
+    }
+
+    fn set_slice(&mut self, name: Name, slice: Option<(Name, Slice)>) {
+        let before = match &slice {
+            Some((service, _)) => self.slices.insert(name.clone(), service.clone()),
+            None => self.slices.remove(&name),
+        };
+        let now = slice.as_ref().map(|(service, _)| service.clone());
+        if let Some(before) = before.filter(|before| Some(before) != now.as_ref()) {
+            self.change(before, |entry| drop(entry.slices.remove(&*name.name)));
+        }
+        if let Some((service, slice)) = slice {
+            self.change(service, |entry| drop(entry.slices.insert(name.name.to_string(), slice)));
+        }
+    }
+
+    fn change(&mut self, name: Name, change: impl FnOnce(&mut Entry)) {
+        let entry = self.entries.entry(name.clone()).or_default();
+        let before = entry.clone();
+        change(entry);
+        if *entry != before {
+            // Slices of a Service that is not there change nothing in the kernel.
+            if entry.service.is_some() || before.service.is_some() {
+                self.changed.services.insert(name.clone());
+            }
+        }
+        if *entry == Entry::default() {
+            self.entries.remove(&name);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

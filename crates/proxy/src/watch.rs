@@ -1,0 +1,78 @@
+//! Events from the API: Services, EndpointSlices and this node, in one stream.
+
+use futures::stream::{BoxStream, SelectAll, select_all};
+use futures::{StreamExt, TryStreamExt};
+use k8s_openapi::api::core::v1 as core;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::runtime::watcher::{self, Event};
+use kube::runtime::{WatchStreamExt, watcher as follow};
+use kube::{Api, Client};
+
+use crate::track::Tracker;
+
+/// One event.
+pub(crate) enum Seen {
+    Service(Event<core::Service>),
+    Slice(Box<Event<EndpointSlice>>),
+    Node(Box<Event<core::Node>>),
+}
+
+/// Which lists are complete.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Complete {
+    services: bool,
+    slices: bool,
+    node: bool,
+}
+
+impl Complete {
+    pub(crate) fn all(self) -> bool {
+        self.services && self.slices && self.node
+    }
+}
+
+pub(crate) type Events = SelectAll<BoxStream<'static, Result<Seen, watcher::Error>>>;
+
+/// Follows all three for ever; an error is passed on, then tried again with growing pauses.
+pub(crate) fn events(client: &Client, node_name: &str) -> Events {
+    const MINE: &str = "!service.kubernetes.io/service-proxy-name";
+    const WITH_ADDRESS: &str = "!service.kubernetes.io/service-proxy-name,!service.kubernetes.io/headless";
+    let config = watcher::Config::default;
+    let node = config().fields(&format!("metadata.name={node_name}"));
+    let services = follow(Api::<core::Service>::all(client.clone()), config().labels(MINE)).default_backoff();
+    let slices = follow(Api::<EndpointSlice>::all(client.clone()), config().labels(WITH_ADDRESS)).default_backoff();
+    let nodes = follow(Api::<core::Node>::all(client.clone()), node).default_backoff();
+    select_all([
+        services.map_ok(Seen::Service).boxed(),
+        slices.map_ok(|event| Seen::Slice(Box::new(event))).boxed(),
+        nodes.map_ok(|event| Seen::Node(Box::new(event))).boxed(),
+    ])
+}
+
+/// Puts an event into the index.
+pub(crate) fn take(tracker: &mut Tracker, seen: &Seen, complete: &mut Complete) {
+    match seen {
+        Seen::Service(Event::Apply(object) | Event::InitApply(object)) => tracker.service(object),
+        Seen::Service(Event::Delete(object)) => tracker.no_service(object),
+        Seen::Service(Event::Init) => tracker.services_begin(),
+        Seen::Service(Event::InitDone) => {
+            tracker.services_end();
+            complete.services = true;
+        }
+        Seen::Slice(event) => match &**event {
+            Event::Apply(object) | Event::InitApply(object) => tracker.slice(object),
+            Event::Delete(object) => tracker.no_slice(object),
+            Event::Init => tracker.slices_begin(),
+            Event::InitDone => {
+                tracker.slices_end();
+                complete.slices = true;
+            }
+        },
+        Seen::Node(event) => match &**event {
+            Event::Apply(object) | Event::InitApply(object) => tracker.set_node(Some(object)),
+            Event::Delete(_) => tracker.set_node(None),
+            Event::Init => {}
+            Event::InitDone => complete.node = true,
+        },
+    }
+}
