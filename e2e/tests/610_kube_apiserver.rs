@@ -28,7 +28,7 @@ fn twinstack_and_kube_apiserver_share_an_etcd() {
         "--bind-address=127.0.0.1".to_owned(),
         "--authorization-mode=RBAC".to_owned(),
         "--service-account-issuer=https://kubernetes.default.svc.cluster.local".to_owned(),
-        format!("--service-account-key-file={}", path("sa.key")),
+        format!("--service-account-key-file={}", path("sa.pub")),
         format!("--service-account-signing-key-file={}", path("sa.key")),
         format!("--client-ca-file={}", path("ca.crt")),
     ];

@@ -36,7 +36,10 @@ fn object<K: DeserializeOwned>(value: Value) -> K {
 /// Makes a set of Pods in a namespace of its own.
 async fn make_pods(client: &Client, namespace: &str, pods: &Value) {
     let spaces: Api<Namespace> = Api::all(client.clone());
-    spaces.create(&PostParams::default(), &object(json!({"metadata": {"name": namespace}}))).await.expect("a namespace");
+    spaces
+        .create(&PostParams::default(), &object(json!({"metadata": {"name": namespace}})))
+        .await
+        .expect("a namespace");
     let api: Api<Pod> = Api::namespaced(client.clone(), namespace);
     for pod in pods.as_array().expect("a list") {
         let name = pod["name"].as_str().expect("a name");
@@ -74,8 +77,14 @@ fn slices(list: &[EndpointSlice]) -> (Value, usize) {
             let conditions = endpoint.conditions.clone().unwrap_or_default();
             let target = endpoint.target_ref.as_ref().and_then(|target| target.name.clone());
             json!([
-                endpoint.addresses, conditions.ready, conditions.serving, conditions.terminating, endpoint.node_name,
-                endpoint.zone, endpoint.hostname, target
+                endpoint.addresses,
+                conditions.ready,
+                conditions.serving,
+                conditions.terminating,
+                endpoint.node_name,
+                endpoint.zone,
+                endpoint.hostname,
+                target
             ])
         }));
     }
@@ -169,7 +178,9 @@ async fn replay(shape: &str) {
         let made = made.expect("the service is accepted");
         // What is to stay empty must not be judged before the controllers have had their say on another Service.
         if expected["endpoints"].is_null() {
-            let canary: Service = object(json!({"metadata": {"name": "canary"}, "spec": {"selector": {"a": "b"}, "ports": [{"port": 1}]}}));
+            let canary: Service = object(
+                json!({"metadata": {"name": "canary"}, "spec": {"selector": {"a": "b"}, "ports": [{"port": 1}]}}),
+            );
             let canary = api.create(&PostParams::default(), &canary).await.expect("accepted");
             until("the canary has its objects", || async {
                 (seen(&client, namespace, &canary).await["endpoints"] == json!([])).then_some(())
@@ -191,7 +202,10 @@ async fn replay(shape: &str) {
         }
         api.delete("s", &DeleteParams::default()).await.expect("deleted");
         let left: Api<Endpoints> = Api::namespaced(client.clone(), namespace);
-        until("its Endpoints are gone", || async { left.get_opt("s").await.expect("an answer").is_none().then_some(()) }).await;
+        until("its Endpoints are gone", || async {
+            left.get_opt("s").await.expect("an answer").is_none().then_some(())
+        })
+        .await;
     }
     running.stop().await;
     assert!(differences.is_empty(), "{} differences:\n{}", differences.len(), differences.join("\n"));

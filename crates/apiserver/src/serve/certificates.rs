@@ -3,6 +3,7 @@
 use super::Options;
 use net::HasFamily as _;
 use runtime::{
+    atomic_file,
     pki::{Authority, Bundle, Identity, PkiError, Purpose, Rotating, SigningKey},
     task::Tasks,
     tls,
@@ -47,7 +48,10 @@ impl Certificates {
         let now = SystemTime::now();
         let folder = options.cert_dir.clone().unwrap_or_else(|| options.data_dir.join("pki"));
         let authority = Arc::new(Authority::load_or_create(&folder, "twinstack", now)?);
-        SigningKey::load_or_create(&folder.join("sa.key"))?;
+        let signing = SigningKey::load_or_create(&folder.join("sa.key"))?;
+        let public = folder.join("sa.pub");
+        atomic_file::write(&public, signing.verifying_key().pem().as_bytes(), atomic_file::PUBLIC)
+            .map_err(|source| PkiError::Write { path: public, source })?;
         let mut clients = authority.certificate_pem().to_owned();
         if let Some(path) = &options.client_ca {
             Bundle::load(path)?;

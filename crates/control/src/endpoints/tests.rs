@@ -23,7 +23,8 @@ fn counts(endpoints: &Endpoints) -> Vec<(usize, usize)> {
 fn only_the_primary_family_is_there() {
     for families in Families::ALL {
         let service = service(families);
-        let pods = [pod(1, Families::both(families.primary().other())), pod(2, Families::one(families.primary().other()))];
+        let pods =
+            [pod(1, Families::both(families.primary().other())), pod(2, Families::one(families.primary().other()))];
         let made = planned(plan(&service, &pods, None));
         let subsets = made.subsets.clone().unwrap();
         assert_eq!(counts(&made), [(1, 0)], "{families}");

@@ -151,9 +151,8 @@ pub fn identity(endpoint: &Endpoint) -> Identity {
 
 /// Whether two endpoints of one identity say the same; hints are decided later.
 pub fn says_the_same(old: &Endpoint, new: &Endpoint) -> bool {
-    let target = |endpoint: &Endpoint| {
-        endpoint.target_ref.as_ref().map(|target| (target.kind.clone(), target.uid.clone()))
-    };
+    let target =
+        |endpoint: &Endpoint| endpoint.target_ref.as_ref().map(|target| (target.kind.clone(), target.uid.clone()));
     old.node_name == new.node_name
         && old.zone == new.zone
         && old.conditions == new.conditions
@@ -167,9 +166,8 @@ pub struct Ports(Vec<(Option<String>, Option<i32>, Option<String>, Option<String
 impl Ports {
     /// The group that these ports make.
     pub fn of(ports: &[EndpointPort]) -> Self {
-        let fields = |port: &EndpointPort| {
-            (port.name.clone(), port.port, port.protocol.clone(), port.app_protocol.clone())
-        };
+        let fields =
+            |port: &EndpointPort| (port.name.clone(), port.port, port.protocol.clone(), port.app_protocol.clone());
         let mut list: Vec<_> = ports.iter().map(fields).collect();
         list.sort_unstable();
         Self(list)

@@ -14,7 +14,10 @@ const ZONE: &str = "topology.kubernetes.io/zone";
 /// Whether the Pod's condition Ready is true.
 pub fn is_ready(pod: &Pod) -> bool {
     let conditions = pod.status.iter().flat_map(|status| status.conditions.iter().flatten());
-    conditions.into_iter().find(|condition| condition.type_ == "Ready").is_some_and(|condition| condition.status == "True")
+    conditions
+        .into_iter()
+        .find(|condition| condition.type_ == "Ready")
+        .is_some_and(|condition| condition.status == "True")
 }
 
 /// Whether it is on its way out.
@@ -26,7 +29,8 @@ pub fn is_terminating(pod: &Pod) -> bool {
 pub fn has_endpoints(pod: &Pod) -> bool {
     let Some(status) = &pod.status else { return false };
     let ended = matches!(status.phase.as_deref(), Some("Failed" | "Succeeded"));
-    !ended && (status.pod_ip.as_ref().is_some_and(|ip| !ip.is_empty()) || status.pod_ips.iter().flatten().next().is_some())
+    !ended
+        && (status.pod_ip.as_ref().is_some_and(|ip| !ip.is_empty()) || status.pod_ips.iter().flatten().next().is_some())
 }
 
 /// The Pod's addresses of a family, spelled canonically.

@@ -47,7 +47,8 @@ pub fn is_ready(endpoint: &Endpoint) -> bool {
 /// Gives every ready endpoint the hints for its own zone, and node if `node`. Slices that have them are not touched.
 pub fn prefer_close(drafts: &mut [Draft], node: bool) {
     for draft in drafts {
-        let wrong = draft.endpoints().iter().any(|endpoint| is_ready(endpoint) && endpoint.hints != own(endpoint, node));
+        let wrong =
+            draft.endpoints().iter().any(|endpoint| is_ready(endpoint) && endpoint.hints != own(endpoint, node));
         if wrong {
             for endpoint in draft.edit_endpoints().iter_mut().filter(|endpoint| is_ready(endpoint)) {
                 endpoint.hints = own(endpoint, node);

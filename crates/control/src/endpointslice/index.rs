@@ -23,7 +23,11 @@ impl Selected {
     pub fn new(services: Store<Service>, pods: Store<Pod>) -> Self {
         let by_selector = services.index("selector", |service| {
             let namespace = service.metadata.namespace.as_deref().unwrap_or_default();
-            selector(service).into_iter().flat_map(|pairs| pairs.iter().next()).map(|pair| value(namespace, pair)).collect()
+            selector(service)
+                .into_iter()
+                .flat_map(|pairs| pairs.iter().next())
+                .map(|pair| value(namespace, pair))
+                .collect()
         });
         let by_label = pods.index("label", |pod| {
             let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
@@ -43,7 +47,9 @@ impl Selected {
         let Some(pairs) = selector(service) else { return Vec::new() };
         let namespace = service.metadata.namespace.as_deref().unwrap_or_default();
         let values = pairs.iter().map(|pair| value(namespace, pair));
-        let Some(rarest) = values.min_by_key(|value| self.pods.count_by(self.by_label, value)) else { return Vec::new() };
+        let Some(rarest) = values.min_by_key(|value| self.pods.count_by(self.by_label, value)) else {
+            return Vec::new();
+        };
         let mut found = self.pods.by(self.by_label, &rarest);
         found.retain(|pod| selects(pairs, pod.metadata.labels.as_ref()));
         found
@@ -53,7 +59,8 @@ impl Selected {
     pub fn services_of(&self, pod: &Pod) -> BTreeSet<Key> {
         let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
         let labels = pod.metadata.labels.as_ref();
-        let candidates = labels.into_iter().flatten().flat_map(|pair| self.services.by(self.by_selector, &value(namespace, pair)));
+        let candidates =
+            labels.into_iter().flatten().flat_map(|pair| self.services.by(self.by_selector, &value(namespace, pair)));
         let picked = candidates.filter(|service| selector(service).is_some_and(|pairs| selects(pairs, labels)));
         picked.map(|service| Key::of(&*service)).collect()
     }

@@ -33,7 +33,11 @@ impl Metrics {
                 "EndpointSlices created, updated and deleted",
                 Family::default(),
             ),
-            slices: metrics.register("endpoint_slice_controller_num_endpoint_slices", "EndpointSlices", Gauge::default()),
+            slices: metrics.register(
+                "endpoint_slice_controller_num_endpoint_slices",
+                "EndpointSlices",
+                Gauge::default(),
+            ),
             endpoints: metrics.register("endpoint_slice_controller_endpoints_desired", "Endpoints", Gauge::default()),
             by_service: Mutex::default(),
         }

@@ -80,8 +80,10 @@ async fn run(context: Context) -> Result<()> {
     let slices = context.store::<EndpointSlice>();
     let queue: Queue<Key> = context.queue("endpoint_slice");
     let selected = Selected::new(services.clone(), pods.clone());
-    let by_auto = services.index("topology-auto", |service| hints::wants_auto(service).then(String::new).into_iter().collect());
-    let by_service = slices.index("service", |slice| service_of(slice).map(|key| key.to_string()).into_iter().collect());
+    let by_auto =
+        services.index("topology-auto", |service| hints::wants_auto(service).then(String::new).into_iter().collect());
+    let by_service =
+        slices.index("service", |slice| service_of(slice).map(|key| key.to_string()).into_iter().collect());
     let shares = Arc::new(Mutex::new(Shares::default()));
     context.synced(&[&services, &pods, &nodes, &slices]).await;
 
@@ -158,8 +160,7 @@ impl Reconcile for Slices {
             .filter_map(|name| Some((name.to_owned(), self.nodes.get(&Key::cluster(name))?)))
             .collect();
         let shares = self.current_shares(&service);
-        let wanted =
-            Wanted { service: &service, pods: &pods, nodes: &nodes, shares: &shares, most: self.most };
+        let wanted = Wanted { service: &service, pods: &pods, nodes: &nodes, shares: &shares, most: self.most };
         let plan = plan(wanted, &stored);
         let trigger = self.triggers.since_last(key, &service, &pods);
         self.metrics.planned(key, &stored, &plan);
@@ -180,7 +181,12 @@ impl Slices {
         shares.clone()
     }
 
-    async fn tell(&self, key: &Key, service: &Service, topology: std::collections::BTreeMap<Family, Result<(), String>>) {
+    async fn tell(
+        &self,
+        key: &Key,
+        service: &Service,
+        topology: std::collections::BTreeMap<Family, Result<(), String>>,
+    ) {
         for (family, outcome) in topology {
             let before = self.told.lock().insert((key.clone(), family), outcome.clone());
             if before.as_ref() == Some(&outcome) {

@@ -70,7 +70,8 @@ pub fn plan(wanted: Wanted<'_>, stored: &[Arc<EndpointSlice>]) -> Plan {
         let own: Vec<_> = stored.iter().filter(|slice| slice.address_type == address_type).cloned().collect();
         plan_family(wanted, family, own, &mut plan);
     }
-    let wants = |slice: &EndpointSlice| slice.address_type.parse::<Family>().is_ok_and(|family| families.contains(family));
+    let wants =
+        |slice: &EndpointSlice| slice.address_type.parse::<Family>().is_ok_and(|family| families.contains(family));
     plan.delete.extend(stored.iter().filter(|slice| !wants(slice)).cloned());
     plan
 }

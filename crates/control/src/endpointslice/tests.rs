@@ -253,7 +253,8 @@ fn traffic_distribution_gives_hints_and_takes_them_back() {
 #[test]
 fn topology_mode_auto_shares_endpoints_out_as_processors_are() {
     let mut lab = Lab::new(Families::both(Family::V4));
-    lab.service.metadata.annotations = Some([("service.kubernetes.io/topology-mode".to_owned(), "Auto".to_owned())].into());
+    lab.service.metadata.annotations =
+        Some([("service.kubernetes.io/topology-mode".to_owned(), "Auto".to_owned())].into());
     let outcome = |plan: &Plan| plan.topology[&Family::V6].clone();
     assert!(outcome(&lab.plan(&pods(1..=9))).unwrap_err().contains("fewer than two zones"));
     lab.nodes = vec![node("n1", "z1", "4"), node("n2", "z2", "4000m"), node("n3", "z3", "4")];
@@ -264,14 +265,17 @@ fn topology_mode_auto_shares_endpoints_out_as_processors_are() {
     for slice in &lab.slices {
         let mut zones: HashMap<String, usize> = HashMap::new();
         for endpoint in slice.endpoints.as_ref().unwrap() {
-            *zones.entry(endpoint.hints.as_ref().unwrap().for_zones.as_ref().unwrap()[0].name.clone()).or_default() += 1;
+            *zones.entry(endpoint.hints.as_ref().unwrap().for_zones.as_ref().unwrap()[0].name.clone()).or_default() +=
+                1;
         }
         assert_eq!(zones, HashMap::from(["z1", "z2", "z3"].map(|zone| (zone.to_owned(), 3))));
     }
     // Only nodes of one zone left: the hints go.
     lab.nodes.truncate(1);
     lab.follow(&pods(1..=9));
-    assert!(lab.slices.iter().flat_map(|slice| slice.endpoints.as_ref().unwrap()).all(|endpoint| endpoint.hints.is_none()));
+    assert!(
+        lab.slices.iter().flat_map(|slice| slice.endpoints.as_ref().unwrap()).all(|endpoint| endpoint.hints.is_none())
+    );
 }
 
 #[test]
@@ -280,6 +284,7 @@ fn slices_may_be_smaller() {
     let nodes = HashMap::from([("n1".to_owned(), node("n1", "z1", "4"))]);
     let pods = pods(0..25);
     let wanted = Wanted { service: &service, pods: &pods, nodes: &nodes, shares: &Shares::default(), most: 10 };
-    let sizes: Vec<usize> = plan(wanted, &[]).create.iter().map(|slice| slice.endpoints.as_ref().unwrap().len()).collect();
+    let sizes: Vec<usize> =
+        plan(wanted, &[]).create.iter().map(|slice| slice.endpoints.as_ref().unwrap().len()).collect();
     assert_eq!(sizes, [10, 10, 5]);
 }

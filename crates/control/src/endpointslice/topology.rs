@@ -41,7 +41,9 @@ impl Shares {
     fn allot(&self, endpoints: usize) -> Result<BTreeMap<&str, Allotment>, String> {
         let zones = self.0.len();
         if zones == 0 {
-            return Err("nodes are ready in fewer than two zones, or one does not say its zone or allocatable CPU".to_owned());
+            return Err(
+                "nodes are ready in fewer than two zones, or one does not say its zone or allocatable CPU".to_owned()
+            );
         }
         if zones > endpoints {
             return Err(format!("too few endpoints for the zones ({endpoints} endpoints, {zones} zones)"));

@@ -31,10 +31,8 @@ impl Triggers {
         let seen = all.entry(key.clone()).or_default();
         let mut earliest: Option<Timestamp> = None;
         let mut changed = |time: Timestamp| earliest = Some(earliest.map_or(time, |known| known.min(time)));
-        let now: HashMap<String, Timestamp> = pods
-            .iter()
-            .filter_map(|pod| Some((pod.metadata.name.clone()?, turned_ready(pod)?)))
-            .collect();
+        let now: HashMap<String, Timestamp> =
+            pods.iter().filter_map(|pod| Some((pod.metadata.name.clone()?, turned_ready(pod)?))).collect();
         for (name, time) in &now {
             if seen.pods.get(name).is_none_or(|known| time > known) {
                 changed(*time);

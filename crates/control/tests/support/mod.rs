@@ -19,7 +19,7 @@ use std::{
         Arc,
         atomic::{AtomicI64, Ordering},
     },
-    task::{Poll, Context as Waking},
+    task::{Context as Waking, Poll},
     time::Duration,
 };
 
