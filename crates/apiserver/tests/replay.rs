@@ -3,6 +3,8 @@
 //! The recording is described in testdata/README.md. A recorded 500 is a weakness of that server: any 4xx is accepted in its
 //! place, and what follows in that script does not matter.
 
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
 mod support;
 
 use apiserver::ApiServer;

@@ -155,7 +155,6 @@ impl Lab {
     pub async fn put(&self, key: &str, mut object: Value) {
         object.set_default("apiVersion", "v1");
         object.set_default("kind", "Stored");
-        let key = format!("{key}");
         self.server.store.txn(Txn::of([Op::Put(key.into(), stored::encode(&object).unwrap())])).await.unwrap();
     }
 
