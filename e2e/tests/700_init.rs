@@ -98,7 +98,8 @@ fn a_cluster_starts_from_an_install_config_and_starts_again() {
             let status = kubectl.ok(&["get", "infrastructure", "cluster", path]);
             assert_eq!(status, "DualStackIPv6Primary eu-west-1", "{round}");
             let path = "-o=jsonpath={.spec.endpointPublishingStrategy.loadBalancer.providerParameters.aws.type}";
-            let balancer = kubectl.ok(&["get", "ingresscontroller", "default", "-n", "openshift-ingress-operator", path]);
+            let balancer =
+                kubectl.ok(&["get", "ingresscontroller", "default", "-n", "openshift-ingress-operator", path]);
             assert_eq!(balancer, "NLB");
             let path = "-o=jsonpath={.status.featureGates[0].enabled[*].name}";
             assert!(kubectl.ok(&["get", "featuregate", "cluster", path]).contains("AWSDualStackInstall"));
@@ -126,7 +127,9 @@ fn every_mistake_is_told_at_once_and_nothing_is_written() {
     let output = run(&["init", "--config", &file.display().to_string(), "--output", &target.display().to_string()]);
     let complaint = text(&output.stderr);
     assert_eq!(output.status.code(), Some(64), "{complaint}");
-    for word in ["platform.aws.lbType", "Classic", "platform.aws.ipFamily", "AWSDualStackInstall", "networking.serviceNetwork"] {
+    for word in
+        ["platform.aws.lbType", "Classic", "platform.aws.ipFamily", "AWSDualStackInstall", "networking.serviceNetwork"]
+    {
         assert!(complaint.contains(word), "{word} is missing in\n{complaint}");
     }
     assert!(!target.exists());
@@ -136,17 +139,13 @@ fn every_mistake_is_told_at_once_and_nothing_is_written() {
 fn a_dry_run_prints_all_but_keys_and_writes_nothing() {
     let folder = folder();
     let target = folder.path().join("lab");
-    let output = run(&[
-        "init",
-        "--config",
-        &sample("kubeadm-v4v6"),
-        "--output",
-        &target.display().to_string(),
-        "--dry-run",
-    ]);
+    let output =
+        run(&["init", "--config", &sample("kubeadm-v4v6"), "--output", &target.display().to_string(), "--dry-run"]);
     let shown = text(&output.stdout);
     assert!(output.status.success(), "{}", text(&output.stderr));
-    for word in ["==> manifests/kube-apiserver.yaml <==", "--cluster-cidr=10.244.0.0/16,fd00:10:244::/56", "==> admin.conf <=="] {
+    for word in
+        ["==> manifests/kube-apiserver.yaml <==", "--cluster-cidr=10.244.0.0/16,fd00:10:244::/56", "==> admin.conf <=="]
+    {
         assert!(shown.contains(word), "{word} is missing in\n{shown}");
     }
     assert!(!shown.contains("PRIVATE KEY") && !shown.contains("client-key-data"));

@@ -215,8 +215,12 @@ impl ApiError {
     }
     /// 405.
     pub fn method_not_allowed(verb: &str, plural: &str, group: &str) -> Self {
-        Self::new(405, "MethodNotAllowed", format!("{verb} is not supported on resources of kind \"{}\"", qualified(plural, group)))
-            .with_details(details("", group, plural))
+        Self::new(
+            405,
+            "MethodNotAllowed",
+            format!("{verb} is not supported on resources of kind \"{}\"", qualified(plural, group)),
+        )
+        .with_details(details("", group, plural))
     }
     /// 406: none of the media types in Accept can be served.
     pub fn not_acceptable(accepted: &str) -> Self {
@@ -256,13 +260,12 @@ impl ApiError {
             [one] => one.clone(),
             many => format!("[{}]", many.join(", ")),
         };
-        let causes: Vec<Value> = errors
-            .iter()
-            .map(|e| json!({"reason": e.reason.cause(), "message": e.body(), "field": e.field}))
-            .collect();
+        let causes: Vec<Value> =
+            errors.iter().map(|e| json!({"reason": e.reason.cause(), "message": e.body(), "field": e.field})).collect();
         let mut shown = details(name, group, kind);
         shown["causes"] = causes.into();
-        Self::new(422, "Invalid", format!("{} \"{name}\" is invalid: {text}", qualified(kind, group))).with_details(shown)
+        Self::new(422, "Invalid", format!("{} \"{name}\" is invalid: {text}", qualified(kind, group)))
+            .with_details(shown)
     }
     /// 429 with the seconds to wait.
     pub fn too_many_requests(message: impl Into<String>, retry_after: u32) -> Self {

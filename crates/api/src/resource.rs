@@ -2,7 +2,11 @@
 //!
 //! Built-in kinds are rows of `kinds::table`; a CustomResourceDefinition makes the same value at run time.
 
-use crate::{error::FieldError, object::Fields, schema::{Decoded, Shape}};
+use crate::{
+    error::FieldError,
+    object::Fields,
+    schema::{Decoded, Shape},
+};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -255,7 +259,8 @@ impl Resource {
     pub fn shown_subresource(&self, sub: &Subresource) -> ShownSubresource {
         const READ_WRITE: &[&str] = &["get", "patch", "update"];
         let own = |verbs| ShownSubresource { group_version: None, kind: self.kind.clone(), verbs };
-        let options = |kind: &str, verbs| ShownSubresource { kind: format!("{}{kind}Options", self.kind), ..own(verbs) };
+        let options =
+            |kind: &str, verbs| ShownSubresource { kind: format!("{}{kind}Options", self.kind), ..own(verbs) };
         let other = |group, version, kind: &str, verbs| ShownSubresource {
             group_version: Some((group, version)),
             kind: kind.to_owned(),

@@ -76,12 +76,14 @@ pub fn list(call: &Call, page: &Page) -> Result<Answer, ApiError> {
             json!({"kind": resource.list_kind, "apiVersion": resource.api_version(), "items": items})
         }
         View::Metadata(version) => {
-            let items = objects().map(|object| Ok(metadata(&object?, version))).collect::<Result<Vec<_>, ApiError>>()?;
+            let items =
+                objects().map(|object| Ok(metadata(&object?, version))).collect::<Result<Vec<_>, ApiError>>()?;
             json!({"kind": "PartialObjectMetadataList", "apiVersion": format!("meta.k8s.io/{version}"), "items": items})
         }
         View::Table(version) => {
             let mut table = table::empty(resource, version, "");
-            table["rows"] = objects().map(|object| Ok(table::row(call, object?))).collect::<Result<Vec<_>, ApiError>>()?.into();
+            table["rows"] =
+                objects().map(|object| Ok(table::row(call, object?))).collect::<Result<Vec<_>, ApiError>>()?.into();
             table
         }
     };

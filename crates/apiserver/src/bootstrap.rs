@@ -41,11 +41,14 @@ async fn roles(server: &Arc<ApiServer>) -> Result<(), ApiError> {
         let plural = kind.plural();
         let scope = if namespace.is_empty() { String::new() } else { format!("namespaces/{namespace}/") };
         let path = format!("/apis/rbac.authorization.k8s.io/v1/{scope}{plural}");
-        let stored = if namespace.is_empty() { format!("{plural}/{name}") } else { format!("{plural}/{namespace}/{name}") };
+        let stored =
+            if namespace.is_empty() { format!("{plural}/{name}") } else { format!("{plural}/{namespace}/{name}") };
         match bootstrap::reconcile(kind, server.object(&stored).as_ref(), &wanted) {
             Reconcile::Keep => {}
             Reconcile::Create(object) => ensure(server, &path, &object).await?,
-            Reconcile::Update(object) => drop(client::ask(server, Method::PUT, &format!("{path}/{name}"), Some(&object)).await?),
+            Reconcile::Update(object) => {
+                drop(client::ask(server, Method::PUT, &format!("{path}/{name}"), Some(&object)).await?)
+            }
             Reconcile::Recreate(object) => {
                 client::ask(server, Method::DELETE, &format!("{path}/{name}"), None).await?;
                 ensure(server, &path, &object).await?;

@@ -13,7 +13,13 @@ use http::{Method, Request, Response};
 use http_body_util::{BodyExt, Full};
 use runtime::http::BoxError;
 use serde_json::Value;
-use std::{convert::Infallible, future::Future, pin::Pin, sync::Arc, task::{Context, Poll}};
+use std::{
+    convert::Infallible,
+    future::Future,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
 
 /// Requests of one user, straight into the server.
 #[derive(Clone)]

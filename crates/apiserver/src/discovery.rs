@@ -16,7 +16,8 @@ pub fn core_versions(server_address: &str) -> Value {
 
 /// `/apis`.
 pub fn groups(registry: &Registry) -> Value {
-    let list: Vec<Value> = registry.groups().iter().filter(|group| !group.is_empty()).map(|group| one_group(registry, group)).collect();
+    let list: Vec<Value> =
+        registry.groups().iter().filter(|group| !group.is_empty()).map(|group| one_group(registry, group)).collect();
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": list})
 }
 
@@ -98,8 +99,13 @@ pub fn aggregated(registry: &Registry, core: bool, version: &str) -> Value {
         .iter()
         .filter(|group| group.is_empty() == core)
         .map(|group| {
-            let versions: Vec<Value> = registry.versions(group).iter().map(|v| aggregated_version(registry, group, v)).collect();
-            let metadata = if core { json!({"creationTimestamp": null}) } else { json!({"name": group, "creationTimestamp": null}) };
+            let versions: Vec<Value> =
+                registry.versions(group).iter().map(|v| aggregated_version(registry, group, v)).collect();
+            let metadata = if core {
+                json!({"creationTimestamp": null})
+            } else {
+                json!({"name": group, "creationTimestamp": null})
+            };
             json!({"metadata": metadata, "versions": versions})
         })
         .collect();

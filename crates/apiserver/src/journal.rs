@@ -54,7 +54,9 @@ pub struct Journal {
 impl Journal {
     /// Notes what is known before anybody looked at it.
     pub fn begin<B>(request: &Request<B>, info: &RequestInfo) -> Self {
-        let header = |name: &str| request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned();
+        let header = |name: &str| {
+            request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
+        };
         let given = header("audit-id");
         let verb = match info {
             RequestInfo::Path { verb, .. } => verb,

@@ -9,7 +9,12 @@ use serde_json::{Value, json};
 use crate::request::query::Query;
 
 /// GET of such a path.
-pub fn serve<B>(server: &ApiServer, request: &Request<B>, path: &str, query: &Query) -> Result<Response<Body>, ApiError> {
+pub fn serve<B>(
+    server: &ApiServer,
+    request: &Request<B>,
+    path: &str,
+    query: &Query,
+) -> Result<Response<Body>, ApiError> {
     let (method, headers) = (request.method(), request.headers());
     if !matches!(*method, Method::GET | Method::HEAD) {
         return Err(ApiError::new(405, "MethodNotAllowed", format!("{method} is not supported on {path}")));
@@ -41,7 +46,12 @@ pub fn serve<B>(server: &ApiServer, request: &Request<B>, path: &str, query: &Qu
             return server.documents.serve(&registry, rest, headers, query).map_or_else(|| Ok(not_found()), Ok);
         }
         ["openid", "v1", "jwks"] => {
-            let keys = server.authenticator.service_accounts.as_ref().map(|verifier| verifier.keys().to_vec()).unwrap_or_default();
+            let keys = server
+                .authenticator
+                .service_accounts
+                .as_ref()
+                .map(|verifier| verifier.keys().to_vec())
+                .unwrap_or_default();
             return Ok(service::full(200, "application/jwk-set+json", service_account::jwks(&keys).to_string().into()));
         }
         [".well-known", "openid-configuration"] => match (&server.issuer, &server.authenticator.service_accounts) {
@@ -71,7 +81,10 @@ fn root(registry: &crate::registry::Registry) -> Value {
             paths.push(format!("/apis/{group}"));
         }
     }
-    paths.extend(["/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/openid/v1/jwks", "/readyz", "/version"].map(String::from));
+    paths.extend(
+        ["/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/openid/v1/jwks", "/readyz", "/version"]
+            .map(String::from),
+    );
     paths.sort();
     json!({"paths": paths})
 }

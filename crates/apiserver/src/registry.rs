@@ -33,7 +33,8 @@ impl Registry {
     /// The same built-in resources with these custom ones.
     #[must_use]
     pub fn with_custom(&self, custom: impl IntoIterator<Item = Arc<Resource>>) -> Self {
-        let built_in: Vec<_> = self.groups.iter().flat_map(|group| self.group(group)).filter(|r| !r.custom).cloned().collect();
+        let built_in: Vec<_> =
+            self.groups.iter().flat_map(|group| self.group(group)).filter(|r| !r.custom).cloned().collect();
         Self::new(built_in.into_iter().chain(custom))
     }
 
@@ -109,8 +110,12 @@ mod tests {
 
     #[test]
     fn versions_are_ordered_as_kubernetes_does() {
-        let mut versions = vec!["foo10", "v1", "v10beta3", "v11alpha2", "v11beta2", "v12alpha1", "v2", "v3beta1", "v10", "foo1"];
+        let mut versions =
+            vec!["foo10", "v1", "v10beta3", "v11alpha2", "v11beta2", "v12alpha1", "v2", "v3beta1", "v10", "foo1"];
         versions.sort_by_key(|version| std::cmp::Reverse(priority(version)));
-        assert_eq!(versions, ["v10", "v2", "v1", "v11beta2", "v10beta3", "v3beta1", "v12alpha1", "v11alpha2", "foo1", "foo10"]);
+        assert_eq!(
+            versions,
+            ["v10", "v2", "v1", "v11beta2", "v10beta3", "v3beta1", "v12alpha1", "v11alpha2", "foo1", "foo10"]
+        );
     }
 }

@@ -6,8 +6,8 @@ use crate::{
     authn::{Credentials, Impersonation, User},
     authz::{Attributes, forbidden},
     call::Call,
-    journal::Journal,
     inflight::Place,
+    journal::Journal,
     kubelet, paths,
     request::{
         accept::Accept,
@@ -58,7 +58,8 @@ where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
-    let unknown = |_: &ApiError| journal.unknown(server, &credentials(&request), &attributes(&User::default(), &info, &query));
+    let unknown =
+        |_: &ApiError| journal.unknown(server, &credentials(&request), &attributes(&User::default(), &info, &query));
     let user = who(server, &request).inspect_err(unknown)?;
     journal.user(server, &attributes(&user, &info, &query));
     let user = match Impersonation::parse(request.headers())? {
@@ -224,7 +225,9 @@ async fn dispatch(call: Arc<Call>, connection: kubelet::Connection, bytes: Bytes
         "update" if one => update::update(&call, Part::Main, bytes).await,
         "patch" if one => patch::patch(&call, Part::Main, bytes).await,
         "delete" => delete::delete(&call, bytes).await,
-        "deletecollection" if call.resource.verbs == Verbs::All => delete_collection::delete_collection(&call, bytes).await,
+        "deletecollection" if call.resource.verbs == Verbs::All => {
+            delete_collection::delete_collection(&call, bytes).await
+        }
         _ => Err(call.not_allowed()),
     }
 }

@@ -4,12 +4,7 @@
 //! store decides only when it writes. Answers are made by laying the head (kind, version, resourceVersion) in front of the
 //! bytes that follow `"metadata":{`: a copy, never a serialisation.
 
-use api::{
-    error::ApiError,
-    object::Fields,
-    protobuf,
-    resource::Resource,
-};
+use api::{error::ApiError, object::Fields, protobuf, resource::Resource};
 use bytes::Bytes;
 use serde_json::Value;
 use std::{borrow::Cow, collections::BTreeMap, io::Write, sync::Arc};
@@ -48,7 +43,8 @@ pub fn view(entry: &Entry, resource: &Resource) -> Arc<View> {
     entry.view(|bytes| {
         let object: Value = serde_json::from_slice(bytes).unwrap_or_default();
         let labels = object.map_at("metadata.labels").into_iter().flatten();
-        let fields = resource.selectable.iter().filter_map(|(label, path)| Some((label.clone(), as_text(object.at(path))?)));
+        let fields =
+            resource.selectable.iter().filter_map(|(label, path)| Some((label.clone(), as_text(object.at(path))?)));
         View {
             body_at: body_at(bytes),
             labels: labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect(),
@@ -123,7 +119,8 @@ pub fn laid_out(value: &[u8]) -> Bytes {
 
 /// The object as a value, with its resourceVersion.
 pub fn parse(entry: &Entry) -> Result<Value, ApiError> {
-    parse_bytes(entry.value(), entry.mod_revision()).map_err(|error| ApiError::internal(format!("{}: {error}", entry.key())))
+    parse_bytes(entry.value(), entry.mod_revision())
+        .map_err(|error| ApiError::internal(format!("{}: {error}", entry.key())))
 }
 
 /// The same for bytes that are not, or not yet, an entry; revision 0 is a dry run and leaves the field out.
@@ -179,7 +176,8 @@ mod tests {
     fn the_head_comes_first_whatever_else_sorts_before_it() {
         let object = json!({"kind": "ConfigMap", "apiVersion": "v1", "data": {"\"metadata\":{": "x"}, "metadata": {"name": "a", "resourceVersion": "7", "uid": "u"}});
         let bytes = encode(&object).unwrap();
-        let text = r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","uid":"u"},"data":{"\"metadata\":{":"x"}}"#;
+        let text =
+            r#"{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"a","uid":"u"},"data":{"\"metadata\":{":"x"}}"#;
         assert_eq!(std::str::from_utf8(&bytes).unwrap(), text);
         assert_eq!(&bytes[body_at(&bytes)..][..10], br#""name":"a""#);
     }

@@ -31,9 +31,11 @@ async fn what_is_served_is_described_as_upstream_does() {
             }
             _ => {
                 for resource in got["resources"].as_array().unwrap_or_else(|| panic!("{path}: {got}")) {
-                    let known = want["resources"].as_array().unwrap().iter().find(|known| known["name"] == resource["name"]);
+                    let known =
+                        want["resources"].as_array().unwrap().iter().find(|known| known["name"] == resource["name"]);
                     if known != Some(resource) {
-                        differences.push(format!("{path}:\n  got  {resource}\n  want {}", known.unwrap_or(&Value::Null)));
+                        differences
+                            .push(format!("{path}:\n  got  {resource}\n  want {}", known.unwrap_or(&Value::Null)));
                     }
                 }
             }

@@ -53,7 +53,9 @@ async fn a_name_is_given_once_and_a_generated_one_never_twice() {
     let mut writers = JoinSet::new();
     for _ in 0..8 {
         let server = Arc::clone(&server);
-        writers.spawn(async move { ask(&server, "POST", MAPS, &[], json!({"metadata": {"name": "b"}}).to_string()).await.status });
+        writers.spawn(async move {
+            ask(&server, "POST", MAPS, &[], json!({"metadata": {"name": "b"}}).to_string()).await.status
+        });
     }
     let mut codes = writers.join_all().await;
     codes.sort_unstable();

@@ -116,7 +116,12 @@ fn normalise(reply: &Reply, step: &Value, want: &Value) -> Value {
     }
     match step["want"].as_str() {
         Some("names") if reply.status < 300 => {
-            let mut names: Vec<&str> = object["items"].as_array().into_iter().flatten().filter_map(|i| i["metadata"]["name"].as_str()).collect();
+            let mut names: Vec<&str> = object["items"]
+                .as_array()
+                .into_iter()
+                .flatten()
+                .filter_map(|i| i["metadata"]["name"].as_str())
+                .collect();
             names.sort_unstable();
             got["names"] = json!(names);
             got["more"] = object["metadata"]["continue"].is_string().into();
@@ -160,7 +165,9 @@ fn shown(mut object: Value) -> Value {
             }
         }
         if kind == "Pod" {
-            for field in ["tolerations", "volumes", "serviceAccount", "serviceAccountName", "priority", "preemptionPolicy"] {
+            for field in
+                ["tolerations", "volumes", "serviceAccount", "serviceAccountName", "priority", "preemptionPolicy"]
+            {
                 spec.remove(field);
             }
         }
@@ -175,12 +182,22 @@ fn differences(path: &str, want: &Value, got: &Value) -> String {
             let keys: std::collections::BTreeSet<_> = a.keys().chain(b.keys()).collect();
             keys.into_iter()
                 .filter(|key| a.get(*key) != b.get(*key))
-                .map(|key| differences(&format!("{path}/{key}"), a.get(key).unwrap_or(&Value::Null), b.get(key).unwrap_or(&Value::Null)))
+                .map(|key| {
+                    differences(
+                        &format!("{path}/{key}"),
+                        a.get(key).unwrap_or(&Value::Null),
+                        b.get(key).unwrap_or(&Value::Null),
+                    )
+                })
                 .collect()
         }
-        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
-            a.iter().zip(b).enumerate().filter(|(_, (a, b))| a != b).map(|(i, (a, b))| differences(&format!("{path}/{i}"), a, b)).collect()
-        }
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => a
+            .iter()
+            .zip(b)
+            .enumerate()
+            .filter(|(_, (a, b))| a != b)
+            .map(|(i, (a, b))| differences(&format!("{path}/{i}"), a, b))
+            .collect(),
         _ => format!("  {path}\n    want {}\n    got  {}\n", cut(&want.to_string()), cut(&got.to_string())),
     }
 }

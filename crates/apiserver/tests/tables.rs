@@ -46,7 +46,9 @@ async fn every_recorded_table_comes_out_the_same() {
         for (name, want) in table["cells"].as_object().unwrap() {
             let rows = got["rows"].as_array().unwrap();
             let row = rows.iter().find(|row| row["object"]["metadata"]["name"] == name.as_str());
-            let got: Vec<Value> = row.map(|row| row["cells"].as_array().unwrap().iter().zip(want.as_array().unwrap()).map(ages).collect()).unwrap_or_default();
+            let got: Vec<Value> = row
+                .map(|row| row["cells"].as_array().unwrap().iter().zip(want.as_array().unwrap()).map(ages).collect())
+                .unwrap_or_default();
             if json!(got) != *want {
                 differences.push(format!("{path}/{name}\n  want {want}\n  got  {}", json!(got)));
             }

@@ -90,7 +90,12 @@ impl<'a> Fields<'a> {
         value.as_bool()
     }
 
-    pub(crate) fn number<T: TryFrom<i64>>(&mut self, name: &'static str, accepted: &str, notes: &mut Notes) -> Option<T> {
+    pub(crate) fn number<T: TryFrom<i64>>(
+        &mut self,
+        name: &'static str,
+        accepted: &str,
+        notes: &mut Notes,
+    ) -> Option<T> {
         let value = self.value(name)?;
         let number = value.as_i64().and_then(|number| T::try_from(number).ok());
         if number.is_none() {

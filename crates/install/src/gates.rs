@@ -17,7 +17,8 @@ const KNOWN: [(&str, bool, bool); 3] =
 /// Every gate with whether it is open. `single` is what the custom set says about gates one by one; it may name others.
 pub(crate) fn resolve(set: FeatureSet, single: &BTreeMap<String, bool>) -> BTreeMap<String, bool> {
     let preview = matches!(set, FeatureSet::TechPreviewNoUpgrade | FeatureSet::DevPreviewNoUpgrade);
-    let known = KNOWN.map(|(name, everybody, previewed)| (name.to_owned(), if preview { previewed } else { everybody }));
+    let known =
+        KNOWN.map(|(name, everybody, previewed)| (name.to_owned(), if preview { previewed } else { everybody }));
     let mut gates = BTreeMap::from(known);
     gates.extend(single.clone());
     gates

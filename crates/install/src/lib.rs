@@ -43,10 +43,11 @@ pub struct Read {
 /// passes to it beyond those is left out, with a warning.
 pub fn read(path: &Path, text: &str, server_flags: &[&str]) -> Result<Read, Mistakes> {
     let mut notes = Notes::new(path);
-    let cluster = documents::parse(text, &mut notes).and_then(|documents| match documents::sort(&documents, &mut notes)? {
-        documents::Sort::Kubeadm => kubeadm::read(&documents, server_flags, &mut notes),
-        documents::Sort::InstallConfig => install_config::read(&documents, &mut notes),
-    });
+    let cluster =
+        documents::parse(text, &mut notes).and_then(|documents| match documents::sort(&documents, &mut notes)? {
+            documents::Sort::Kubeadm => kubeadm::read(&documents, server_flags, &mut notes),
+            documents::Sort::InstallConfig => install_config::read(&documents, &mut notes),
+        });
     notes.end(cluster)
 }
 

@@ -11,7 +11,12 @@ pub(crate) fn one_or_pair<T: FlagValue>(field: &Field, list: &str, notes: &mut N
 }
 
 /// Addresses that others reach the API server at, the first in the family that Services have first.
-pub(crate) fn advertise(field: &Field, list: &str, primary: net::Family, notes: &mut Notes) -> Option<DualStack<IpAddr>> {
+pub(crate) fn advertise(
+    field: &Field,
+    list: &str,
+    primary: net::Family,
+    notes: &mut Notes,
+) -> Option<DualStack<IpAddr>> {
     flags::advertise_address(list, primary).map_err(|errors| note(field, list, errors, notes)).ok()
 }
 
@@ -19,7 +24,8 @@ pub(crate) fn advertise(field: &Field, list: &str, primary: net::Family, notes: 
 fn note(field: &Field, list: &str, errors: Mistakes<FlagError>, notes: &mut Notes) {
     for error in errors {
         let text = error.to_string();
-        let words = text.strip_prefix("--").and_then(|rest| rest.split_once(' ')).map_or(text.as_str(), |(_, rest)| rest);
+        let words =
+            text.strip_prefix("--").and_then(|rest| rest.split_once(' ')).map_or(text.as_str(), |(_, rest)| rest);
         notes.wrong(field, list, words);
     }
 }
@@ -29,7 +35,11 @@ pub(crate) fn overlaps(ranges: &[(&Field, &str, Cidr)], notes: &mut Notes) {
     for (at, (field, used, range)) in ranges.iter().enumerate() {
         for (_, others, other) in ranges[..at].iter().filter(|(_, others, _)| others != used) {
             if range.overlaps(other) {
-                notes.wrong(field, range.to_string(), format!("overlaps {other}, which is for {others}; choose ranges apart"));
+                notes.wrong(
+                    field,
+                    range.to_string(),
+                    format!("overlaps {other}, which is for {others}; choose ranges apart"),
+                );
             }
         }
     }
@@ -47,7 +57,10 @@ pub(crate) fn compare<S: HasFamily, P: HasFamily>(
         notes.warn(field, format!("Pods get no {missing} address, so {missing} Services will have no endpoints"));
     } else if services.primary() != pods.primary() {
         let (first, other) = (pods.primary(), services.primary());
-        notes.warn(field, format!("the first range is {first}, that of Services is {other}; the same order is less confusing"));
+        notes.warn(
+            field,
+            format!("the first range is {first}, that of Services is {other}; the same order is less confusing"),
+        );
     }
     if pods.is_dual() && !services.is_dual() {
         notes.warn(field, format!("Pods are dual-stack, Services only {}", services.primary()));

@@ -78,7 +78,8 @@ fn pair(folder: &Path, name: &str, identity: &Identity) -> io::Result<()> {
 
 /// Every name and address by which the API server is reached, in both families.
 fn serving(cluster: &Cluster) -> Purpose {
-    let mut names: Vec<String> = ["kubernetes", "kubernetes.default", "kubernetes.default.svc"].map(str::to_owned).into();
+    let mut names: Vec<String> =
+        ["kubernetes", "kubernetes.default", "kubernetes.default.svc"].map(str::to_owned).into();
     names.push(format!("kubernetes.default.svc.{}", cluster.dns_domain));
     names.push("localhost".to_owned());
     let mut addresses: Vec<IpAddr> = Family::BOTH.map(Family::loopback).into();

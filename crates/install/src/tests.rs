@@ -10,8 +10,14 @@ use crate::{Cluster, Read, read};
 use std::path::Path;
 
 /// Flags of the API server that these files use.
-const SERVER_FLAGS: [&str; 6] =
-    ["authorization-mode", "audit-log-path", "service-cluster-ip-range", "advertise-address", "secure-port", "anonymous-auth"];
+const SERVER_FLAGS: [&str; 6] = [
+    "authorization-mode",
+    "audit-log-path",
+    "service-cluster-ip-range",
+    "advertise-address",
+    "secure-port",
+    "anonymous-auth",
+];
 
 fn good(text: &str) -> Read {
     match read(Path::new("f.yaml"), text, &SERVER_FLAGS) {

@@ -14,7 +14,8 @@ use serde_json::Value;
 pub(super) fn check(call: &Call, new: &Value, old: Option<&Value>) -> Result<(), ApiError> {
     let kind = (call.resource.group == GROUP).then(|| RbacKind::from_plural(&call.resource.plural)).flatten();
     let Some(kind) = kind else { return Ok(()) };
-    let write = Write { user: &call.user, kind, namespace: &call.request.namespace, name: &call.request.name, new, old };
+    let write =
+        Write { user: &call.user, kind, namespace: &call.request.namespace, name: &call.request.name, new, old };
     let access = &call.server.access;
     escalation::check(write, access.chain(), &access.rbac().snapshot())
 }

@@ -26,8 +26,7 @@ pub(super) async fn exists(call: &Call) -> Result<(), ApiError> {
     }
     let why = format!("unable to create new content in namespace {name} because it is being terminated");
     let mut error = ApiError::forbidden(&call.resource.plural, &call.resource.group, &call.request.name, why);
-    error.details["causes"] =
-        json!([{"reason": "NamespaceTerminating", "message": format!("namespace {name} is being terminated"), "field": "metadata.namespace"}]);
+    error.details["causes"] = json!([{"reason": "NamespaceTerminating", "message": format!("namespace {name} is being terminated"), "field": "metadata.namespace"}]);
     Err(error)
 }
 

@@ -35,8 +35,7 @@ fn tolerations(pod: &mut Value) {
             (of("key") == key || of("key").is_empty()) && (of("effect") == "NoExecute" || of("effect").is_empty())
         });
         if !covered {
-            let toleration =
-                json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": NODE_TROUBLE_SECONDS});
+            let toleration = json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": NODE_TROUBLE_SECONDS});
             push(pod.at_mut("spec.tolerations"), toleration);
         }
     }
@@ -60,7 +59,9 @@ async fn priority(call: &Call, pod: &mut Value) -> Result<(), ApiError> {
     if let Some(given) = pod.int_at("spec.priority")
         && given != value
     {
-        return Err(forbid(format!("the integer value of priority ({given}) must not be provided in pod spec; priority admission controller computed {value} from the given PriorityClass name")));
+        return Err(forbid(format!(
+            "the integer value of priority ({given}) must not be provided in pod spec; priority admission controller computed {value} from the given PriorityClass name"
+        )));
     }
     pod.set("spec.priority", value);
     if let Some(class) = class {
@@ -107,7 +108,8 @@ fn mount_token(call: &Call, pod: &mut Value) {
     let mut used = false;
     for list in ["spec.initContainers", "spec.containers"] {
         for container in pod.at_mut(list).as_array_mut().into_iter().flatten() {
-            let mounted = container.list_at("volumeMounts").iter().any(|mount| mount.str_at("mountPath") == TOKEN_FOLDER);
+            let mounted =
+                container.list_at("volumeMounts").iter().any(|mount| mount.str_at("mountPath") == TOKEN_FOLDER);
             if !mounted {
                 used = true;
                 push(

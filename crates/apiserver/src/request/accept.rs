@@ -45,7 +45,9 @@ impl Accept {
             return Ok(Self::JSON);
         }
         header.split(',').find_map(entry).ok_or_else(|| {
-            ApiError::not_acceptable("application/json, application/yaml, application/vnd.kubernetes.protobuf;q=0 (not served)")
+            ApiError::not_acceptable(
+                "application/json, application/yaml, application/vnd.kubernetes.protobuf;q=0 (not served)",
+            )
         })
     }
 }

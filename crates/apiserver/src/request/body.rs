@@ -45,13 +45,13 @@ pub fn parse(bytes: &[u8], content_type: &str) -> Result<Parsed, ApiError> {
     let media = content_type.split(';').next().unwrap_or_default().trim();
     match media {
         "" | "application/json" => {
-            let (value, duplicates) =
-                schema::parse_json(bytes).map_err(|error| ApiError::bad_request(format!("error decoding JSON: {error}")))?;
+            let (value, duplicates) = schema::parse_json(bytes)
+                .map_err(|error| ApiError::bad_request(format!("error decoding JSON: {error}")))?;
             Ok(Parsed { value, duplicates })
         }
         "application/yaml" | "application/apply-patch+yaml" => {
-            let (value, duplicates) =
-                schema::parse_yaml(bytes).map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))?;
+            let (value, duplicates) = schema::parse_yaml(bytes)
+                .map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))?;
             Ok(Parsed { value, duplicates })
         }
         "application/vnd.kubernetes.protobuf" => {
@@ -98,7 +98,10 @@ pub fn object(
 /// Checks `apiVersion` and `kind`, or fills them in.
 pub fn expect_kind(value: &mut Value, api_version: &str, kind: &str) -> Result<(), ApiError> {
     if !value.is_object() {
-        return Err(ApiError::bad_request(format!("the body must be an object of kind {kind}, not {}", describe(value))));
+        return Err(ApiError::bad_request(format!(
+            "the body must be an object of kind {kind}, not {}",
+            describe(value)
+        )));
     }
     for (field, want) in [("apiVersion", api_version), ("kind", kind)] {
         match value.at(field) {

@@ -172,7 +172,11 @@ mod tests {
             (Method::DELETE, "/api/v1/namespaces/a/pods", "deletecollection |v1|ns=a pods///"),
             (Method::POST, "/apis/apps/v1/namespaces/a/deployments", "create apps|v1|ns=a deployments///"),
             (Method::GET, "/api/v1/watch/namespaces/a/pods", "watch |v1|ns=a pods///"),
-            (Method::GET, "/apis/networking.k8s.io/v1/ipaddresses/fd00%3A%3A1", "get networking.k8s.io|v1|ns= ipaddresses/fd00::1//"),
+            (
+                Method::GET,
+                "/apis/networking.k8s.io/v1/ipaddresses/fd00%3A%3A1",
+                "get networking.k8s.io|v1|ns= ipaddresses/fd00::1//",
+            ),
         ] {
             assert_eq!(ask(method, path), want, "{path}");
         }

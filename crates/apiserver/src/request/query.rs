@@ -107,8 +107,15 @@ impl WriteOptions {
         if field_manager.chars().count() > 128 {
             errors.push(FieldError::too_long(&path, 128));
         }
-        if let Some(odd) = field_manager.chars().find(|c| c.is_control() || (!c.is_ascii_graphic() && *c != ' ' && !c.is_alphanumeric())) {
-            errors.push(FieldError::invalid(&path, field_manager.as_str(), format!("{odd:?} is not a printable character")));
+        if let Some(odd) = field_manager
+            .chars()
+            .find(|c| c.is_control() || (!c.is_ascii_graphic() && *c != ' ' && !c.is_alphanumeric()))
+        {
+            errors.push(FieldError::invalid(
+                &path,
+                field_manager.as_str(),
+                format!("{odd:?} is not a printable character"),
+            ));
         }
         if write == Write::Apply && field_manager.is_empty() {
             errors.push(FieldError::required(&path, "is required for apply patch"));
@@ -140,7 +147,8 @@ mod tests {
     fn all_mistakes_of_a_write_are_reported_at_once() {
         let query = Query::new(Some("dryRun=Some&fieldValidation=Maybe&force=true"));
         let error = WriteOptions::new(&query, Write::Patch).unwrap_err();
-        let fields: Vec<_> = error.details["causes"].as_array().unwrap().iter().map(|c| c["field"].as_str().unwrap()).collect();
+        let fields: Vec<_> =
+            error.details["causes"].as_array().unwrap().iter().map(|c| c["field"].as_str().unwrap()).collect();
         assert_eq!(error.code, 422);
         assert_eq!(fields, ["dryRun", "fieldValidation", "force"]);
     }

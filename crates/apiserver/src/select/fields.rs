@@ -33,14 +33,20 @@ impl FieldSelector {
         let mut terms = Vec::new();
         for part in split(text).into_iter().filter(|part| !part.is_empty()) {
             let (field, equal, value) = term(&part).ok_or_else(|| {
-                ApiError::bad_request(format!("invalid selector: {text:?}; can't understand {part:?}, expected field=value or field!=value"))
+                ApiError::bad_request(format!(
+                    "invalid selector: {text:?}; can't understand {part:?}, expected field=value or field!=value"
+                ))
             })?;
             let path = path_of(field, resource).ok_or_else(|| {
                 let known: Vec<&str> = ["metadata.name", "metadata.namespace"]
                     .into_iter()
                     .chain(resource.selectable.iter().map(|(label, _)| label.as_str()))
                     .collect();
-                ApiError::bad_request(format!("field label not supported: {field}; {} accepts {}", resource.kind, known.join(", ")))
+                ApiError::bad_request(format!(
+                    "field label not supported: {field}; {} accepts {}",
+                    resource.kind,
+                    known.join(", ")
+                ))
             })?;
             terms.push(Term { field: field.to_owned(), path, equal, value: unescape(value)? });
         }
@@ -111,9 +117,15 @@ fn unescape(value: &str) -> Result<String, ApiError> {
         match c {
             '\\' => match chars.next() {
                 Some(c @ ('\\' | ',' | '=')) => out.push(c),
-                _ => return Err(ApiError::bad_request(format!("invalid field selector: in {value:?} a backslash must be followed by \\, comma or ="))),
+                _ => {
+                    return Err(ApiError::bad_request(format!(
+                        "invalid field selector: in {value:?} a backslash must be followed by \\, comma or ="
+                    )));
+                }
             },
-            ',' | '=' => return Err(ApiError::bad_request(format!("invalid field selector: unescaped {c:?} in {value:?}"))),
+            ',' | '=' => {
+                return Err(ApiError::bad_request(format!("invalid field selector: unescaped {c:?} in {value:?}")));
+            }
             c => out.push(c),
         }
     }

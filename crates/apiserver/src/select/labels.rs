@@ -28,7 +28,9 @@ pub struct Labels(pub Vec<Requirement>);
 impl Labels {
     /// Reads the text form of a query.
     pub fn parse(text: &str) -> Result<Self, ApiError> {
-        Parser::new(text).selector().map_err(|why| ApiError::bad_request(format!("unable to parse requirement: {why} in label selector {text:?}")))
+        Parser::new(text).selector().map_err(|why| {
+            ApiError::bad_request(format!("unable to parse requirement: {why} in label selector {text:?}"))
+        })
     }
 
     /// Whether everything is selected.
@@ -94,7 +96,11 @@ impl<'a> Parser<'a> {
             if self.rest.starts_with(mark) {
                 self.expect(mark)?;
                 let value = self.value()?;
-                return Ok(if equal { Requirement::In(key, vec![value]) } else { Requirement::NotIn(key, vec![value]) });
+                return Ok(if equal {
+                    Requirement::In(key, vec![value])
+                } else {
+                    Requirement::NotIn(key, vec![value])
+                });
             }
         }
         for (mark, above) in [(">", true), ("<", false)] {
@@ -157,7 +163,10 @@ impl<'a> Parser<'a> {
                 self.rest = rest.trim_start();
                 Ok(())
             }
-            None => Err(format!("found {:?}, expected {mark:?}", self.rest.chars().next().map(String::from).unwrap_or_default())),
+            None => Err(format!(
+                "found {:?}, expected {mark:?}",
+                self.rest.chars().next().map(String::from).unwrap_or_default()
+            )),
         }
     }
 }
@@ -207,7 +216,10 @@ mod tests {
 
     #[test]
     fn bad_selectors_are_refused_with_the_place() {
-        for bad in ["a=b=c", "=a", "a in b", "a in (b", "a,,b", ",a", "a,", "-a=b", "a=b c", "a>x", "!", "a==!b", "a in ()x", "a=-"] {
+        for bad in [
+            "a=b=c", "=a", "a in b", "a in (b", "a,,b", ",a", "a,", "-a=b", "a=b c", "a>x", "!", "a==!b", "a in ()x",
+            "a=-",
+        ] {
             let error = Labels::parse(bad).unwrap_err();
             assert_eq!(error.code, 400, "{bad}");
             assert!(error.message.contains("label selector"), "{}", error.message);

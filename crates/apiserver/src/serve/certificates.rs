@@ -17,13 +17,8 @@ use std::{
 };
 
 /// Names under which Pods find the API.
-const NAMES: [&str; 5] = [
-    "kubernetes",
-    "kubernetes.default",
-    "kubernetes.default.svc",
-    "kubernetes.default.svc.cluster.local",
-    "localhost",
-];
+const NAMES: [&str; 5] =
+    ["kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local", "localhost"];
 
 /// Certificates that cannot be read, made or written.
 #[derive(Debug, thiserror::Error)]
@@ -105,9 +100,11 @@ impl Certificates {
     /// Renews the server's certificate before it runs out.
     pub fn keep_fresh(&self, tasks: &Tasks) {
         let Some(purpose) = self.renewed.clone() else { return };
-        let (shown, authority, path) = (Arc::clone(&self.shown), Arc::clone(&self.authority), self.folder.join("apiserver.pem"));
+        let (shown, authority, path) =
+            (Arc::clone(&self.shown), Arc::clone(&self.authority), self.folder.join("apiserver.pem"));
         tasks.restarting("serving certificate", move |stop| {
-            let (shown, authority, path, purpose) = (Arc::clone(&shown), Arc::clone(&authority), path.clone(), purpose.clone());
+            let (shown, authority, path, purpose) =
+                (Arc::clone(&shown), Arc::clone(&authority), path.clone(), purpose.clone());
             async move {
                 shown.keep_fresh(SystemTime::now, |now| authority.keep(&path, &purpose, now), stop).await;
                 Ok::<(), Infallible>(())

@@ -180,7 +180,7 @@ fn assemble(
             request_timeout: options.request_timeout,
         },
         stop: tokio_util::sync::CancellationToken::new(),
-            writes: tokio_util::task::TaskTracker::new(),
+        writes: tokio_util::task::TaskTracker::new(),
     })
 }
 

@@ -56,7 +56,9 @@ async fn bind_pod(call: &Call, binding: &Value) -> Result<Answer, ApiError> {
     update::change(call, Part::Binding, &options, Tracking::Update, |old| {
         let bound = old.str_at("spec.nodeName");
         if !old.at("metadata.deletionTimestamp").is_null() {
-            return Err(call.conflict(format!("pod {} is being deleted, cannot be assigned to a host", call.request.name)));
+            return Err(
+                call.conflict(format!("pod {} is being deleted, cannot be assigned to a host", call.request.name))
+            );
         }
         if !bound.is_empty() {
             return Err(call.conflict(format!("pod {} is already assigned to node {bound:?}", call.request.name)));
@@ -74,7 +76,11 @@ async fn bind_pod(call: &Call, binding: &Value) -> Result<Answer, ApiError> {
         Ok(pod.into())
     })
     .await?;
-    answer::value(call, 201, &json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}))
+    answer::value(
+        call,
+        201,
+        &json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}),
+    )
 }
 
 fn scheduled(pod: &mut Value, now: &str) {

@@ -10,7 +10,11 @@ use crate::{
         finish,
     },
 };
-use api::{error::ApiError, kinds::selector, object::{Fields, timestamp}};
+use api::{
+    error::ApiError,
+    kinds::selector,
+    object::{Fields, timestamp},
+};
 use serde_json::{Value, json};
 use store::{Compare, Entry, Op, Txn};
 
@@ -34,12 +38,17 @@ pub(super) async fn evict(call: &Call, bytes: &[u8]) -> Result<Answer, ApiError>
         spend(call, &pod, &options).await?;
     }
     delete::delete_object(call, &call.key(), &options).await?;
-    answer::value(call, 201, &json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}))
+    answer::value(
+        call,
+        201,
+        &json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}),
+    )
 }
 
 /// Pods that do not run any more, or never did, disturb nobody.
 fn needs_budget(pod: &Value) -> bool {
-    pod.at("metadata.deletionTimestamp").is_null() && !matches!(pod.str_at("status.phase"), "Succeeded" | "Failed" | "Pending")
+    pod.at("metadata.deletionTimestamp").is_null()
+        && !matches!(pod.str_at("status.phase"), "Succeeded" | "Failed" | "Pending")
 }
 
 /// Takes one disruption from the Pod's budget, or answers 429.
@@ -48,23 +57,32 @@ async fn spend(call: &Call, pod: &Value, options: &DeleteOptions) -> Result<(), 
         let prefix = format!("poddisruptionbudgets/{}/", call.request.namespace);
         let page = call.server.store.list(&prefix, None, None, None).await.map_err(ApiError::internal)?;
         let covers = |entry: &&Entry| {
-            stored::parse(entry).is_ok_and(|budget| selector::matches(budget.at("spec.selector"), pod.at("metadata.labels")))
+            stored::parse(entry)
+                .is_ok_and(|budget| selector::matches(budget.at("spec.selector"), pod.at("metadata.labels")))
         };
         let budgets: Vec<&Entry> = page.entries.iter().filter(covers).collect();
         let entry = match budgets.as_slice() {
             [] => return Ok(()),
             [one] => *one,
-            _ => return Err(ApiError::internal("This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.")),
+            _ => {
+                return Err(ApiError::internal(
+                    "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
+                ));
+            }
         };
         let mut budget = stored::parse(entry)?;
         let name = pod.str_at("metadata.name");
-        let ready = pod.list_at("status.conditions").iter().any(|c| c.str_at("type") == "Ready" && c.str_at("status") == "True");
+        let ready = pod
+            .list_at("status.conditions")
+            .iter()
+            .any(|c| c.str_at("type") == "Ready" && c.str_at("status") == "True");
         let unhealthy_freely = budget.str_at("spec.unhealthyPodEvictionPolicy") == "AlwaysAllow";
         let healthy_enough = budget.int_at("status.currentHealthy") >= budget.int_at("status.desiredHealthy");
         if !ready && (unhealthy_freely || (healthy_enough && budget.int_at("status.desiredHealthy") > Some(0))) {
             return Ok(());
         }
-        let stale = budget.int_at("status.observedGeneration").unwrap_or(0) < budget.int_at("metadata.generation").unwrap_or(0);
+        let stale =
+            budget.int_at("status.observedGeneration").unwrap_or(0) < budget.int_at("metadata.generation").unwrap_or(0);
         let allowed = budget.int_at("status.disruptionsAllowed").unwrap_or(0);
         if stale || allowed <= 0 {
             return Err(refused(&budget, stale));

@@ -92,7 +92,12 @@ async fn try_create(
     Err(ApiError::unavailable("what the object needs was taken by others again and again; please try again"))
 }
 
-async fn attempt(call: &Call, mut wanted: Wanted, options: &WriteOptions, tracking: Tracking) -> Result<finish::Put, ApiError> {
+async fn attempt(
+    call: &Call,
+    mut wanted: Wanted,
+    options: &WriteOptions,
+    tracking: Tracking,
+) -> Result<finish::Put, ApiError> {
     finish::fill_metadata(call, &mut wanted.object);
     if tracking == Tracking::Update {
         finish::track(call, finish::Part::Main, None, &mut wanted, options);
@@ -128,7 +133,8 @@ fn generate(base: &str) -> String {
     let mut random = [0_u8; SUFFIX];
     // Without randomness the name is still made; a clash is answered as one.
     let _ = getrandom::fill(&mut random);
-    let cut = base.char_indices().map(|(at, c)| at + c.len_utf8()).take_while(|end| *end <= MOST_GENERATED - SUFFIX).last();
+    let cut =
+        base.char_indices().map(|(at, c)| at + c.len_utf8()).take_while(|end| *end <= MOST_GENERATED - SUFFIX).last();
     let mut name = base[..cut.unwrap_or(0)].to_owned();
     name.extend(random.iter().map(|byte| char::from(ALPHABET[usize::from(*byte) % ALPHABET.len()])));
     name

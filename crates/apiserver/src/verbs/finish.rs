@@ -4,11 +4,11 @@ use crate::{
     apply::{self, FieldSet, Update},
     call::{Call, Written},
     events,
-    services::Reserved,
     request::{
         body::Wanted,
         query::{DryRun, WriteOptions},
     },
+    services::Reserved,
     stored,
 };
 use api::{
@@ -180,7 +180,13 @@ pub enum Put {
 }
 
 /// Stores a new object and what belongs to it.
-pub async fn put_new(call: &Call, key: String, object: &Value, reserved: Reserved, dry_run: DryRun) -> Result<Put, ApiError> {
+pub async fn put_new(
+    call: &Call,
+    key: String,
+    object: &Value,
+    reserved: Reserved,
+    dry_run: DryRun,
+) -> Result<Put, ApiError> {
     let bytes = encode(call, object)?;
     if dry_run == DryRun::All {
         return Ok(match call.server.store.get(&key) {
@@ -193,7 +199,13 @@ pub async fn put_new(call: &Call, key: String, object: &Value, reserved: Reserve
 }
 
 /// Stores a changed object and what belongs to it, if it is still the one that was read.
-pub async fn put_changed(call: &Call, entry: &Entry, object: &Value, reserved: Reserved, dry_run: DryRun) -> Result<Put, ApiError> {
+pub async fn put_changed(
+    call: &Call,
+    entry: &Entry,
+    object: &Value,
+    reserved: Reserved,
+    dry_run: DryRun,
+) -> Result<Put, ApiError> {
     let bytes = encode(call, object)?;
     if bytes == *entry.value() {
         return Ok(Put::Done(entry.into()));
@@ -211,8 +223,8 @@ pub async fn remove(call: &Call, entry: &Entry, reserved: Reserved, dry_run: Dry
     if dry_run == DryRun::All {
         return Ok(true);
     }
-    let txn =
-        Txn::of([Op::Delete(entry.key().clone())]).when(entry.key().clone(), Compare::ModRevision(entry.mod_revision()));
+    let txn = Txn::of([Op::Delete(entry.key().clone())])
+        .when(entry.key().clone(), Compare::ModRevision(entry.mod_revision()));
     Ok(matches!(write(call, txn, Bytes::new(), reserved).await?, Put::Done(_)))
 }
 

@@ -1,6 +1,10 @@
 //! `get`: one object.
 
-use crate::{answer::Answer, call::{Call, Written}, verbs::list};
+use crate::{
+    answer::Answer,
+    call::{Call, Written},
+    verbs::list,
+};
 use api::error::ApiError;
 
 /// Answers with the object, straight from its stored bytes.

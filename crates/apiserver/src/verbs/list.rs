@@ -40,10 +40,11 @@ pub fn parse_revision(text: &str) -> Result<Revision, ApiError> {
     match text {
         "" => Ok(Revision::Latest),
         "0" => Ok(Revision::Any),
-        text => text
-            .parse()
-            .map(Revision::At)
-            .map_err(|_| ApiError::bad_request(format!("resourceVersion {text:?} is not a number; leave it out, or use one that the server gave"))),
+        text => text.parse().map(Revision::At).map_err(|_| {
+            ApiError::bad_request(format!(
+                "resourceVersion {text:?} is not a number; leave it out, or use one that the server gave"
+            ))
+        }),
     }
 }
 
@@ -136,7 +137,8 @@ impl Continue {
     }
 
     fn token(revision: u64, start: &str) -> String {
-        URL_SAFE_NO_PAD.encode(json!({"v": "meta.k8s.io/v1", "rv": revision, "start": format!("{start}\0")}).to_string())
+        URL_SAFE_NO_PAD
+            .encode(json!({"v": "meta.k8s.io/v1", "rv": revision, "start": format!("{start}\0")}).to_string())
     }
 }
 
@@ -202,7 +204,8 @@ async fn collect(
     let mut at = at;
     loop {
         let step = (limit > 0).then(|| if selection.is_everything() { limit } else { STEP });
-        let got = call.server.store.list(&prefix, after.as_deref(), step, at).await.map_err(|error| gone(&error, call))?;
+        let got =
+            call.server.store.list(&prefix, after.as_deref(), step, at).await.map_err(|error| gone(&error, call))?;
         page.revision = got.revision;
         at = Some(got.revision);
         for (index, entry) in got.entries.iter().enumerate() {
@@ -248,7 +251,8 @@ fn check_match(mode: &str, revision: &str, token: &str) -> Result<(), ApiError> 
     let path = Path::new("resourceVersionMatch");
     let mut errors = Vec::new();
     if revision.is_empty() {
-        errors.push(FieldError::forbidden(&path, "resourceVersionMatch is forbidden unless resourceVersion is provided"));
+        errors
+            .push(FieldError::forbidden(&path, "resourceVersionMatch is forbidden unless resourceVersion is provided"));
     }
     if !token.is_empty() {
         errors.push(FieldError::forbidden(&path, "resourceVersionMatch is forbidden when continue is provided"));
@@ -257,7 +261,10 @@ fn check_match(mode: &str, revision: &str, token: &str) -> Result<(), ApiError> 
         errors.push(FieldError::not_supported(&path, mode, &["Exact", "NotOlderThan", ""]));
     }
     if mode == "Exact" && revision == "0" {
-        errors.push(FieldError::forbidden(&path, "resourceVersionMatch \"Exact\" is forbidden for resourceVersion \"0\""));
+        errors.push(FieldError::forbidden(
+            &path,
+            "resourceVersionMatch \"Exact\" is forbidden for resourceVersion \"0\"",
+        ));
     }
     if errors.is_empty() { Ok(()) } else { Err(ApiError::invalid("ListOptions", "meta.k8s.io", "", &errors)) }
 }

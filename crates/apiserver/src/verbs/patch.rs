@@ -30,8 +30,8 @@ pub async fn patch(call: &Call, part: Part, bytes: &[u8]) -> Result<Answer, ApiE
 
 async fn plain_patch(call: &Call, part: Part, format: Format, bytes: &[u8]) -> Result<Answer, ApiError> {
     let options = WriteOptions::new(&call.query, Write::Patch)?;
-    let (document, duplicates) = schema::parse_json(bytes)
-        .map_err(|error| ApiError::bad_request(format!("error decoding patch: {error}")))?;
+    let (document, duplicates) =
+        schema::parse_json(bytes).map_err(|error| ApiError::bad_request(format!("error decoding patch: {error}")))?;
     refuse_duplicates(call, &options, &duplicates)?;
     let edit = Edit::new(format, document)?;
     let written = update::change(call, part, &options, Tracking::Update, |old| {
@@ -75,9 +75,15 @@ fn patched_object(call: &Call, mut patched: Value, options: &WriteOptions) -> Re
         .map_err(|error| patch::not_an_object(&shown, &error.message))?;
     let aside = call.server.services.set_aside(&call.resource, &mut patched);
     let mut warnings = Vec::new();
-    body::typed(&mut patched, &call.resource, Vec::new(), options.field_validation, &mut warnings).map_err(|error| {
-        if error.message.starts_with("strict decoding error") { error } else { patch::not_an_object(&shown, &error.message) }
-    })?;
+    body::typed(&mut patched, &call.resource, Vec::new(), options.field_validation, &mut warnings).map_err(
+        |error| {
+            if error.message.starts_with("strict decoding error") {
+                error
+            } else {
+                patch::not_an_object(&shown, &error.message)
+            }
+        },
+    )?;
     call.warn(warnings);
     aside.put_back(&mut patched);
     call.resource.rules.default(&mut patched);
@@ -136,7 +142,13 @@ async fn apply_patch(call: &Call, part: Part, bytes: &[u8]) -> Result<Answer, Ap
     call.object(200, &written)
 }
 
-fn applied(call: &Call, part: Part, live: Option<&Value>, config: &Value, options: &WriteOptions) -> Result<Value, ApiError> {
+fn applied(
+    call: &Call,
+    part: Part,
+    live: Option<&Value>,
+    config: &Value,
+    options: &WriteOptions,
+) -> Result<Value, ApiError> {
     let versions = call.versions();
     let mut object = apply::apply(&Apply {
         shape: &call.resource.shape,

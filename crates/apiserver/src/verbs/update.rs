@@ -87,7 +87,8 @@ pub async fn change(
             if finish::remove(call, &entry, given_back, options.dry_run).await? {
                 return Ok(Written { bytes: finish::encode(call, &object)?, revision: entry.mod_revision() });
             }
-        } else if let Put::Done(written) = finish::put_changed(call, &entry, &object, reserved, options.dry_run).await? {
+        } else if let Put::Done(written) = finish::put_changed(call, &entry, &object, reserved, options.dry_run).await?
+        {
             return Ok(written);
         }
         // A patch is made anew of what is there now; an update that names a resourceVersion fails its precondition.

@@ -115,7 +115,11 @@ impl Stream {
     /// Waits for what comes first: a change, the time for a bookmark, the end, the server's.
     async fn live(&mut self) -> Option<Bytes> {
         let last_bookmark = self.end - BOOKMARK_BEFORE_END;
-        let bookmark_at = if self.next_bookmark < last_bookmark { self.next_bookmark } else { last_bookmark.max(self.next_bookmark.min(self.end)) };
+        let bookmark_at = if self.next_bookmark < last_bookmark {
+            self.next_bookmark
+        } else {
+            last_bookmark.max(self.next_bookmark.min(self.end))
+        };
         tokio::select! {
             biased;
             event = self.watch.next() => match event {
@@ -149,7 +153,9 @@ impl Stream {
     fn change(&mut self, event: &Event) -> Option<Bytes> {
         let call = Arc::clone(&self.call);
         self.revision = event.revision();
-        let selected = |entry: &Entry| self.selection.is_everything() || self.selection.matches(&stored::view(entry, &call.resource));
+        let selected = |entry: &Entry| {
+            self.selection.is_everything() || self.selection.matches(&stored::view(entry, &call.resource))
+        };
         let (word, entry) = match (event.previous(), event.entry()) {
             (before, Some(now)) => match (before.is_some_and(selected), selected(now)) {
                 (false, true) => ("ADDED", now),
@@ -184,21 +190,32 @@ impl Options {
         let mode = query.get("resourceVersionMatch");
         let match_path = Path::new("resourceVersionMatch");
         if !given.is_empty() && mode != "NotOlderThan" {
-            errors.push(FieldError::forbidden(&match_path, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan"));
+            errors.push(FieldError::forbidden(
+                &match_path,
+                "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+            ));
         }
         if given.is_empty() && !mode.is_empty() {
-            errors.push(FieldError::forbidden(&match_path, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided"));
+            errors.push(FieldError::forbidden(
+                &match_path,
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+            ));
         }
         let bookmarks = query.flag("allowWatchBookmarks");
         if initial_events && !bookmarks {
-            errors.push(FieldError::forbidden(&Path::new("sendInitialEvents"), "sendInitialEvents needs allowWatchBookmarks"));
+            errors.push(FieldError::forbidden(
+                &Path::new("sendInitialEvents"),
+                "sendInitialEvents needs allowWatchBookmarks",
+            ));
         }
         if !errors.is_empty() {
             return Err(ApiError::invalid("ListOptions", "meta.k8s.io", "", &errors));
         }
         let timeout = match query.get("timeoutSeconds") {
             "" | "0" => LEAST + random_below(LEAST),
-            text => text.parse().map_err(|_| ApiError::bad_request(format!("timeoutSeconds {text:?} is not a whole number")))?,
+            text => text
+                .parse()
+                .map_err(|_| ApiError::bad_request(format!("timeoutSeconds {text:?} is not a whole number")))?,
         };
         let revision = list::parse_revision(query.get("resourceVersion"))?;
         Ok(Self {

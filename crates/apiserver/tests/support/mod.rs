@@ -34,7 +34,13 @@ impl Reply {
 }
 
 /// Asks as an administrator.
-pub async fn ask(server: &Arc<ApiServer>, method: &str, path: &str, headers: &[(&str, &str)], body: impl Into<Bytes>) -> Reply {
+pub async fn ask(
+    server: &Arc<ApiServer>,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: impl Into<Bytes>,
+) -> Reply {
     let mut request = Request::builder().method(method).uri(path);
     for (name, value) in headers {
         request = request.header(*name, *value);

@@ -32,5 +32,12 @@ pub(crate) struct Command {
 }
 
 /// In the order of `--help`.
-pub(crate) static ALL: &[Command] =
-    &[up::COMMAND, init::COMMAND, apiserver::COMMAND, proxy::COMMAND, version::COMMAND, completions::COMMAND, man::COMMAND];
+pub(crate) static ALL: &[Command] = &[
+    up::COMMAND,
+    init::COMMAND,
+    apiserver::COMMAND,
+    proxy::COMMAND,
+    version::COMMAND,
+    completions::COMMAND,
+    man::COMMAND,
+];

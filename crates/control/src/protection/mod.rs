@@ -72,11 +72,8 @@ impl Reconcile for Protection {
         let Some(cidr) = self.cidrs.get(key) else { return Ok(Next::Done) };
         let others = self.cidrs.all();
         let addresses = self.addresses.all();
-        let decision = decide(
-            &cidr,
-            others.iter().map(|other| &**other),
-            addresses.iter().filter_map(|object| address(object)),
-        );
+        let decision =
+            decide(&cidr, others.iter().map(|other| &**other), addresses.iter().filter_map(|object| address(object)));
         match decision {
             Decision::Keep => {}
             Decision::Protect => {
@@ -94,7 +91,8 @@ impl Reconcile for Protection {
                 self.condition(&cidr, "False", "Terminating", &message).await?;
             }
             Decision::Release => {
-                let since = cidr.metadata.deletion_timestamp.as_ref().map(|time| Timestamp::now().duration_since(time.0));
+                let since =
+                    cidr.metadata.deletion_timestamp.as_ref().map(|time| Timestamp::now().duration_since(time.0));
                 if let Some(left) = since.map(|since| GRACE - since).filter(|left| left.is_positive()) {
                     return Ok(Next::After(left.unsigned_abs()));
                 }

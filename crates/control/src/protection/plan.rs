@@ -44,16 +44,14 @@ pub fn decide<'a>(
         return Decision::Keep;
     }
     let own = ranges(cidr);
-    let serving = |other: &&ServiceCIDR| {
-        other.metadata.name != cidr.metadata.name && other.metadata.deletion_timestamp.is_none()
-    };
+    let serving =
+        |other: &&ServiceCIDR| other.metadata.name != cidr.metadata.name && other.metadata.deletion_timestamp.is_none();
     let others: Vec<Cidr> = others.filter(serving).flat_map(ranges).collect();
     if own.iter().all(|range| others.iter().any(|other| other.contains_cidr(range))) {
         return Decision::Release;
     }
-    let lost = addresses.filter(|ip| {
-        own.iter().any(|range| range.contains(*ip)) && !others.iter().any(|range| range.contains(*ip))
-    });
+    let lost = addresses
+        .filter(|ip| own.iter().any(|range| range.contains(*ip)) && !others.iter().any(|range| range.contains(*ip)));
     match lost.count() {
         0 => Decision::Release,
         _ if condition(cidr) == Some(("False", "Terminating")) => Decision::Keep,

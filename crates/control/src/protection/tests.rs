@@ -32,10 +32,9 @@ fn a_new_one_is_protected_then_ready() {
 
 #[test]
 fn one_that_goes_waits_for_addresses_that_would_be_lost() {
-    for (range, parent, inside, outside) in [
-        ("10.0.1.0/24", "10.0.0.0/16", "10.0.1.5", "10.0.2.5"),
-        ("fd00::/112", "fd00::/108", "fd00::5", "fd00:1::5"),
-    ] {
+    for (range, parent, inside, outside) in
+        [("10.0.1.0/24", "10.0.0.0/16", "10.0.1.5", "10.0.2.5"), ("fd00::/112", "fd00::/108", "fd00::5", "fd00:1::5")]
+    {
         let going = cidr("a", &[range], true);
         assert_eq!(decided(&going, &[], &[outside]), Decision::Release);
         assert_eq!(decided(&going, &[], &[inside, outside]), Decision::Waiting(1));

@@ -1,6 +1,11 @@
 //! `platform.aws` and what it needs of the rest.
 
-use crate::{Aws, fields::{Fields, Unknown}, gates, notes::Notes};
+use crate::{
+    Aws,
+    fields::{Fields, Unknown},
+    gates,
+    notes::Notes,
+};
 use api::{
     config::{AwsIpFamily, AwsResourceTag, LoadBalancerKind, Scope, ServiceEndpoint},
     path::Path as Field,
@@ -25,7 +30,11 @@ pub(super) fn read(platform: &mut Fields<'_>, scope: Scope, notes: &mut Notes) -
     match region.as_deref() {
         None => notes.refused(&section.child("region"), "must be given; a region such as eu-west-1"),
         Some(region) if !is_region(region) => {
-            notes.wrong(&section.child("region"), region, "is no region; accepted: words and a number with hyphens, such as eu-west-1");
+            notes.wrong(
+                &section.child("region"),
+                region,
+                "is no region; accepted: words and a number with hyphens, such as eu-west-1",
+            );
         }
         Some(_) => {}
     }
@@ -68,7 +77,12 @@ pub(super) fn check(aws: &Aws, gates: &BTreeMap<String, bool>, notes: &mut Notes
 }
 
 /// One of a few words.
-fn word<T: Copy>(section: &mut Fields<'_>, name: &'static str, words: &[(&'static str, T)], notes: &mut Notes) -> Option<T> {
+fn word<T: Copy>(
+    section: &mut Fields<'_>,
+    name: &'static str,
+    words: &[(&'static str, T)],
+    notes: &mut Notes,
+) -> Option<T> {
     let text = section.text(name, notes)?;
     let found = words.iter().find(|(word, _)| *word == text).map(|(_, value)| *value);
     if found.is_none() {
@@ -91,8 +105,10 @@ fn endpoints(section: &mut Fields<'_>, notes: &mut Notes) -> Vec<ServiceEndpoint
     let mut endpoints: Vec<ServiceEndpoint> = Vec::new();
     for (path, item) in section.list("serviceEndpoints", notes) {
         let mut fields = Fields::new(path, Some(item), Unknown::Warning, notes);
-        let (name, url) = (fields.text("name", notes).unwrap_or_default(), fields.text("url", notes).unwrap_or_default());
-        let is_name = !name.is_empty() && name.bytes().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-');
+        let (name, url) =
+            (fields.text("name", notes).unwrap_or_default(), fields.text("url", notes).unwrap_or_default());
+        let is_name =
+            !name.is_empty() && name.bytes().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-');
         if !is_name {
             notes.wrong(&fields.child("name"), &name, "is no service; accepted: its name in lower case, such as ec2");
         }
@@ -117,7 +133,10 @@ fn tags(section: &mut Fields<'_>, notes: &mut Notes) -> Vec<AwsResourceTag> {
     let tags: Vec<AwsResourceTag> = value
         .into_iter()
         .flatten()
-        .map(|(key, value)| AwsResourceTag { key: key.clone(), value: crate::fields::scalar(value).unwrap_or_default() })
+        .map(|(key, value)| AwsResourceTag {
+            key: key.clone(),
+            value: crate::fields::scalar(value).unwrap_or_default(),
+        })
         .collect();
     let fits = |text: &str, most: usize| {
         let allowed = |c: char| c.is_ascii_alphanumeric() || "_.:/=+@ -".contains(c);
@@ -125,7 +144,11 @@ fn tags(section: &mut Fields<'_>, notes: &mut Notes) -> Vec<AwsResourceTag> {
     };
     for tag in tags.iter().filter(|tag| !fits(&tag.key, 128) || !fits(&tag.value, 256)) {
         let field = section.child("userTags").key(&tag.key);
-        notes.wrong(&field, &tag.value, "is no tag; accepted: letters, digits, blanks and _.:/=+@- in key (1-128) and value (1-256)");
+        notes.wrong(
+            &field,
+            &tag.value,
+            "is no tag; accepted: letters, digits, blanks and _.:/=+@- in key (1-128) and value (1-256)",
+        );
     }
     if propagate && tags.len() > MOST {
         notes.refused(&section.child("userTags"), format!("{} tags are more than {MOST}", tags.len()));

@@ -16,13 +16,17 @@ const SETS: [(&str, FeatureSet); 5] = [
 /// The set, and the gates that the custom set opens or closes.
 pub(super) fn read(fields: &mut Fields<'_>, notes: &mut Notes) -> (FeatureSet, BTreeMap<String, bool>) {
     let text = fields.text("featureSet", notes);
-    let set = text.as_deref().map_or(Some(FeatureSet::Default), |text| {
-        SETS.iter().find(|(name, _)| *name == text).map(|(_, set)| *set)
-    });
+    let set = text
+        .as_deref()
+        .map_or(Some(FeatureSet::Default), |text| SETS.iter().find(|(name, _)| *name == text).map(|(_, set)| *set));
     if let (None, Some(text)) = (set, &text) {
         let names = SETS.map(|(name, _)| name);
         let near = suggest::nearest(text, names).map(|near| format!("; did you mean {near}?")).unwrap_or_default();
-        notes.wrong(&fields.child("featureSet"), text, format!("is no feature set; accepted: {}{near}", names.join(", ")));
+        notes.wrong(
+            &fields.child("featureSet"),
+            text,
+            format!("is no feature set; accepted: {}{near}", names.join(", ")),
+        );
     }
     let mut gates = BTreeMap::new();
     let given = fields.texts("featureGates", notes);
@@ -44,7 +48,6 @@ pub(super) fn read(fields: &mut Fields<'_>, notes: &mut Notes) -> (FeatureSet, B
 }
 
 fn is_gate(name: &str) -> bool {
-    !name.is_empty() && name.split('.').all(|part| {
-        !part.is_empty() && part.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'-')
-    })
+    !name.is_empty()
+        && name.split('.').all(|part| !part.is_empty() && part.bytes().all(|c| c.is_ascii_alphanumeric() || c == b'-'))
 }

@@ -39,7 +39,13 @@ pub(crate) fn read(documents: &[Value], notes: &mut Notes) -> Option<Cluster> {
     let network = networking::read(&mut fields, families, notes);
     let control_plane = control_plane(&mut fields, notes);
     let infrastructure = compute(&mut fields, control_plane, notes);
-    fields.pass_over(&["pullSecret", "sshKey", "additionalTrustBundle", "additionalTrustBundlePolicy", "credentialsMode"]);
+    fields.pass_over(&[
+        "pullSecret",
+        "sshKey",
+        "additionalTrustBundle",
+        "additionalTrustBundlePolicy",
+        "credentialsMode",
+    ]);
     fields.pass_over(&["capabilities", "imageDigestSources", "imageContentSources", "cpuPartitioningMode"]);
     fields.unused(&["proxy", "fips", "bootstrapInPlace"], "has no effect here", notes);
     fields.end(notes);
@@ -81,7 +87,9 @@ pub(crate) fn read(documents: &[Value], notes: &mut Notes) -> Option<Cluster> {
 fn version(fields: &mut Fields<'_>, notes: &mut Notes) {
     match fields.text("apiVersion", notes).as_deref() {
         Some("v1") => {}
-        Some(other) => notes.wrong(&fields.child("apiVersion"), other, "is no version of an install-config; accepted: v1"),
+        Some(other) => {
+            notes.wrong(&fields.child("apiVersion"), other, "is no version of an install-config; accepted: v1")
+        }
         None => notes.refused(&fields.child("apiVersion"), "must be given; accepted: v1"),
     }
 }

@@ -38,10 +38,14 @@ pub(super) fn read(fields: &mut Fields<'_>, platform: Option<AwsIpFamily>, notes
     section.end(notes);
 
     if let Some(platform) = platform {
-        let given = [(&pod_field, pods.as_ref().map(|(pods, _)| pods.families())), (&service_field, services.map(|s| s.families()))];
+        let given = [
+            (&pod_field, pods.as_ref().map(|(pods, _)| pods.families())),
+            (&service_field, services.map(|s| s.families())),
+        ];
         for (field, families) in given.into_iter().filter_map(|(field, families)| Some((field, families?))) {
             if families != wanted {
-                let problem = format!("is not what platform.aws.ipFamily {} asks for: {wanted}, in this order", platform.name());
+                let problem =
+                    format!("is not what platform.aws.ipFamily {} asks for: {wanted}, in this order", platform.name());
                 notes.wrong(field, families.to_string(), problem);
             }
         }

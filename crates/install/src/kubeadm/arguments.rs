@@ -6,8 +6,8 @@ use crate::{
     fields::{Fields, Unknown, scalar, shown},
     notes::Notes,
 };
-use runtime::suggest;
 use api::path::Path as Field;
+use runtime::suggest;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -31,7 +31,10 @@ pub(super) fn read(fields: &mut Fields<'_>, name: &'static str, version: Version
             Vec::new()
         }
         (_, Some(Value::Object(_))) => {
-            notes.refused(&path, "is a mapping, as in v1beta3; since v1beta4 it is a list: - {name: NAME, value: VALUE}");
+            notes.refused(
+                &path,
+                "is a mapping, as in v1beta3; since v1beta4 it is a list: - {name: NAME, value: VALUE}",
+            );
             Vec::new()
         }
         (_, Some(_)) => {

@@ -35,7 +35,11 @@ pub(super) fn read(document: Option<(Version, &Value)>, notes: &mut Notes) -> Cl
 
     read.name = fields.text("clusterName", notes);
     if let Some(name) = read.name.as_deref().filter(|name| !names::is_label(name)) {
-        notes.wrong(&fields.child("clusterName"), name, "is no name; accepted: lower case letters, digits and inner hyphens");
+        notes.wrong(
+            &fields.child("clusterName"),
+            name,
+            "is no name; accepted: lower case letters, digits and inner hyphens",
+        );
     }
     networking(&mut fields, &mut read.networking, notes);
     read.endpoint = endpoint(&mut fields, notes);
@@ -133,7 +137,11 @@ fn etcd(fields: &mut Fields<'_>, version: Version, notes: &mut Notes) -> Option<
     }
     for (at, url) in servers.iter().enumerate() {
         if !["https://", "http://"].iter().any(|scheme| url.len() > scheme.len() && url.starts_with(scheme)) {
-            notes.wrong(&external.child("endpoints").index(at), url, "is no URL; accepted: https://HOST:PORT, http://HOST:PORT");
+            notes.wrong(
+                &external.child("endpoints").index(at),
+                url,
+                "is no URL; accepted: https://HOST:PORT, http://HOST:PORT",
+            );
         }
     }
     if certificate.is_some() != key.is_some() {

@@ -25,7 +25,8 @@ pub(super) fn read(document: Option<(Version, &Value)>, notes: &mut Notes) -> In
     fields.pass_over(&["apiVersion", "kind"]);
 
     let mut endpoint = fields.section("localAPIEndpoint", notes);
-    let advertise = endpoint.comma_list("advertiseAddress", notes).map(|list| (endpoint.child("advertiseAddress"), list));
+    let advertise =
+        endpoint.comma_list("advertiseAddress", notes).map(|list| (endpoint.child("advertiseAddress"), list));
     let port = endpoint.number::<u16>("bindPort", "a port from 1 to 65535", notes);
     if port == Some(0) {
         notes.wrong(&endpoint.child("bindPort"), "0", "cannot be used; accepted: a port from 1 to 65535");

@@ -103,17 +103,26 @@ impl<'a> Found<'a> {
         let text = |field: &str| document[field].as_str().unwrap_or_default();
         let (api_version, kind) = (text("apiVersion"), text("kind"));
         let field = Field::new(if kind.is_empty() { "kind" } else { kind });
-        let Some(version) = api_version.strip_prefix(GROUP) else { return self.beside(document, api_version, kind, notes) };
+        let Some(version) = api_version.strip_prefix(GROUP) else {
+            return self.beside(document, api_version, kind, notes);
+        };
         let version = match version {
             "v1beta4" => Version::V1Beta4,
             "v1" => Version::V1,
             "v1beta3" => {
-                notes.warn(&field, "v1beta3 is read, but kubeadm 1.37 no longer does; `kubeadm config migrate` of 1.36 converts it");
+                notes.warn(
+                    &field,
+                    "v1beta3 is read, but kubeadm 1.37 no longer does; `kubeadm config migrate` of 1.36 converts it",
+                );
                 Version::V1Beta3
             }
             _ => {
                 let accepted = "accepted: kubeadm.k8s.io/v1beta4, kubeadm.k8s.io/v1, kubeadm.k8s.io/v1beta3";
-                return notes.wrong(&field.child("apiVersion"), api_version, format!("is no version that is read; {accepted}"));
+                return notes.wrong(
+                    &field.child("apiVersion"),
+                    api_version,
+                    format!("is no version that is read; {accepted}"),
+                );
             }
         };
         let place = match kind {
@@ -148,7 +157,10 @@ impl<'a> Found<'a> {
             _ => notes.wrong(
                 &Field::new("apiVersion"),
                 api_version,
-                format!("{} does not belong into a kubeadm file", if kind.is_empty() { "such a document" } else { kind }),
+                format!(
+                    "{} does not belong into a kubeadm file",
+                    if kind.is_empty() { "such a document" } else { kind }
+                ),
             ),
         }
     }

@@ -3,9 +3,7 @@
 use super::arguments::last;
 use crate::{cluster::Arg, names, notes::Notes, ranges};
 use api::path::Path as Field;
-use net::{
-    Cidr, DualStack, Family, HasFamily, MaskError, NodeBlocks, NodeMaskFlags, ServiceRange, node_blocks,
-};
+use net::{Cidr, DualStack, Family, HasFamily, MaskError, NodeBlocks, NodeMaskFlags, ServiceRange, node_blocks};
 use std::{collections::BTreeMap, net::IpAddr};
 
 /// The fewest addresses for Pods, and the most host bits for Services, that kubeadm takes.
@@ -55,7 +53,11 @@ pub(super) fn read(given: Given, args: &BTreeMap<&'static str, Vec<Arg>>, notes:
     let blocks = pods.filter(|_| allocates).and_then(|pods| blocks(&pods_field, pods, masks?, notes));
     for range in pods.iter().flat_map(DualStack::iter).filter(|range| range.size() < SMALLEST_PODS) {
         let size = range.size();
-        notes.wrong(&pods_field, range.to_string(), format!("is too small: {size} of at least {SMALLEST_PODS} addresses"));
+        notes.wrong(
+            &pods_field,
+            range.to_string(),
+            format!("is too small: {size} of at least {SMALLEST_PODS} addresses"),
+        );
     }
     let services = services?;
     if let Some(pods) = &pods {
@@ -112,7 +114,11 @@ fn masks(args: &BTreeMap<&'static str, Vec<Arg>>, notes: &mut Notes) -> Option<N
         let number = text.parse::<u8>().ok();
         if number.is_none() {
             broken = true;
-            notes.wrong(&extra_args().key(name), text, "is no mask size; accepted: a number up to 32 for IPv4, 128 for IPv6");
+            notes.wrong(
+                &extra_args().key(name),
+                text,
+                "is no mask size; accepted: a number up to 32 for IPv4, 128 for IPv6",
+            );
         }
         number
     };
@@ -128,7 +134,12 @@ fn extra_args() -> Field {
     Field::new("ClusterConfiguration").child("controllerManager").child("extraArgs")
 }
 
-fn blocks(field: &Field, pods: DualStack<Cidr>, masks: NodeMaskFlags, notes: &mut Notes) -> Option<DualStack<NodeBlocks>> {
+fn blocks(
+    field: &Field,
+    pods: DualStack<Cidr>,
+    masks: NodeMaskFlags,
+    notes: &mut Notes,
+) -> Option<DualStack<NodeBlocks>> {
     let blocks = match node_blocks(&pods, masks) {
         Ok(blocks) => blocks,
         Err(mistakes) => {

@@ -20,7 +20,9 @@ pub(super) fn text(cluster: &Cluster) -> Option<String> {
     if gates::resolve(cluster.feature_set, &cluster.gates).get(gates::NLB_SECURITY_GROUP) == Some(&true) {
         lines.push("NLBSecurityGroupMode = Managed".to_owned());
     }
-    for (at, endpoint) in aws.endpoints.iter().filter_map(|endpoint| Some((service(&endpoint.name)?, endpoint))).enumerate() {
+    for (at, endpoint) in
+        aws.endpoints.iter().filter_map(|endpoint| Some((service(&endpoint.name)?, endpoint))).enumerate()
+    {
         let (service, endpoint) = endpoint;
         lines.extend([
             String::new(),

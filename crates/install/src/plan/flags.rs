@@ -63,12 +63,17 @@ fn merge(mut own: Vec<(&'static str, String)>, extra: &[Arg]) -> Flags {
         match extra.iter().rev().find(|arg| arg.name == name) {
             None => merged.push((name.to_owned(), value)),
             Some(Arg { merge: Merge::Replace, .. }) => {}
-            Some(Arg { merge: Merge::Append, value: more, .. }) => merged.push((name.to_owned(), format!("{value},{more}"))),
-            Some(Arg { merge: Merge::Prepend, value: more, .. }) => merged.push((name.to_owned(), format!("{more},{value}"))),
+            Some(Arg { merge: Merge::Append, value: more, .. }) => {
+                merged.push((name.to_owned(), format!("{value},{more}")))
+            }
+            Some(Arg { merge: Merge::Prepend, value: more, .. }) => {
+                merged.push((name.to_owned(), format!("{more},{value}")))
+            }
         }
     }
     let is_merged = |arg: &Arg| arg.merge != Merge::Replace && merged.iter().any(|(name, _)| *name == arg.name);
-    let tail: Flags = extra.iter().filter(|arg| !is_merged(arg)).map(|arg| (arg.name.clone(), arg.value.clone())).collect();
+    let tail: Flags =
+        extra.iter().filter(|arg| !is_merged(arg)).map(|arg| (arg.name.clone(), arg.value.clone())).collect();
     merged.extend(tail);
     merged
 }

@@ -37,15 +37,18 @@ fn pod(name: &str, component: Component, cluster: &Cluster, version: &str) -> Va
         "command": command,
         "volumeMounts": mounts.iter().map(Mount::in_container).collect::<Vec<_>>(),
     });
-    let mut metadata = json!({"name": name, "namespace": "kube-system", "labels": {"component": name, "tier": "control-plane"}});
+    let mut metadata =
+        json!({"name": name, "namespace": "kube-system", "labels": {"component": name, "tier": "control-plane"}});
     if component == Component::ApiServer {
         let local = SocketAddr::new(cluster.local(), cluster.port);
         let annotation = "kubeadm.kubernetes.io/kube-apiserver.advertise-address.endpoint";
         metadata["annotations"] = json!({annotation: local.to_string()});
         let host = probed(cluster, &flags);
-        for (probe, path, period, failures) in
-            [("startupProbe", "/livez", 10, 24), ("livenessProbe", "/livez", 10, 8), ("readinessProbe", "/readyz", 1, 3)]
-        {
+        for (probe, path, period, failures) in [
+            ("startupProbe", "/livez", 10, 24),
+            ("livenessProbe", "/livez", 10, 8),
+            ("readinessProbe", "/readyz", 1, 3),
+        ] {
             container[probe] = json!({
                 "httpGet": {"host": host.to_string(), "path": path, "port": cluster.port, "scheme": "HTTPS"},
                 "periodSeconds": period, "failureThreshold": failures, "timeoutSeconds": 15,
@@ -100,7 +103,8 @@ fn mounts(component: Component, cluster: &Cluster, flags: &[(String, String)]) -
     match component {
         Component::ApiServer => {
             // The server keeps certificates of its own making beside those written here.
-            let folder = |name, path: &str| Mount { name, path: path.to_owned(), kind: "DirectoryOrCreate", read_only: false };
+            let folder =
+                |name, path: &str| Mount { name, path: path.to_owned(), kind: "DirectoryOrCreate", read_only: false };
             let mut mounts = vec![folder("certificates", &cluster.certificates_dir), folder("state", DATA_DIR)];
             let etcd = ["etcd-cafile", "etcd-certfile", "etcd-keyfile"];
             let files = etcd.iter().filter_map(|flag| flags.iter().find(|(name, _)| name == flag));

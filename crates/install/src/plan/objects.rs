@@ -3,8 +3,8 @@
 use super::{File, cloud_config, yaml};
 use crate::{Aws, Cluster, Platform, gates};
 use api::config::{
-    self, AwsIngress, AwsLoadBalancer, AwsPlatformStatus, CLUSTER, CONFIG, CloudConfigReference, ClusterNetwork, Custom,
-    CustomGates, DnsManagement, DnsSpec, DnsZone, FeatureGateSpec, FeatureGateStatus, FeatureSet, GateName,
+    self, AwsIngress, AwsLoadBalancer, AwsPlatformStatus, CLUSTER, CONFIG, CloudConfigReference, ClusterNetwork,
+    Custom, CustomGates, DnsManagement, DnsSpec, DnsZone, FeatureGateSpec, FeatureGateStatus, FeatureSet, GateName,
     INGRESS_NAMESPACE, InfrastructureSpec, InfrastructureStatus, IngressControllerSpec, IngressLoadBalancer,
     IngressPlatform, IngressSpec, IngressStatus, LoadBalancer, NetworkSpec, NetworkStatus, OPERATOR, Placement,
     PlatformSpec, PlatformStatus, ProviderParameters, Publishing, PublishingKind, Topology, VersionGates,
@@ -163,7 +163,8 @@ fn ingress(cluster: &Cluster) -> config::Ingress {
 }
 
 fn feature_gate(cluster: &Cluster, version: &str) -> config::FeatureGate {
-    let single = |open: bool| cluster.gates.iter().filter(move |(_, is)| **is == open).map(|(name, _)| name.clone()).collect();
+    let single =
+        |open: bool| cluster.gates.iter().filter(move |(_, is)| **is == open).map(|(name, _)| name.clone()).collect();
     let custom = (cluster.feature_set == FeatureSet::CustomNoUpgrade)
         .then(|| CustomGates { enabled: single(true), disabled: single(false) });
     let gates = gates::resolve(cluster.feature_set, &cluster.gates);

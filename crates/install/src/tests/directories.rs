@@ -30,8 +30,18 @@ fn everything_is_there_and_secrets_are_private() {
     write_to(&target, Overwrite::No).unwrap();
     assert_eq!(
         names(&target),
-        ["admin.conf", "components", "controller-manager.conf", "crds", "kubelet.conf", "manifests", "objects", "pki",
-         "proxy.conf", "twinstack-init.json"]
+        [
+            "admin.conf",
+            "components",
+            "controller-manager.conf",
+            "crds",
+            "kubelet.conf",
+            "manifests",
+            "objects",
+            "pki",
+            "proxy.conf",
+            "twinstack-init.json"
+        ]
     );
     assert_eq!(names(&folder.path().join("deep")), ["lab"]);
     for path in secret_paths(&cluster(INPUT)) {

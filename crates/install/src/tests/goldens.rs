@@ -12,8 +12,11 @@ fn directories_are_what_they_were() {
         let text = fs::read_to_string(folder.join("input.yaml")).unwrap();
         let files = plan(&good(&text).cluster, "0.0.0");
         // Definitions are the same for everybody and are in `api`.
-        let made: BTreeMap<String, String> =
-            files.into_iter().filter(|file| !file.path.starts_with("crds/")).map(|file| (file.path, file.text)).collect();
+        let made: BTreeMap<String, String> = files
+            .into_iter()
+            .filter(|file| !file.path.starts_with("crds/"))
+            .map(|file| (file.path, file.text))
+            .collect();
         let expected = folder.join("expected");
         if std::env::var_os("TWINSTACK_BLESS").is_some() {
             let _ = fs::remove_dir_all(&expected);

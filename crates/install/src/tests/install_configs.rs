@@ -20,7 +20,9 @@ fn each_family_has_its_ranges_load_balancer_and_cloud_config() {
         ("DualStackIPv6Primary", "fd02::/112,172.30.0.0/16", "NLB", "NodeIPFamilies = ipv6\nNodeIPFamilies = ipv4\nC"),
     ] {
         let cluster = cluster(&installed(&format!("ipFamily: {family}"), PREVIEW));
-        assert!(file(&cluster, "components/apiserver.yaml").contains(&format!("service-cluster-ip-range: {services}\n")));
+        assert!(
+            file(&cluster, "components/apiserver.yaml").contains(&format!("service-cluster-ip-range: {services}\n"))
+        );
         let Platform::Aws(aws) = &cluster.platform else { panic!("{family} is on AWS") };
         assert_eq!((aws.load_balancer.name(), aws.ip_family.name()), (balancer, family));
         assert!(file(&cluster, "cloud-config").contains(nodes), "{}", file(&cluster, "cloud-config"));
@@ -31,10 +33,13 @@ fn each_family_has_its_ranges_load_balancer_and_cloud_config() {
 fn a_dual_stack_cluster_needs_the_gate_however_it_is_opened() {
     let dual = "ipFamily: DualStackIPv4Primary";
     let custom = |gates: &str| format!("featureSet: CustomNoUpgrade\nfeatureGates: [{gates}]\n");
-    for open in [PREVIEW.to_owned(), "featureSet: DevPreviewNoUpgrade\n".to_owned(), custom("AWSDualStackInstall=true")] {
+    for open in [PREVIEW.to_owned(), "featureSet: DevPreviewNoUpgrade\n".to_owned(), custom("AWSDualStackInstall=true")]
+    {
         cluster(&installed(dual, &open));
     }
-    for closed in [String::new(), "featureSet: OKD\n".to_owned(), custom("AWSDualStackInstall=false"), custom("Other=true")] {
+    for closed in
+        [String::new(), "featureSet: OKD\n".to_owned(), custom("AWSDualStackInstall=false"), custom("Other=true")]
+    {
         let found = mistakes(&installed(dual, &closed));
         let expected = r#"platform.aws.ipFamily "DualStackIPv4Primary": needs the feature gate AWSDualStackInstall; set featureSet to"#;
         assert!(found[0].starts_with(expected), "{found:#?}");
@@ -58,39 +63,81 @@ fn a_classic_load_balancer_is_refused_on_a_dual_stack_cluster() {
 fn each_mistake_names_its_field() {
     let net = |text: &str| format!("networking: {text}\n");
     for (text, expected) in [
-        (installed("ipFamily: DualStack", ""), r#"platform.aws.ipFamily "DualStack": cannot be used; accepted: IPv4, DualStackIPv4Primary, DualStackIPv6Primary"#),
-        (installed("lbType: nlb", ""), r#"platform.aws.lbType "nlb": cannot be used; accepted: NLB, Classic; did you mean NLB?"#),
+        (
+            installed("ipFamily: DualStack", ""),
+            r#"platform.aws.ipFamily "DualStack": cannot be used; accepted: IPv4, DualStackIPv4Primary, DualStackIPv6Primary"#,
+        ),
+        (
+            installed("lbType: nlb", ""),
+            r#"platform.aws.lbType "nlb": cannot be used; accepted: NLB, Classic; did you mean NLB?"#,
+        ),
         (installed("", "").replace("eu-west-1", "Europe"), r#"platform.aws.region "Europe": is no region"#),
         (installed("", "").replace("region: eu-west-1, ", ""), "platform.aws.region: must be given"),
-        (installed("", "").replace("aws:", "azure:"), "platform.azure: is a platform that is not supported; accepted: aws, none"),
+        (
+            installed("", "").replace("aws:", "azure:"),
+            "platform.azure: is a platform that is not supported; accepted: aws, none",
+        ),
         (installed("", "").replace("name: lab", "nam: lab"), "metadata.name: must be given"),
         (installed("", "").replace("name: lab", "name: Lab"), r#"metadata.name "Lab": is no name"#),
         (installed("", "").replace("example.test", "Example_test"), r#"baseDomain "Example_test": is no DNS name"#),
-        (installed("", "").replace("apiVersion: v1", "apiVersion: v2"), r#"apiVersion "v2": is no version of an install-config"#),
+        (
+            installed("", "").replace("apiVersion: v1", "apiVersion: v2"),
+            r#"apiVersion "v2": is no version of an install-config"#,
+        ),
         (installed("", "featureSet: TechPreview\n"), r#"featureSet "TechPreview": is no feature set; accepted: "#),
         (installed("", "featureGates: [A=true]\n"), "featureGates: needs featureSet CustomNoUpgrade"),
-        (installed("", "featureSet: CustomNoUpgrade\nfeatureGates: [A]\n"), r#"featureGates[0] "A": is no gate; accepted: NAME=true, NAME=false"#),
+        (
+            installed("", "featureSet: CustomNoUpgrade\nfeatureGates: [A]\n"),
+            r#"featureGates[0] "A": is no gate; accepted: NAME=true, NAME=false"#,
+        ),
         (installed("", "publish: Mixed\n"), r#"publish "Mixed": cannot be used; accepted: External, Internal"#),
-        (installed("", &net("{serviceNetwork: [172.30.0.0/16, 'fd02::/112']}")),
-         r#"networking.serviceNetwork "IPv4,IPv6": is not what platform.aws.ipFamily IPv4 asks for: IPv4, in this order"#),
-        (installed("ipFamily: DualStackIPv6Primary", &(net("{serviceNetwork: [172.30.0.0/16, 'fd02::/112']}") + PREVIEW)),
-         r#"networking.serviceNetwork "IPv4,IPv6": is not what platform.aws.ipFamily DualStackIPv6Primary asks for: IPv6,IPv4, in this order"#),
-        (installed("ipFamily: DualStackIPv4Primary", &(net("{clusterNetwork: [{cidr: 10.128.0.0/14}]}") + PREVIEW)),
-         r#"networking.clusterNetwork "IPv4": is not what platform.aws.ipFamily DualStackIPv4Primary asks for"#),
-        (installed("", &net("{clusterNetwork: [{cidr: 10.128.0.0/14, hostPrefix: 12}]}")),
-         r#"networking.clusterNetwork "10.128.0.0/14": cluster CIDR 10.128.0.0/14 is smaller than one node CIDR of /12; choose a hostPrefix of 14 or more"#),
-        (installed("", &net("{clusterNetwork: [{hostPrefix: 23}]}")), "networking.clusterNetwork[0].cidr: must be given"),
-        (installed("", &net("{clusterNetwork: [{cidr: 10.128.0.0/14}, {cidr: 10.132.0.0/14}]}")),
-         r#"networking.clusterNetwork "10.128.0.0/14,10.132.0.0/14": 10.128.0.0/14 and 10.132.0.0/14 are both IPv4"#),
-        (installed("", &net("{machineNetwork: [{cidr: 172.30.0.0/20}]}")),
-         r#"networking.serviceNetwork "172.30.0.0/16": overlaps 172.30.0.0/20, which is for machines"#),
+        (
+            installed("", &net("{serviceNetwork: [172.30.0.0/16, 'fd02::/112']}")),
+            r#"networking.serviceNetwork "IPv4,IPv6": is not what platform.aws.ipFamily IPv4 asks for: IPv4, in this order"#,
+        ),
+        (
+            installed(
+                "ipFamily: DualStackIPv6Primary",
+                &(net("{serviceNetwork: [172.30.0.0/16, 'fd02::/112']}") + PREVIEW),
+            ),
+            r#"networking.serviceNetwork "IPv4,IPv6": is not what platform.aws.ipFamily DualStackIPv6Primary asks for: IPv6,IPv4, in this order"#,
+        ),
+        (
+            installed("ipFamily: DualStackIPv4Primary", &(net("{clusterNetwork: [{cidr: 10.128.0.0/14}]}") + PREVIEW)),
+            r#"networking.clusterNetwork "IPv4": is not what platform.aws.ipFamily DualStackIPv4Primary asks for"#,
+        ),
+        (
+            installed("", &net("{clusterNetwork: [{cidr: 10.128.0.0/14, hostPrefix: 12}]}")),
+            r#"networking.clusterNetwork "10.128.0.0/14": cluster CIDR 10.128.0.0/14 is smaller than one node CIDR of /12; choose a hostPrefix of 14 or more"#,
+        ),
+        (
+            installed("", &net("{clusterNetwork: [{hostPrefix: 23}]}")),
+            "networking.clusterNetwork[0].cidr: must be given",
+        ),
+        (
+            installed("", &net("{clusterNetwork: [{cidr: 10.128.0.0/14}, {cidr: 10.132.0.0/14}]}")),
+            r#"networking.clusterNetwork "10.128.0.0/14,10.132.0.0/14": 10.128.0.0/14 and 10.132.0.0/14 are both IPv4"#,
+        ),
+        (
+            installed("", &net("{machineNetwork: [{cidr: 172.30.0.0/20}]}")),
+            r#"networking.serviceNetwork "172.30.0.0/16": overlaps 172.30.0.0/20, which is for machines"#,
+        ),
         (installed("", &net("{machineNetwork: [{cidr: x}]}")), r#"networking.machineNetwork[0].cidr "x": "#),
-        (installed("", "controlPlane: {replicas: -1}\n"), r#"controlPlane.replicas "-1": cannot be used; accepted: a number of machines, 0 or more"#),
-        (installed("serviceEndpoints: [{name: EC2, url: 'http://a.test'}]", ""), r#"platform.aws.serviceEndpoints[0].url "http://a.test": cannot be used; accepted: https://HOST"#),
+        (
+            installed("", "controlPlane: {replicas: -1}\n"),
+            r#"controlPlane.replicas "-1": cannot be used; accepted: a number of machines, 0 or more"#,
+        ),
+        (
+            installed("serviceEndpoints: [{name: EC2, url: 'http://a.test'}]", ""),
+            r#"platform.aws.serviceEndpoints[0].url "http://a.test": cannot be used; accepted: https://HOST"#,
+        ),
         (installed("propagateUserTags: true, userTags: {a: 'b*'}", ""), r#"platform.aws.userTags[a] "b*": is no tag"#),
     ] {
         let found = mistakes(&text);
-        assert!(found.iter().any(|mistake| mistake.starts_with(expected)), "\n{expected}\nis not in\n{found:#?}\nfor\n{text}");
+        assert!(
+            found.iter().any(|mistake| mistake.starts_with(expected)),
+            "\n{expected}\nis not in\n{found:#?}\nfor\n{text}"
+        );
     }
 }
 

@@ -52,7 +52,9 @@ pub async fn delete_object(call: &Call, key: &str, options: &DeleteOptions) -> R
             }
             Deletion::Later(object) => {
                 let nothing = crate::services::Reserved::none();
-                if let finish::Put::Done(written) = finish::put_changed(call, &entry, &object, nothing, options.dry_run).await? {
+                if let finish::Put::Done(written) =
+                    finish::put_changed(call, &entry, &object, nothing, options.dry_run).await?
+                {
                     return Ok(Outcome::Pending(written));
                 }
             }
@@ -62,7 +64,8 @@ pub async fn delete_object(call: &Call, key: &str, options: &DeleteOptions) -> R
 }
 
 fn success(call: &Call, object: &Value) -> Value {
-    let mut details = json!({"name": object.at("metadata.name"), "kind": call.resource.plural, "uid": object.at("metadata.uid")});
+    let mut details =
+        json!({"name": object.at("metadata.name"), "kind": call.resource.plural, "uid": object.at("metadata.uid")});
     if !call.resource.group.is_empty() {
         details["group"] = call.resource.group.as_str().into();
     }

@@ -89,7 +89,10 @@ impl DeleteOptions {
 
     /// Whether the object is the one that the client means.
     pub fn check(&self, call: &Call, object: &Value) -> Result<(), ApiError> {
-        let pairs = [("UID", &self.uid, "metadata.uid"), ("ResourceVersion", &self.resource_version, "metadata.resourceVersion")];
+        let pairs = [
+            ("UID", &self.uid, "metadata.uid"),
+            ("ResourceVersion", &self.resource_version, "metadata.resourceVersion"),
+        ];
         for (what, wanted, path) in pairs {
             let found = object.str_at(path);
             if let Some(wanted) = wanted
@@ -111,9 +114,14 @@ fn from_body(bytes: &[u8], content_type: &str) -> Result<Value, ApiError> {
     }
     let kind = value.str_at("kind");
     if !kind.is_empty() && kind != "DeleteOptions" {
-        return Err(ApiError::bad_request(format!("decoded object cannot be converted to DeleteOptions: it is a {kind}")));
+        return Err(ApiError::bad_request(format!(
+            "decoded object cannot be converted to DeleteOptions: it is a {kind}"
+        )));
     }
-    let decoded = api::schema::decode(&api::schema::Shape::Named("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"), &mut value);
+    let decoded = api::schema::decode(
+        &api::schema::Shape::Named("io.k8s.apimachinery.pkg.apis.meta.v1.DeleteOptions"),
+        &mut value,
+    );
     match decoded.errors.first() {
         Some(error) => Err(ApiError::bad_request(error.to_string())),
         None => Ok(value),
@@ -124,8 +132,9 @@ fn from_query(query: &Query) -> Result<Value, ApiError> {
     let mut value = json!({});
     let grace = query.get("gracePeriodSeconds");
     if !grace.is_empty() {
-        let seconds: i64 =
-            grace.parse().map_err(|_| ApiError::bad_request(format!("gracePeriodSeconds {grace:?} is not a whole number")))?;
+        let seconds: i64 = grace
+            .parse()
+            .map_err(|_| ApiError::bad_request(format!("gracePeriodSeconds {grace:?} is not a whole number")))?;
         value["gracePeriodSeconds"] = seconds.into();
     }
     for (field, text) in [("propagationPolicy", query.get("propagationPolicy"))] {

@@ -125,7 +125,10 @@ mod tests {
     #[test]
     fn grace_can_get_shorter_but_never_longer() {
         let pod = json!({"metadata": {"name": "p", "generation": 1}});
-        let Deletion::Later(marked) = plan(&pod, &options(None, None), &Graceful(30), at("2020-01-01T00:00:00Z")) else { panic!() };
+        let Deletion::Later(marked) = plan(&pod, &options(None, None), &Graceful(30), at("2020-01-01T00:00:00Z"))
+        else {
+            panic!()
+        };
         assert_eq!(marked.str_at("metadata.deletionTimestamp"), "2020-01-01T00:00:30Z");
         assert_eq!(marked.int_at("metadata.generation"), Some(2));
         let later = at("2020-01-01T00:00:05Z");

@@ -122,7 +122,13 @@ fn etcd(given: &mut Settings) -> Option<EtcdConfig> {
         (None, None) => None,
     };
     let tls = ca.map(|ca| EtcdTls { ca, identity });
-    endpoints.map(|endpoints| EtcdConfig { endpoints, prefix, tls, retention: Retention::default(), form: apiserver::stored::laid_out })
+    endpoints.map(|endpoints| EtcdConfig {
+        endpoints,
+        prefix,
+        tls,
+        retention: Retention::default(),
+        form: apiserver::stored::laid_out,
+    })
 }
 
 fn tokens(given: &mut Settings) -> Tokens {

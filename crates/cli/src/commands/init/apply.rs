@@ -51,7 +51,8 @@ impl Client<'_> {
         self.patch(&path, object).await.with_context(|| format!("{what} was not accepted"))?;
         if has_status && !object["status"].is_null() {
             let (api_version, kind, metadata) = (&object["apiVersion"], &object["kind"], &object["metadata"]);
-            let status = json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "status": object["status"]});
+            let status =
+                json!({"apiVersion": api_version, "kind": kind, "metadata": metadata, "status": object["status"]});
             let path = format!("{path}/status");
             self.patch(&path, &status).await.with_context(|| format!("the status of {what} was not accepted"))?;
         }
@@ -101,7 +102,12 @@ impl Client<'_> {
             last = answer["status"]["conditions"].clone();
             let conditions = last.as_array().into_iter().flatten();
             let mut established = conditions.filter(|one| one["type"] == "Established" && one["status"] == "True");
-            let served = self.server.registry.load().by_kind(definition.str_at("spec.group"), definition.str_at("spec.names.kind")).is_some();
+            let served = self
+                .server
+                .registry
+                .load()
+                .by_kind(definition.str_at("spec.group"), definition.str_at("spec.names.kind"))
+                .is_some();
             if established.next().is_some() && served {
                 return Ok(());
             }

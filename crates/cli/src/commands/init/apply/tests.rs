@@ -89,7 +89,10 @@ async fn rules_of_ingress_controllers_hold() {
         (json!({"tuningOptions": {"maxConnections": 5}}), "2000 to 2000000"),
         (aws("Internal", json!({"eipAllocations": [eip]})), "eipAllocations need scope External"),
         (aws("External", json!({"eipAllocations": [eip, eip]})), "an allocation may stand only once"),
-        (aws("External", json!({"eipAllocations": [eip], "subnets": {"ids": [subnet], "names": ["a"]}})), "as many eipAllocations as subnets"),
+        (
+            aws("External", json!({"eipAllocations": [eip], "subnets": {"ids": [subnet], "names": ["a"]}})),
+            "as many eipAllocations as subnets",
+        ),
         (aws("External", json!({"subnets": {}})), "give at least one id or name"),
         (aws("External", json!({"subnets": {"names": ["subnet-a"]}})), "is an id"),
         (aws("Everywhere", json!({})), "Unsupported value"),
