@@ -133,6 +133,9 @@ fn every_mistake_is_told_at_once_and_nothing_is_written() {
         assert!(complaint.contains(word), "{word} is missing in\n{complaint}");
     }
     assert!(!target.exists());
+    let output = run(&["init", "--config", "nowhere.yaml"]);
+    assert_eq!(output.status.code(), Some(64), "{}", text(&output.stderr));
+    assert!(text(&output.stderr).contains("nowhere.yaml"), "{}", text(&output.stderr));
 }
 
 #[test]

@@ -51,9 +51,9 @@ impl<'a> Fields<'a> {
     }
 
     /// A mapping below this one.
-    pub(crate) fn section(&mut self, name: &'static str, notes: &mut Notes) -> Fields<'a> {
+    pub(crate) fn section(&mut self, name: &'static str, notes: &mut Notes) -> Self {
         let value = self.value(name);
-        Fields::new(self.child(name), value, self.unknown, notes)
+        Self::new(self.child(name), value, self.unknown, notes)
     }
 
     /// A text; numbers and booleans are taken as they are written. An empty one counts as absent, as in Go.

@@ -1,6 +1,8 @@
 //! From a kubeadm or install-config file to a directory that a cluster starts from.
 //!
-//!     text -> read (documents, fields) -> Cluster -> plan (pure: files) -> directory (written at once)
+//! ```text
+//! text -> read (documents, fields) -> Cluster -> plan (pure: files) -> directory (written at once)
+//! ```
 //!
 //! `read` reports every mistake of a file together; a `Cluster` has none left. `plan` decides all public files and never
 //! does I/O, so that `--dry-run` and the goldens show it. `write` adds keys and certificates and puts everything in place

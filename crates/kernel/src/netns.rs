@@ -1,5 +1,11 @@
 //! Network namespaces for tests and labs, through `ip netns`. Each is gone with its handle.
 
+use std::fs::File;
+use std::os::fd::AsFd;
+use std::{io, thread};
+
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+
 use crate::process::{self, Printed, ProcessError};
 
 /// A namespace with a name of its own; loopback is up.
@@ -28,6 +34,19 @@ impl Namespace {
         let mut all = vec!["netns", "exec", &self.name, program];
         all.extend(words);
         process::run("ip", &all, input)
+    }
+
+    /// Runs `work` on a thread of its own in it. Sockets that it opens stay in the namespace wherever they are used.
+    ///
+    /// # Errors
+    /// When the namespace cannot be entered.
+    pub fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
+        let place = File::open(format!("/run/netns/{}", self.name))?;
+        let inside = || {
+            move_into_link_name_space(place.as_fd(), Some(LinkNameSpaceType::Network))?;
+            Ok(work())
+        };
+        thread::scope(|scope| scope.spawn(inside).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     }
 }
 

@@ -146,7 +146,8 @@ impl Proxy {
         let good = tokio::task::block_in_place(|| {
             thread::scope(|scope| {
                 let running: Vec<_> = backends.iter_mut().map(|backend| scope.spawn(|| sync(backend))).collect();
-                running.into_iter().map(|thread| thread.join().unwrap_or(false)).fold(true, |all, good| all && good)
+                let good: Vec<bool> = running.into_iter().map(|thread| thread.join().unwrap_or(false)).collect();
+                good.into_iter().all(|good| good)
             })
         });
         let now = Instant::now();
@@ -176,7 +177,8 @@ impl Proxy {
                 }
             }
         };
-        tokio::task::block_in_place(|| self.backends.iter_mut().map(look).fold(true, |all, good| all && good))
+        let intact: Vec<bool> = tokio::task::block_in_place(|| self.backends.iter_mut().map(look).collect());
+        intact.into_iter().all(|intact| intact)
     }
 }
 

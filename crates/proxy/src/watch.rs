@@ -12,7 +12,7 @@ use crate::track::Tracker;
 
 /// One event.
 pub(crate) enum Seen {
-    Service(Event<core::Service>),
+    Service(Box<Event<core::Service>>),
     Slice(Box<Event<EndpointSlice>>),
     Node(Box<Event<core::Node>>),
 }
@@ -43,7 +43,7 @@ pub(crate) fn events(client: &Client, node_name: &str) -> Events {
     let slices = follow(Api::<EndpointSlice>::all(client.clone()), config().labels(WITH_ADDRESS)).default_backoff();
     let nodes = follow(Api::<core::Node>::all(client.clone()), node).default_backoff();
     select_all([
-        services.map_ok(Seen::Service).boxed(),
+        services.map_ok(|event| Seen::Service(Box::new(event))).boxed(),
         slices.map_ok(|event| Seen::Slice(Box::new(event))).boxed(),
         nodes.map_ok(|event| Seen::Node(Box::new(event))).boxed(),
     ])
@@ -52,13 +52,15 @@ pub(crate) fn events(client: &Client, node_name: &str) -> Events {
 /// Puts an event into the index.
 pub(crate) fn take(tracker: &mut Tracker, seen: &Seen, complete: &mut Complete) {
     match seen {
-        Seen::Service(Event::Apply(object) | Event::InitApply(object)) => tracker.service(object),
-        Seen::Service(Event::Delete(object)) => tracker.no_service(object),
-        Seen::Service(Event::Init) => tracker.services_begin(),
-        Seen::Service(Event::InitDone) => {
-            tracker.services_end();
-            complete.services = true;
-        }
+        Seen::Service(event) => match &**event {
+            Event::Apply(object) | Event::InitApply(object) => tracker.service(object),
+            Event::Delete(object) => tracker.no_service(object),
+            Event::Init => tracker.services_begin(),
+            Event::InitDone => {
+                tracker.services_end();
+                complete.services = true;
+            }
+        },
         Seen::Slice(event) => match &**event {
             Event::Apply(object) | Event::InitApply(object) => tracker.slice(object),
             Event::Delete(object) => tracker.no_slice(object),

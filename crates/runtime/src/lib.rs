@@ -2,16 +2,20 @@
 //!
 //! A component reads its settings ([`config`]), opens its sockets ([`listen`]), proves who it is ([`pki`], [`tls`]),
 //! serves and is watched ([`http`], [`admin`], [`health`], [`metrics`], [`log`]), and runs and ends as named tasks
-//! ([`task`], [`shutdown`]). `cli` joins these parts; components take the ones they need.
+//! ([`task`], [`shutdown`]). It reaches the cluster ([`client`]), alone among its like ([`lease`]), and perhaps a cloud
+//! ([`cloud`]). `cli` joins these parts; components take the ones they need.
 
 pub mod admin;
 pub mod atomic_file;
 pub mod backoff;
 pub mod build;
+pub mod client;
+pub mod cloud;
 pub mod config;
 pub mod health;
 pub mod http;
 pub mod kubeconfig;
+pub mod lease;
 pub mod listen;
 pub mod log;
 pub mod metrics;

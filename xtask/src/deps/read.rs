@@ -19,7 +19,7 @@ pub(super) struct Crate {
     pub(super) name: String,
     /// Text of its manifest.
     pub(super) manifest: String,
-    /// Our own crates that it uses, tests included.
+    /// Our own crates that it uses, tests included. Tests may also use the API server, to run a component against the real one.
     pub(super) uses: Vec<String>,
     /// Path below the crate and text of each Rust file.
     pub(super) sources: Vec<(String, String)>,
@@ -50,6 +50,7 @@ fn read_crate(package: &Value, ours: &[&str]) -> Result<Crate, String> {
         .as_array()
         .into_iter()
         .flatten()
+        .filter(|dependency| !(dependency["kind"] == "dev" && dependency["name"] == "apiserver"))
         .filter_map(|dependency| dependency["name"].as_str())
         .filter(|name| ours.contains(name))
         .map(str::to_owned)

@@ -4,10 +4,12 @@ pub(super) mod apply;
 
 use super::{Command, apiserver};
 use crate::{flag::flag, read};
-use anyhow::Context;
 use install::Overwrite;
 use runtime::{build::BUILD, config::Settings};
-use std::{path::Path, time::SystemTime};
+use std::{
+    path::{Path, PathBuf},
+    time::SystemTime,
+};
 
 pub(super) const COMMAND: Command = Command {
     name: "init",
@@ -29,8 +31,10 @@ pub(super) const COMMAND: Command = Command {
 };
 
 fn run(settings: Settings) -> anyhow::Result<()> {
-    let (config, output, dry_run, overwrite) = settings.read(|given| {
-        let config = given.required("config", "a file", read::path);
+    let ((config, text), output, dry_run, overwrite) = settings.read(|given| {
+        let config = given.required("config", "a readable file", |path| {
+            std::fs::read_to_string(path).map(|text| (PathBuf::from(path), text))
+        });
         let output = given.or("output", "twinstack-init".into(), "a folder", read::path);
         let dry_run = given.or("dry-run", false, "true, false", str::parse::<bool>);
         let overwrite = match given.or("force", false, "true, false", str::parse::<bool>) {
@@ -39,7 +43,6 @@ fn run(settings: Settings) -> anyhow::Result<()> {
         };
         Some((config?, output, dry_run, overwrite))
     })?;
-    let text = std::fs::read_to_string(&config).with_context(|| format!("cannot read {}", config.display()))?;
     let server_flags: Vec<&str> = apiserver::FLAGS.iter().map(|flag| flag.name).collect();
     let install::Read { cluster, warnings } = install::read(&config, &text, &server_flags)?;
     for warning in warnings {

@@ -1,6 +1,6 @@
 //! What flags decide, for all controllers. Each room has its own part.
 
-use crate::{endpointslice, hollow, housekeeping, mirroring, node_ipam};
+use crate::{endpointslice, hollow, housekeeping, mirroring, node_ipam, routes, service_lb};
 
 /// Options of all controllers; the defaults are upstream's.
 #[derive(Clone, Debug, Default)]
@@ -11,6 +11,10 @@ pub struct Options {
     pub mirroring: mirroring::Options,
     /// Pod CIDRs of nodes.
     pub node_ipam: node_ipam::Options,
+    /// Load balancers.
+    pub service_lb: service_lb::Options,
+    /// Routes of a cloud.
+    pub routes: routes::Options,
     /// Hollow nodes.
     pub hollow: hollow::Options,
     /// Namespaces, owners, nodes and their like.

@@ -68,7 +68,8 @@ pub(super) async fn run(context: &Context) -> Result<()> {
     let _nodes = nodes.on_change({
         let (queue, options, pods) = (queue.clone(), options.clone(), pods.clone());
         move |change| {
-            let given = |node: Option<&Arc<Node>>| node.map(|node| cidrs(node)).unwrap_or_default();
+            // New pod CIDRs, or a node that talks again.
+            let given = |node: Option<&Arc<Node>>| node.map(|node| (cidrs(node), behaviour::is_silent(&node.metadata)));
             if index(&change.key().name, &options).is_some() && given(change.old) != given(change.new) {
                 wake(&pods, by_node, &change.key().name, &queue);
             }

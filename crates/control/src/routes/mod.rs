@@ -1,6 +1,148 @@
-//! The routes controllers.
+//! `node-route-controller`: routes of a cloud for every pod CIDR of every family.
 
-use crate::framework::Controller;
+pub mod plan;
+#[cfg(test)]
+mod tests;
 
-/// The controllers of this room.
-pub const CONTROLLERS: &[Controller] = &[];
+use crate::{
+    framework::{Context, Controller, Events, Key, Next, Queue, Reconcile, Result, Store, reference, work},
+    service_lb::provider::Provider,
+};
+use jiff::Timestamp;
+use k8s_openapi::api::core::v1::Node;
+use kube::{
+    Api, ResourceExt,
+    api::{Patch, PatchParams},
+};
+use net::Cidr;
+use plan::{of_node, plan};
+use runtime::cloud::{Route, Routes};
+use serde_json::json;
+use std::{collections::BTreeMap, sync::Arc, time::Duration};
+
+/// The controller of this room.
+pub const CONTROLLERS: &[Controller] = &[Controller {
+    name: "node-route-controller",
+    alias: "route",
+    default_on: true,
+    run: |context| Box::pin(run(context)),
+}];
+
+/// What flags decide here.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// `--cloud-provider`, unless `--configure-cloud-routes` is off.
+    pub provider: Option<Provider>,
+    /// `--cluster-cidr`: other routes are left alone.
+    pub clusters: Vec<Cidr>,
+    /// `--route-reconciliation-period`.
+    pub period: Duration,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { provider: None, clusters: Vec::new(), period: Duration::from_secs(10) }
+    }
+}
+
+struct NodeRoutes {
+    nodes: Store<Node>,
+    api: Api<Node>,
+    events: Events,
+    options: Options,
+    provider: Provider,
+}
+
+async fn run(context: Context) -> Result<()> {
+    let options = context.options().routes.clone();
+    let Some(provider) = options.provider.clone().filter(|provider| provider.routes().is_some()) else { return Ok(()) };
+    let nodes = context.store::<Node>();
+    let queue: Queue<Key> = context.queue("route");
+    nodes.synced().await;
+    // A cloud lists all its routes at once: one key for all.
+    let all = Key::cluster("routes");
+    let _nodes = nodes.on_change({
+        let (queue, all) = (queue.clone(), all.clone());
+        move |change| {
+            let routes = |node: &Arc<Node>| of_node(node);
+            if change.old.map(routes) != change.new.map(routes) {
+                queue.add(all.clone());
+            }
+        }
+    });
+    queue.add(all);
+    let controller = NodeRoutes {
+        nodes,
+        api: Api::all(context.client()),
+        events: context.events("route_controller"),
+        options,
+        provider,
+    };
+    work(&queue, 1, &controller).await
+}
+
+impl Reconcile for NodeRoutes {
+    type Key = Key;
+
+    async fn reconcile(&self, _all: &Key) -> Result<Next> {
+        let Some(cloud) = self.provider.routes() else { return Ok(Next::Done) };
+        let nodes = self.nodes.all();
+        let plan = plan(&nodes, &cloud.list().await?, &self.options.clusters);
+        for route in &plan.delete {
+            cloud.delete(route).await?;
+        }
+        let failed = create(cloud, &plan.create).await;
+        for node in &nodes {
+            self.tell(node, failed.get(&node.name_any())).await?;
+        }
+        Ok(Next::After(self.options.period))
+    }
+}
+
+/// Creates routes; what went wrong, by node.
+async fn create(cloud: &dyn Routes, routes: &[Route]) -> BTreeMap<String, String> {
+    let mut failed = BTreeMap::new();
+    for route in routes {
+        if let Err(error) = cloud.create(route).await {
+            failed.insert(route.node.clone(), format!("route {} to {}: {error}", route.name, route.pods));
+        }
+    }
+    failed
+}
+
+impl NodeRoutes {
+    /// The node's condition NetworkUnavailable, and an event if a route could not be made.
+    async fn tell(&self, node: &Node, failure: Option<&String>) -> Result<()> {
+        let has_routes =
+            of_node(node).iter().any(|route| self.options.clusters.iter().any(|all| all.contains_cidr(&route.pods)));
+        if !has_routes {
+            return Ok(());
+        }
+        if let Some(failure) = failure {
+            self.events.warning(&reference(node), "FailedToCreateRoute", failure.clone()).await;
+        }
+        let (status, reason, message) = match failure {
+            None => ("False", "RouteCreated", "every pod CIDR has a route"),
+            Some(failure) => ("True", "NoRouteCreated", failure.as_str()),
+        };
+        let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
+        let said = conditions
+            .into_iter()
+            .any(|condition| condition.type_ == "NetworkUnavailable" && condition.status == status);
+        if said {
+            return Ok(());
+        }
+        let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let patch = json!({"status": {"conditions": [{
+            "type": "NetworkUnavailable", "status": status, "reason": reason, "message": message,
+            "lastTransitionTime": now, "lastHeartbeatTime": now,
+        }]}});
+        let answer = self.api.patch_status(&node.name_any(), &PatchParams::default(), &Patch::Strategic(patch)).await;
+        match answer {
+            Ok(written) => self.nodes.remember(written),
+            Err(kube::Error::Api(status)) if status.code == 404 => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+}

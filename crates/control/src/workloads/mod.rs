@@ -13,7 +13,7 @@ mod batches;
 mod owned;
 
 #[cfg(test)]
-mod in_process_tests;
+pub(crate) mod in_process_tests;
 
 use crate::framework::Controller;
 use jiff::Timestamp;

@@ -2,7 +2,7 @@
 
 use crate::{
     Aws,
-    fields::{Fields, Unknown},
+    fields::{Fields, Unknown, scalar, shown},
     gates,
     notes::Notes,
 };
@@ -11,6 +11,7 @@ use api::{
     path::Path as Field,
 };
 use runtime::suggest;
+use serde_json::Value;
 use std::collections::BTreeMap;
 
 pub(super) fn scope(fields: &mut Fields<'_>, notes: &mut Notes) -> Scope {
@@ -41,10 +42,8 @@ pub(super) fn read(platform: &mut Fields<'_>, scope: Scope, notes: &mut Notes) -
     let ip_family = word(&mut section, "ipFamily", &AwsIpFamily::ALL.map(|family| (family.name(), family)), notes);
     let ip_family = ip_family.unwrap_or_default();
     let kinds = [LoadBalancerKind::Nlb, LoadBalancerKind::Classic].map(|kind| (kind.name(), kind));
-    let load_balancer = word(&mut section, "lbType", &kinds, notes).unwrap_or(match ip_family.families().is_dual() {
-        true => LoadBalancerKind::Nlb,
-        false => LoadBalancerKind::Classic,
-    });
+    let usual = if ip_family.families().is_dual() { LoadBalancerKind::Nlb } else { LoadBalancerKind::Classic };
+    let load_balancer = word(&mut section, "lbType", &kinds, notes).unwrap_or(usual);
     let endpoints = endpoints(&mut section, notes);
     let tags = tags(&mut section, notes);
     let private_zone = section.text("hostedZone", notes);
@@ -129,14 +128,15 @@ fn endpoints(section: &mut Fields<'_>, notes: &mut Notes) -> Vec<ServiceEndpoint
 fn tags(section: &mut Fields<'_>, notes: &mut Notes) -> Vec<AwsResourceTag> {
     const MOST: usize = 25;
     let propagate = section.boolean("propagateUserTags", notes).unwrap_or(false);
-    let value = section.value("userTags").and_then(serde_json::Value::as_object);
+    let value = section.value("userTags");
+    if let Some(other) = value.filter(|value| !value.is_object()) {
+        notes.wrong(&section.child("userTags"), shown(other), "is not a mapping of keys to values");
+    }
+    let value = value.and_then(Value::as_object);
     let tags: Vec<AwsResourceTag> = value
         .into_iter()
         .flatten()
-        .map(|(key, value)| AwsResourceTag {
-            key: key.clone(),
-            value: crate::fields::scalar(value).unwrap_or_default(),
-        })
+        .map(|(key, value)| AwsResourceTag { key: key.clone(), value: scalar(value).unwrap_or_default() })
         .collect();
     let fits = |text: &str, most: usize| {
         let allowed = |c: char| c.is_ascii_alphanumeric() || "_.:/=+@ -".contains(c);

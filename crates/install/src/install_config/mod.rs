@@ -14,7 +14,10 @@ use crate::{
     notes::Notes,
     plan::default_image,
 };
-use api::{config::Topology, path::Path as Field};
+use api::{
+    config::{Scope, Topology},
+    path::Path as Field,
+};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -31,6 +34,10 @@ pub(crate) fn read(documents: &[Value], notes: &mut Notes) -> Option<Cluster> {
     let platform = platform(&mut fields, scope, notes);
     if let Platform::Aws(aws) = &platform {
         aws::check(aws, &crate::gates::resolve(feature_set, &gates), notes);
+        if aws.scope == Scope::External {
+            let way = "its public zone is not looked up; to publish records there, put the zone's id into spec.publicZone of the DNS object";
+            notes.warn(&fields.child("baseDomain"), way);
+        }
     }
     let families = match &platform {
         Platform::Aws(aws) => Some(aws.ip_family),
@@ -120,7 +127,7 @@ fn base_domain(fields: &mut Fields<'_>, notes: &mut Notes) -> Option<String> {
     domain
 }
 
-fn platform(fields: &mut Fields<'_>, scope: api::config::Scope, notes: &mut Notes) -> Platform {
+fn platform(fields: &mut Fields<'_>, scope: Scope, notes: &mut Notes) -> Platform {
     let mut section = fields.section("platform", notes);
     let aws = section.value("aws").is_some().then(|| aws::read(&mut section, scope, notes));
     let none = section.value("none").is_some();

@@ -88,7 +88,7 @@ fn pods(section: &mut Fields<'_>, wanted: Families, notes: &mut Notes) -> Option
     let mut given = prefixes.into_iter();
     let mut whole = true;
     let blocks = ranges.map(|family, range| {
-        let prefix = given.next().flatten().unwrap_or(defaults(family).1);
+        let prefix = given.next().flatten().unwrap_or_else(|| defaults(family).1);
         let block = NodeBlocks::new(range, prefix);
         if let Err(error) = &block {
             whole = false;

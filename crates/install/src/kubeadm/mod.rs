@@ -174,8 +174,8 @@ fn proxy_mode(document: &Value, notes: &mut Notes) -> Option<String> {
     if let Some(mode) = mode.as_deref().filter(|mode| !modes.contains(mode)) {
         notes.wrong(&fields.child("mode"), mode, format!("is no mode; accepted: {}", modes.join(", ")));
     }
-    let follows = "follows from networking.podSubnet and the advertise address";
-    fields.unused(&["clusterCIDR", "bindAddress"], follows, notes);
+    fields.unused(&["clusterCIDR"], "follows from networking.podSubnet", notes);
+    fields.unused(&["bindAddress"], "the proxy takes its node's addresses", notes);
     fields.end(notes);
     mode
 }

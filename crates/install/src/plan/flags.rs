@@ -5,7 +5,7 @@ use crate::{
     Cluster, Platform,
     cluster::{Arg, Merge},
 };
-use net::{DualStack, Family, HasFamily};
+use net::{DualStack, Family};
 use std::fmt::Display;
 
 type Flags = Vec<(String, String)>;
@@ -166,12 +166,7 @@ fn kubelet(cluster: &Cluster) -> Vec<(&'static str, String)> {
 }
 
 fn proxy(cluster: &Cluster) -> Vec<(&'static str, String)> {
-    // On IPv6 `::` takes both families; `0.0.0.0` would leave the other one out.
-    let everywhere = match cluster.services.is_dual() {
-        true => Family::V6.unspecified(),
-        false => cluster.local().family().unspecified(),
-    };
-    let mut flags = vec![("bind-address", everywhere.to_string()), ("kubeconfig", format!("{ROOT}/proxy.conf"))];
+    let mut flags = vec![("kubeconfig", format!("{ROOT}/proxy.conf"))];
     flags.extend(cluster.pods.map(|pods| ("cluster-cidr", list(&pods))));
     flags.extend(cluster.proxy_mode.clone().map(|mode| ("proxy-mode", mode)));
     flags.extend(cluster.node.name.clone().map(|name| ("hostname-override", name)));

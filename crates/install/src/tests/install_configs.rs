@@ -143,7 +143,7 @@ fn each_mistake_names_its_field() {
 
 #[test]
 fn unknown_keys_are_warned_about() {
-    let text = installed("lbtype: NLB, zone: a", "netwroking: {}\n");
+    let text = installed("lbtype: NLB, zone: a", "netwroking: {}\npublish: Internal\n");
     assert_eq!(
         warnings(&text),
         [
@@ -152,6 +152,12 @@ fn unknown_keys_are_warned_about() {
             "netwroking: unknown field; did you mean networking? (no effect)",
         ]
     );
+}
+
+#[test]
+fn a_public_cluster_is_told_about_its_zone() {
+    let found = warnings(&installed("", ""));
+    assert!(found[0].starts_with("baseDomain: its public zone is not looked up"), "{found:#?}");
 }
 
 #[test]

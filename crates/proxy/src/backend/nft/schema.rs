@@ -85,6 +85,8 @@ pub(super) fn rules(family: Family, fixed: &Fixed) -> Vec<(&'static str, String)
         ("output-gate", "ct state new jump gate".to_owned()),
         ("gate", format!("{address} vmap @{GATE}")),
         ("gate", format!("{to_node} {node_port} vmap @{NODE_GATE}")),
+        // A reset is not rate-limited as ICMP is: every client of a Service without endpoints hears it at once.
+        ("refuse", "meta l4proto tcp reject with tcp reset".to_owned()),
         ("refuse", "reject".to_owned()),
         ("check-source", format!("{address} . {ip} saddr @{ALLOWED} accept")),
         ("check-source", "drop".to_owned()),
@@ -106,7 +108,7 @@ pub(super) fn rules(family: Family, fixed: &Fixed) -> Vec<(&'static str, String)
     }
     // What still has a cluster IP as its destination has no such port.
     for chain in ["forward-late", "output-late"] {
-        rules.push((chain, format!("ct state new {ip} daddr @{CLUSTER_IPS} reject")));
+        rules.push((chain, format!("ct state new {ip} daddr @{CLUSTER_IPS} goto refuse")));
     }
     rules.push((
         "postrouting",

@@ -1,6 +1,6 @@
 //! What the table holds: who claims which frontend, and what Services share.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -112,9 +112,7 @@ impl State {
         let claims = self.claims.entry(route.frontend).or_default();
         let at = claims.partition_point(|(other, _)| other < name);
         claims.insert(at, (name.clone(), Arc::clone(route)));
-        if let [(first, _), ..] = &claims[..]
-            && claims.len() > 1
-        {
+        if let [(first, _), _, ..] = &claims[..] {
             tracing::warn!(frontend = %route.frontend, services = claims.len(), used = %first, "claimed by several Services");
         }
     }
@@ -148,11 +146,13 @@ pub(super) fn pools(route: &Route) -> impl Iterator<Item = &Pool> {
     first.into_iter().chain(second)
 }
 
+type List = Arc<[SocketAddr]>;
+
 /// Gives endpoints that stay the numbers they had, so that one that goes changes two elements and not all.
 struct Keep<'a> {
     before: Option<&'a Held>,
     /// Frontends share their lists; each is ordered once.
-    done: Vec<(Arc<[SocketAddr]>, Arc<[SocketAddr]>)>,
+    done: Vec<(List, List)>,
 }
 
 impl Keep<'_> {
@@ -179,11 +179,11 @@ impl Keep<'_> {
     }
 }
 
-fn ordered(before: &Arc<[SocketAddr]>, now: &Arc<[SocketAddr]>) -> Arc<[SocketAddr]> {
-    let wanted: std::collections::HashSet<&SocketAddr> = now.iter().collect();
+fn ordered(before: &List, now: &List) -> List {
+    let wanted: HashSet<&SocketAddr> = now.iter().collect();
     let mut slots: Vec<Option<SocketAddr>> =
         (0..now.len()).map(|at| before.get(at).copied().filter(|endpoint| wanted.contains(endpoint))).collect();
-    let placed: std::collections::HashSet<SocketAddr> = slots.iter().flatten().copied().collect();
+    let placed: HashSet<SocketAddr> = slots.iter().flatten().copied().collect();
     let mut rest = now.iter().filter(|endpoint| !placed.contains(*endpoint));
     for slot in &mut slots {
         if slot.is_none() {
@@ -198,7 +198,7 @@ fn ordered(before: &Arc<[SocketAddr]>, now: &Arc<[SocketAddr]>) -> Arc<[SocketAd
 mod tests {
     use super::*;
 
-    fn list(ports: &[u16]) -> Arc<[SocketAddr]> {
+    fn list(ports: &[u16]) -> List {
         ports.iter().map(|port| SocketAddr::new(net::Family::V6.loopback(), *port)).collect()
     }
 

@@ -1,0 +1,162 @@
+//! Owner garbage collection: objects whose owners are gone go too, in the background, before their owner, or not at all.
+//!
+//! Follows the metadata of every kind there is. An owner that is not known is asked for before anything is deleted, and a
+//! deletion names the uid and version that it was decided on.
+
+mod graph;
+#[cfg(test)]
+mod tests;
+mod watch;
+
+use super::discovery::Kind;
+use crate::framework::{Context, Next, Queue, Reconcile, Result, work};
+use graph::{FOREGROUND, Graph, Item, ORPHAN, Propagation, Verdict};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::{
+    Client,
+    api::{DeleteParams, Patch, PatchParams, Preconditions, PropagationPolicy},
+};
+use parking_lot::{Mutex, RwLock};
+use serde_json::{Value, json};
+use std::{collections::HashMap, sync::Arc};
+use tokio::sync::watch::Sender;
+
+/// What watches and workers share.
+pub(super) struct Shared {
+    client: Client,
+    graph: Mutex<Graph>,
+    /// By group and kind, as owner references name them.
+    kinds: RwLock<HashMap<(String, String), Arc<Kind>>>,
+    queue: Queue<String>,
+    /// Set when every kind has been listed once: before, nobody knows who has dependents.
+    synced: Sender<bool>,
+}
+
+/// Runs until it is dropped.
+pub async fn run(context: Context) -> Result<()> {
+    let shared = Shared {
+        client: context.client(),
+        graph: Mutex::default(),
+        kinds: RwLock::default(),
+        queue: context.queue("garbage_collector"),
+        synced: Sender::new(false),
+    };
+    let working = async {
+        // The sender lives in `shared`.
+        let _ = shared.synced.subscribe().wait_for(|synced| *synced).await;
+        work(&shared.queue, 10, &shared).await
+    };
+    tokio::try_join!(watch::follow(&shared), working)?;
+    Ok(())
+}
+
+impl Reconcile for Shared {
+    type Key = String;
+
+    async fn reconcile(&self, uid: &String) -> Result<Next> {
+        let (item, verdict) = {
+            let graph = self.graph.lock();
+            let Some(item) = graph.get(uid).cloned() else { return Ok(Next::Done) };
+            (item, graph.decide(uid))
+        };
+        match verdict {
+            Verdict::Keep => {}
+            Verdict::Ask(owners) => {
+                for owner in owners {
+                    self.ask(&item, &owner).await?;
+                }
+            }
+            Verdict::Disown(owners) => self.disown(&item, |owner| owners.contains(&owner.uid)).await?,
+            Verdict::Delete(propagation) => self.delete(&item, propagation).await?,
+            Verdict::Orphan(dependents) => {
+                for dependent in dependents {
+                    let known = self.graph.lock().get(&dependent).cloned();
+                    if let Some(dependent) = known {
+                        self.disown(&dependent, |owner| owner.uid == *uid).await?;
+                    }
+                }
+                self.finish(&item, ORPHAN).await?;
+            }
+            Verdict::Finish => self.finish(&item, FOREGROUND).await?,
+        }
+        Ok(Next::Done)
+    }
+}
+
+impl Shared {
+    /// Finds out whether an owner exists; if not, its dependent is looked at again.
+    async fn ask(&self, item: &Item, owner: &OwnerReference) -> Result<()> {
+        let group = owner.api_version.rsplit_once('/').map_or("", |(group, _)| group);
+        let kind = self.kinds.read().get(&(group.to_owned(), owner.kind.clone())).cloned();
+        let Some(kind) = kind else {
+            // Its definition may come; until it is known, nothing is deleted.
+            return Err(format!("{} {} of {} is of no known kind", owner.kind, owner.name, item.name).into());
+        };
+        if kind.namespaced && item.namespace.is_none() {
+            tracing::warn!(
+                object = item.name,
+                owner = owner.name,
+                "a cluster-wide object names an owner in a namespace"
+            );
+            return Ok(());
+        }
+        let found = kind.api(&self.client, item.namespace.as_deref()).get_metadata_opt(&owner.name).await?;
+        if found.is_none_or(|found| found.metadata.uid.as_ref() != Some(&owner.uid)) {
+            self.graph.lock().note_absent(&owner.uid);
+            self.queue.add(item.uid.clone());
+        }
+        Ok(())
+    }
+
+    async fn delete(&self, item: &Item, propagation: Propagation) -> Result<()> {
+        let params = DeleteParams {
+            propagation_policy: Some(match propagation {
+                Propagation::Background => PropagationPolicy::Background,
+                Propagation::Foreground => PropagationPolicy::Foreground,
+                Propagation::Orphan => PropagationPolicy::Orphan,
+            }),
+            preconditions: Some(Preconditions { uid: Some(item.uid.clone()), resource_version: item.version.clone() }),
+            ..DeleteParams::default()
+        };
+        match item.kind.api(&self.client, item.namespace.as_deref()).delete(&item.name, &params).await {
+            Ok(_) => tracing::debug!(kind = item.kind.name(), name = item.name, "deleted: its owners are gone"),
+            Err(kube::Error::Api(status)) if status.code == 404 => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    async fn disown(&self, item: &Item, lost: impl Fn(&OwnerReference) -> bool) -> Result<()> {
+        let kept: Vec<&OwnerReference> = item.owners.iter().filter(|owner| !lost(owner)).collect();
+        if kept.len() == item.owners.len() {
+            return Ok(());
+        }
+        self.patch(item, json!({"ownerReferences": kept})).await
+    }
+
+    async fn finish(&self, item: &Item, finalizer: &str) -> Result<()> {
+        let kept: Vec<&String> = item.finalizers.iter().filter(|one| *one != finalizer).collect();
+        self.patch(item, json!({"finalizers": kept})).await
+    }
+
+    async fn patch(&self, item: &Item, mut metadata: Value) -> Result<()> {
+        metadata["uid"] = json!(item.uid);
+        metadata["resourceVersion"] = json!(item.version);
+        let api = item.kind.api(&self.client, item.namespace.as_deref());
+        let patch = Patch::Merge(json!({"metadata": metadata}));
+        match api.patch(&item.name, &PatchParams::default(), &patch).await {
+            Ok(stored) => {
+                // With its last finalizer a deleted object is gone, and the answer is the last of it.
+                let gone = stored.metadata.deletion_timestamp.is_some()
+                    && stored.metadata.finalizers.as_ref().is_none_or(Vec::is_empty);
+                if let Some(item) = Item::new(&item.kind, &stored.metadata).filter(|_| !gone) {
+                    let concerned = self.graph.lock().put(item);
+                    concerned.into_iter().for_each(|uid| self.queue.add(uid));
+                }
+                Ok(())
+            }
+            Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}

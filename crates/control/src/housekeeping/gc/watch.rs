@@ -1,0 +1,156 @@
+//! Follows the metadata of every kind: those of now, and those that are defined later.
+
+use super::{
+    super::discovery::{self, Kind},
+    Shared,
+    graph::Item,
+};
+use crate::framework::Result;
+use futures::{
+    Stream, StreamExt,
+    stream::{AbortHandle, BoxStream, SelectAll, abortable},
+};
+use kube::runtime::{
+    WatchStreamExt,
+    watcher::{self, Event, watcher},
+};
+use kube::{
+    Api,
+    api::{DynamicObject, PartialObjectMeta},
+};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
+
+type Seen = (Arc<Kind>, Result<Event<PartialObjectMeta<DynamicObject>>, watcher::Error>);
+
+/// How often new kinds are looked for without a sign of any.
+const LOOK: Duration = Duration::from_secs(30);
+/// A definition that has just been made is served a moment later.
+const SETTLE: Duration = Duration::from_millis(500);
+/// Work begins after this long even if some kind cannot be listed.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[derive(Default)]
+struct Watches {
+    streams: SelectAll<BoxStream<'static, Seen>>,
+    running: HashMap<String, AbortHandle>,
+    /// Kinds whose first list is not complete.
+    unlisted: HashSet<String>,
+    /// Per kind, what the list that is under way has brought.
+    listed: HashMap<String, HashSet<String>>,
+}
+
+/// Follows until it is dropped.
+pub(super) async fn follow(shared: &Shared) -> Result<()> {
+    let mut watches = Watches::default();
+    let begun = tokio::time::Instant::now();
+    let mut look = begun;
+    loop {
+        tokio::select! {
+            () = tokio::time::sleep_until(look) => {
+                look = tokio::time::Instant::now() + LOOK;
+                if let Err(error) = watches.refresh(shared).await {
+                    look = tokio::time::Instant::now() + SETTLE * 4;
+                    tracing::warn!(error = &*error as &dyn std::error::Error, "kinds could not be discovered; tried again");
+                }
+            }
+            Some((kind, event)) = watches.streams.next(), if !watches.streams.is_empty() => {
+                if kind.resource.kind == "CustomResourceDefinition" && watches.unlisted.is_empty() {
+                    look = look.min(tokio::time::Instant::now() + SETTLE);
+                }
+                match event {
+                    Ok(event) => watches.take(shared, &kind, event),
+                    Err(error) => {
+                        tracing::debug!(kind = kind.name(), error = &error as &dyn std::error::Error, "watch failed and is tried again");
+                    }
+                }
+            }
+        }
+        let complete = !watches.running.is_empty() && watches.unlisted.is_empty();
+        if complete || begun.elapsed() > PATIENCE {
+            shared.synced.send_replace(true);
+        }
+    }
+}
+
+impl Watches {
+    async fn refresh(&mut self, shared: &Shared) -> Result<()> {
+        let kinds = discovery::kinds(&shared.client).await?;
+        // Events own nothing and go by themselves.
+        let kinds: Vec<Arc<Kind>> =
+            kinds.into_iter().filter(|kind| kind.resource.kind != "Event" && kind.can("watch")).collect();
+        let names: HashSet<String> = kinds.iter().map(|kind| kind.name()).collect();
+        let gone: Vec<String> = self.running.keys().filter(|name| !names.contains(*name)).cloned().collect();
+        for name in gone {
+            if let Some(handle) = self.running.remove(&name) {
+                handle.abort();
+            }
+            self.unlisted.remove(&name);
+            let uids = shared.graph.lock().of_kind(&name);
+            uids.iter().for_each(|uid| remove(shared, uid));
+        }
+        *shared.kinds.write() = kinds
+            .iter()
+            .map(|kind| ((kind.resource.group.clone(), kind.resource.kind.clone()), Arc::clone(kind)))
+            .collect();
+        for kind in kinds {
+            let name = kind.name();
+            if self.running.contains_key(&name) {
+                continue;
+            }
+            let (stream, handle) = abortable(events(shared, &kind));
+            self.streams.push(stream.boxed());
+            self.unlisted.insert(name.clone());
+            self.running.insert(name, handle);
+        }
+        Ok(())
+    }
+
+    fn take(&mut self, shared: &Shared, kind: &Arc<Kind>, event: Event<PartialObjectMeta<DynamicObject>>) {
+        let name = kind.name();
+        match event {
+            Event::Init => drop(self.listed.insert(name, HashSet::new())),
+            Event::InitApply(object) => {
+                if let Some(item) = Item::new(kind, &object.metadata) {
+                    self.listed.entry(name).or_default().insert(item.uid.clone());
+                    put(shared, item);
+                }
+            }
+            Event::InitDone => {
+                let listed = self.listed.remove(&name).unwrap_or_default();
+                let known = shared.graph.lock().of_kind(&name);
+                known.iter().filter(|uid| !listed.contains(*uid)).for_each(|uid| remove(shared, uid));
+                self.unlisted.remove(&name);
+            }
+            Event::Apply(object) => {
+                if let Some(item) = Item::new(kind, &object.metadata) {
+                    put(shared, item);
+                }
+            }
+            Event::Delete(object) => {
+                if let Some(uid) = &object.metadata.uid {
+                    remove(shared, uid);
+                }
+            }
+        }
+    }
+}
+
+fn events(shared: &Shared, kind: &Arc<Kind>) -> impl Stream<Item = Seen> + Send + use<> {
+    let kind = Arc::clone(kind);
+    let api: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(shared.client.clone(), &kind.resource);
+    watcher(api, watcher::Config::default()).default_backoff().map(move |event| (Arc::clone(&kind), event))
+}
+
+fn put(shared: &Shared, item: Item) {
+    let concerned = shared.graph.lock().put(item);
+    concerned.into_iter().for_each(|uid| shared.queue.add(uid));
+}
+
+fn remove(shared: &Shared, uid: &str) {
+    let concerned = shared.graph.lock().remove(uid);
+    concerned.into_iter().for_each(|uid| shared.queue.add(uid));
+}
