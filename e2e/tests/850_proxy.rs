@@ -3,7 +3,7 @@
 use std::{
     collections::BTreeMap,
     io::{Read, Write},
-    net::{IpAddr, SocketAddr, TcpListener, TcpStream},
+    net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket},
     path::{Path, PathBuf},
     sync::Arc,
     sync::atomic::{AtomicBool, AtomicU32, Ordering},
@@ -25,6 +25,7 @@ const PODS: [Pair; 2] = [["10.244.1.2", "fd44:1::2"], ["10.244.2.2", "fd44:2::2"
 const GATES: [Pair; 2] = [["10.244.1.1", "fd44:1::1"], ["10.244.2.1", "fd44:2::1"]];
 const BALANCER: Pair = ["198.51.100.7", "2001:db8::7"];
 const CLUSTER: Pair = ["10.96.0.50", "fd00:10:96::50"];
+const NAMES: Pair = ["10.96.0.52", "fd00:10:96::52"];
 const LIMITED: Pair = ["10.96.0.51", "fd00:10:96::51"];
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -161,6 +162,21 @@ fn serve(pod: &Namespace, number: usize, stop: &Arc<AtomicBool>) {
     });
 }
 
+/// Answers each datagram with the pod's number.
+fn serve_datagrams(pod: &Namespace, number: usize, stop: &Arc<AtomicBool>) {
+    let socket = pod.within(|| UdpSocket::bind("[::]:8053")).expect("entered").expect("a socket");
+    socket.set_read_timeout(Some(Duration::from_millis(100))).expect("a timeout");
+    let stop = Arc::clone(stop);
+    thread::spawn(move || {
+        while !stop.load(Ordering::Relaxed) {
+            if let Ok((_, peer)) = socket.recv_from(&mut [0; 16]) {
+                // A client that is gone already is its own business.
+                let _ = socket.send_to(number.to_string().as_bytes(), peer);
+            }
+        }
+    });
+}
+
 /// Which pod answers, and which client address it saw; or why there is no answer.
 fn ask(from: &Namespace, to: SocketAddr) -> Result<(String, IpAddr), std::io::ErrorKind> {
     let connected = from.within(|| TcpStream::connect_timeout(&to, Duration::from_millis(700))).expect("entered");
@@ -234,6 +250,7 @@ fn services_work_on_both_families() {
     let stop = Arc::new(AtomicBool::new(false));
     for (number, pod) in world.pods.iter().enumerate() {
         serve(pod, number, &stop);
+        serve_datagrams(pod, number, &stop);
     }
     let foreign = "table inet foreign {\n\tchain untouched {\n\t\tcounter accept\n\t}\n}\n";
     world.node.run("nft", &["-f", "-"], foreign).expect("a table of somebody else");
@@ -254,6 +271,7 @@ fn services_work_on_both_families() {
     traffic_flows(&world, &proxy);
     changes_follow(&world);
     a_family_without_a_rule_is_closed(&world);
+    flows_of_datagrams_move(&world);
     affinity_holds(&world);
     a_restart_leaves_no_gap(&world, &mut proxy);
     deletion_leaves_nothing(&world, &mut proxy);
@@ -352,6 +370,34 @@ fn a_family_without_a_rule_is_closed(world: &World) {
     ranges(&["192.168.77.2/32", "192.168.77.0/24", "fd77::2/128"]);
     assert!(wait_for(PATIENCE, || (open(0) && open(1)).then_some(())).is_some(), "{}", world.table("ip"));
     world.kubectl(&["delete", "service", "limited"], "");
+}
+
+/// A client that goes on sending from one port is taken to the endpoint that there is, not to the one that there was.
+fn flows_of_datagrams_move(world: &World) {
+    let slice = |family: usize, pod: usize| {
+        let mut slice = slice("names", family, &[pod]);
+        slice["ports"] = json!([{"name": "dns", "port": 8053, "protocol": "UDP"}]);
+        slice
+    };
+    world.apply(&service("names", NAMES, &json!({"ports": [{"name": "dns", "port": 53, "protocol": "UDP"}]})));
+    let sockets = ["0.0.0.0:5353", "[::]:5354"].map(|at| {
+        let socket = world.client.within(|| UdpSocket::bind(at)).expect("entered").expect("a socket");
+        socket.set_read_timeout(Some(Duration::from_millis(300))).expect("a timeout");
+        socket
+    });
+    for pod in [0, 1, 0] {
+        for (family, socket) in sockets.iter().enumerate() {
+            world.apply(&slice(family, pod));
+            let moved = wait_for(PATIENCE, || {
+                let mut answer = [0; 16];
+                socket.send_to(b"?", (NAMES[family], 53)).ok()?;
+                let length = socket.recv(&mut answer).ok()?;
+                (answer[..length] == *pod.to_string().as_bytes()).then_some(())
+            });
+            assert!(moved.is_some(), "{} does not lead to pod {pod}", NAMES[family]);
+        }
+    }
+    world.kubectl(&["delete", "service", "names"], "");
 }
 
 fn affinity_holds(world: &World) {

@@ -8,5 +8,6 @@ pub mod metrics;
 pub mod plan;
 pub mod run;
 pub mod settings;
+pub mod stale;
 pub mod track;
 mod watch;

@@ -8,6 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use futures::{FutureExt, StreamExt};
+use kernel::conntrack::Conntrack;
 use kernel::nft::{Nft, NftError};
 use kube::Client;
 use net::Family;
@@ -18,6 +19,7 @@ use crate::health::ProxyHealth;
 use crate::metrics::ProxyMetrics;
 use crate::plan;
 use crate::settings::Settings;
+use crate::stale;
 use crate::track::{Changed, Name, Tracker};
 use crate::watch::{self, Complete, Seen};
 
@@ -32,8 +34,24 @@ pub struct Proxy {
     settings: Settings,
     tracker: Tracker,
     backends: Vec<NftBackend>,
+    kernel: Kernel,
     health: ProxyHealth,
     metrics: ProxyMetrics,
+}
+
+/// What the proxy works on.
+#[derive(Clone)]
+pub struct Kernel {
+    /// Rules.
+    pub nft: Arc<dyn Nft>,
+    /// Flows.
+    pub conntrack: Arc<dyn Conntrack>,
+}
+
+impl std::fmt::Debug for Kernel {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Kernel")
+    }
 }
 
 /// When to work next.
@@ -46,12 +64,13 @@ struct Schedule {
 impl Proxy {
     /// Nothing known and nothing done yet.
     #[must_use]
-    pub fn new(settings: Settings, nft: &Arc<dyn Nft>, health: ProxyHealth, metrics: ProxyMetrics) -> Self {
-        let backend = |family: &Family| NftBackend::new(*family, Arc::clone(nft));
+    pub fn new(settings: Settings, kernel: Kernel, health: ProxyHealth, metrics: ProxyMetrics) -> Self {
+        let backend = |family: &Family| NftBackend::new(*family, Arc::clone(&kernel.nft));
         Self {
             tracker: Tracker::new(&settings.node_name, &settings.own_addresses),
             backends: settings.families.iter().map(backend).collect(),
             settings,
+            kernel,
             health,
             metrics,
         }
@@ -121,7 +140,7 @@ impl Proxy {
     fn sync(&mut self, schedule: &mut Schedule) {
         let first = schedule.last.is_none();
         let changed = self.tracker.take_changed();
-        let Self { settings, tracker, backends, health, metrics } = self;
+        let Self { settings, tracker, backends, kernel, health, metrics } = self;
         let (tracker, settings, changed) = (&*tracker, &*settings, &changed);
         let sync = |backend: &mut NftBackend| {
             let start = Instant::now();
@@ -131,6 +150,7 @@ impl Proxy {
             match done {
                 Ok(done) => {
                     health.updated(family);
+                    forget_flows(&*kernel.conntrack, backend);
                     if !first {
                         changed.triggers.iter().for_each(|since| metrics.programmed(family, *since));
                     }
@@ -179,6 +199,28 @@ impl Proxy {
         };
         let intact: Vec<bool> = tokio::task::block_in_place(|| self.backends.iter_mut().map(look).collect());
         intact.into_iter().all(|intact| intact)
+    }
+}
+
+/// Makes the kernel forget UDP flows to endpoints that are gone. Without it they end by themselves, but late.
+fn forget_flows(conntrack: &dyn Conntrack, backend: &mut NftBackend) {
+    let family = backend.family();
+    let changes = backend.take_udp();
+    if changes.is_empty() {
+        return;
+    }
+    let forgotten = conntrack.udp_flows(family).and_then(|flows| {
+        let mut count = 0;
+        for flow in stale::stale(&flows, &changes) {
+            conntrack.forget(family, flow)?;
+            count += 1;
+        }
+        Ok(count)
+    });
+    match forgotten {
+        Ok(0) => {}
+        Ok(flows) => tracing::debug!(%family, flows, "UDP flows forgotten"),
+        Err(error) => tracing::warn!(%family, %error, "cannot make the kernel forget UDP flows to former endpoints"),
     }
 }
 

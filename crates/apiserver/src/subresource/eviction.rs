@@ -24,7 +24,9 @@ const TRIES: usize = 10;
 /// POST of an Eviction.
 pub(super) async fn evict(call: &Call, bytes: &[u8]) -> Result<Answer, ApiError> {
     let mut eviction = body::parse(bytes, &call.content_type)?.value;
-    body::expect_kind(&mut eviction, "policy/v1", "Eviction")?;
+    // Evictions outlived the rest of their first version: kubectl before 1.22 sends it.
+    let version = if eviction.str_at("apiVersion") == "policy/v1beta1" { "policy/v1beta1" } else { "policy/v1" };
+    body::expect_kind(&mut eviction, version, "Eviction")?;
     let named = eviction.str_at("metadata.name");
     if !named.is_empty() && named != call.request.name {
         return Err(ApiError::bad_request("name in URL does not match name in Eviction object"));

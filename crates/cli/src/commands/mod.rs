@@ -2,6 +2,7 @@
 
 mod apiserver;
 mod completions;
+mod controller_manager;
 mod init;
 mod man;
 mod proxy;
@@ -36,6 +37,7 @@ pub(crate) static ALL: &[Command] = &[
     up::COMMAND,
     init::COMMAND,
     apiserver::COMMAND,
+    controller_manager::COMMAND,
     proxy::COMMAND,
     version::COMMAND,
     completions::COMMAND,

@@ -6,7 +6,10 @@ use crate::{
     flag::{Flag, flag},
     read,
 };
-use kernel::nft::{Nft, RealNft};
+use kernel::{
+    conntrack::RealConntrack,
+    nft::{Nft, RealNft},
+};
 use net::{Cidr, DualStack, flags};
 use proxy::{
     alone::Alone,
@@ -14,7 +17,7 @@ use proxy::{
     health::ProxyHealth,
     metrics::ProxyMetrics,
     plan::{DetectLocal, NodePortAddresses},
-    run::Proxy,
+    run::{Kernel, Proxy},
     settings::{self, Settings as ProxySettings},
 };
 use runtime::{
@@ -109,7 +112,7 @@ fn serve(log: &Log, options: Options, nft: Arc<dyn Nft>) -> anyhow::Result<()> {
         serve_health(healthz, &health, &counters, &tasks)?;
         serve_metrics(metrics, admin, &tasks)?;
         tracing::info!(node = proxy.node_name, families = ?proxy.families, "proxy starts");
-        let proxy = Proxy::new(proxy, &nft, health, counters);
+        let proxy = Proxy::new(proxy, Kernel { nft, conntrack: Arc::new(RealConntrack) }, health, counters);
         tasks.once("proxy", |stop| async move {
             proxy.run(client, stop).await;
             drop(alone);

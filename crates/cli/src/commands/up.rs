@@ -1,6 +1,6 @@
 //! `twinstack up`: everything that is built, in one process, with a word on what to try.
 
-use super::{Command, apiserver, init};
+use super::{Command, apiserver, controller_manager, init};
 use crate::{
     component,
     flag::{Flag, flag},
@@ -16,7 +16,7 @@ pub(super) const COMMAND: Command = Command {
     name: "up",
     about: "run a cluster on this machine, all components in one process",
     more: "Listens on loopback, keeps its state in a folder of yours, and goes on where it left off when it is started again. \
-           Takes the flags of `twinstack apiserver` as well, in the file of --config or in the environment. \
+           Takes the flags of `twinstack apiserver` and `twinstack controller-manager` as well, in the file of --config or in the environment. \
            With --config naming a folder that `twinstack init` wrote, the server starts as that says and has its objects.",
     example: "twinstack up\nkubectl --kubeconfig ~/.local/share/twinstack/admin.kubeconfig get services --all-namespaces",
     flags: FLAGS,
@@ -31,6 +31,11 @@ const FLAGS: &[Flag] = &[
     flag("bind-address", "ADDRESS[,ADDRESS]", "127.0.0.1,::1", "where to listen: one address, one of each family, or :: for both"),
     flag("secure-port", "PORT", "6443", "port of the API; 0 takes a free one"),
     flag("service-cluster-ip-range", "CIDR[,CIDR]", apiserver::SERVICE_RANGES, "addresses for Services, one range or one of each family; the first is the default family"),
+    flag("cluster-cidr", "CIDR[,CIDR]", "10.244.0.0/16, fd00:10:244::/56", "addresses for pods; nodes get a CIDR of each family in this order"),
+    flag("load-balancer-ip-range", "CIDR[,CIDR]", "", "addresses for Services of type LoadBalancer that ask for the class twinstack.dev/lab, or for all with --cloud-provider lab"),
+    flag("cloud-provider", "NAME", "none", "who makes load balancers for Services without a class: lab, none, or external (somebody else)"),
+    flag("controllers", "NAME,...", "*", "which controllers to run: * for all that are on by default, a name, -name for not that one"),
+    flag("hollow-nodes", "COUNT", "0", "nodes without a machine, whose pods turn Running and Ready: for tests and scale runs"),
 ];
 
 fn run(settings: Settings) -> anyhow::Result<()> {
@@ -39,10 +44,19 @@ fn run(settings: Settings) -> anyhow::Result<()> {
         ("bind-address".to_owned(), "127.0.0.1,::1".to_owned()),
     ]);
     let (settings, objects) = from_folder(settings);
-    let (log, options) = settings.read(|given| Some((component::log(given), apiserver::read(given)?)))?;
+    let (log, options, selection, mut control) = settings.read(|given| {
+        let log = component::log(given);
+        let options = apiserver::read(given)?;
+        let control = controller_manager::options_for_up(given, &options.service_ranges);
+        Some((log, options, controller_manager::selection(given), control))
+    })?;
     component::run(&log, async |admin, tasks| {
-        let started = serve::start(options, admin, &tasks).await.context("the API server did not come up")?;
+        let started = serve::start(options, admin.clone(), &tasks).await.context("the API server did not come up")?;
         init::apply::apply(&started.server, &objects).await?;
+        control.housekeeping.root_ca = controller_manager::root_ca(&started.kubeconfig);
+        let context =
+            ::control::framework::Context::new(controller_manager::insider(&started.server), control, &admin, &tasks);
+        controller_manager::start(&context, &selection);
         tell(&started);
         Ok(())
     })

@@ -7,21 +7,21 @@ use std::collections::BTreeMap;
 
 /// Whether `nodeSelector` and the required node affinity pick the node.
 pub fn selects_node(spec: &PodSpec, node: &Node) -> bool {
-    let labels = node.metadata.labels.clone().unwrap_or_default();
+    let labels = labels(node);
     let selected = spec.node_selector.iter().flatten().all(|(key, value)| labels.get(key) == Some(value));
     let affinity = spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
     let required = affinity.and_then(|affinity| affinity.required_during_scheduling_ignored_during_execution.as_ref());
     selected
-        && required.is_none_or(|required| required.node_selector_terms.iter().any(|term| picks(term, node, &labels)))
+        && required.is_none_or(|required| required.node_selector_terms.iter().any(|term| picks(term, node, labels)))
 }
 
 /// The weight of the preferred node affinity terms that pick the node.
 pub(super) fn preference(spec: &PodSpec, node: &Node) -> i64 {
-    let labels = node.metadata.labels.clone().unwrap_or_default();
+    let labels = labels(node);
     let affinity = spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
     let preferred =
         affinity.and_then(|affinity| affinity.preferred_during_scheduling_ignored_during_execution.as_ref());
-    let liked = preferred.into_iter().flatten().filter(|term| picks(&term.preference, node, &labels));
+    let liked = preferred.into_iter().flatten().filter(|term| picks(&term.preference, node, labels));
     liked.map(|term| i64::from(term.weight)).sum()
 }
 
@@ -54,17 +54,22 @@ pub fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
         }
 }
 
-/// A term without any requirement picks nothing.
-fn picks(term: &NodeSelectorTerm, node: &Node, labels: &BTreeMap<String, String>) -> bool {
-    let name = BTreeMap::from([("metadata.name".to_owned(), node.metadata.name.clone().unwrap_or_default())]);
-    let expressions = term.match_expressions.iter().flatten().map(|rule| meets(rule, labels));
-    let fields = term.match_fields.iter().flatten().map(|rule| meets(rule, &name));
-    let met: Vec<bool> = expressions.chain(fields).collect();
-    !met.is_empty() && met.into_iter().all(|met| met)
+fn labels(node: &Node) -> &BTreeMap<String, String> {
+    static NONE: BTreeMap<String, String> = BTreeMap::new();
+    node.metadata.labels.as_ref().unwrap_or(&NONE)
 }
 
-fn meets(rule: &NodeSelectorRequirement, labels: &BTreeMap<String, String>) -> bool {
-    let value = labels.get(&rule.key);
+/// A term without any requirement picks nothing.
+fn picks(term: &NodeSelectorTerm, node: &Node, labels: &BTreeMap<String, String>) -> bool {
+    let expressions = term.match_expressions.as_deref().unwrap_or_default();
+    let fields = term.match_fields.as_deref().unwrap_or_default();
+    let field = |rule: &NodeSelectorRequirement| node.metadata.name.as_ref().filter(|_| rule.key == "metadata.name");
+    !(expressions.is_empty() && fields.is_empty())
+        && expressions.iter().all(|rule| meets(rule, labels.get(&rule.key)))
+        && fields.iter().all(|rule| meets(rule, field(rule)))
+}
+
+fn meets(rule: &NodeSelectorRequirement, value: Option<&String>) -> bool {
     let listed = || value.is_some_and(|value| rule.values.iter().flatten().any(|one| one == value));
     let compared = |test: fn(i64, i64) -> bool| {
         let limit = rule.values.as_ref().and_then(|values| values.first()).and_then(|text| text.parse().ok());

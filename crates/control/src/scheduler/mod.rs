@@ -207,7 +207,7 @@ impl Scheduler {
             status: "False".to_owned(),
             reason: Some("Unschedulable".to_owned()),
             message: Some(why.to_owned()),
-            last_transition_time: Some(since.unwrap_or(Time(now()))),
+            last_transition_time: Some(since.unwrap_or_else(|| Time(now()))),
             ..PodCondition::default()
         };
         self.events.warning(&reference(pod), "FailedScheduling", why).await;

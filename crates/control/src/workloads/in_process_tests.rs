@@ -28,17 +28,26 @@ impl Lab {
     pub(crate) async fn start(picked: &str, options: Options) -> Self {
         let server = apiserver::testing::server().await;
         let client = Client::new(InProcess::new(server, myself()), "default");
+        let nodes = options.hollow.nodes;
+        let lab = Self::over(client, picked, options);
+        lab.give_all_cidrs(nodes).await;
+        lab
+    }
+
+    /// Only the controllers, over a client of any kind.
+    pub(crate) fn over(client: Client, picked: &str, options: Options) -> Self {
         let admin = Admin { health: Health::new(), metrics: Metrics::new() };
         let tasks = Tasks::new(&admin.metrics, &admin.health);
-        let nodes = options.hollow.nodes;
         let context = Context::new(client.clone(), options, &admin, &tasks);
         let all = controllers();
         start(&context, &all, &Selection::parse(picked, &all).unwrap());
-        let lab = Self { client, tasks };
+        Self { client, tasks }
+    }
+
+    pub(crate) async fn give_all_cidrs(&self, nodes: u32) {
         for index in 0..nodes {
-            lab.give_cidrs(index).await;
+            self.give_cidrs(index).await;
         }
-        lab
     }
 
     /// What node IPAM does.
@@ -124,7 +133,7 @@ fn pod_template(app: &str, image: &str) -> Value {
 }
 
 /// What `kubectl rollout status` waits for.
-fn is_rolled_out(deployment: &Deployment) -> bool {
+pub(crate) fn is_rolled_out(deployment: &Deployment) -> bool {
     let status = deployment.status.clone().unwrap_or_default();
     let wanted = deployment.spec.replicas.filter(|count| *count > 0);
     status.observed_generation >= deployment.metadata.generation

@@ -13,6 +13,8 @@ mod batches;
 mod owned;
 
 #[cfg(test)]
+mod fault_tests;
+#[cfg(test)]
 pub(crate) mod in_process_tests;
 
 use crate::framework::Controller;

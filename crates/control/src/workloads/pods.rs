@@ -97,7 +97,7 @@ mod tests {
         ] {
             let mut pod: Pod = serde_json::from_value(json!({"status": {"phase": phase}})).unwrap();
             pod.metadata.deletion_timestamp =
-                deleted.then(|| k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(Timestamp::UNIX_EPOCH));
+                deleted.then_some(k8s_openapi::apimachinery::pkg::apis::meta::v1::Time(Timestamp::UNIX_EPOCH));
             assert_eq!((is_active(&pod), is_terminating(&pod)), (active, terminating), "{phase} {deleted}");
         }
     }

@@ -9,7 +9,7 @@ use std::fmt::Write;
 use net::Family;
 use parking_lot::Mutex;
 
-use super::{Chain, Nft, NftError, Operation, Transaction, word};
+use super::{Chain, Element, Nft, NftError, Operation, Transaction, word};
 
 /// Tables in memory.
 #[derive(Debug, Default)]
@@ -126,17 +126,18 @@ fn apply(slot: &mut Option<Table>, operation: &Operation) -> Result<(), String> 
         Operation::FlushSet { set, .. } => table.set(set)?.elements.clear(),
         Operation::AddElements { set, elements } => {
             let there = table.set(set)?;
-            for (key, value) in elements {
+            for element in elements {
+                let (key, value) = (element.key_text(), element.value.as_ref().map(ToString::to_string));
                 let old = there.elements.insert(key.clone(), value.clone());
-                if old.is_some_and(|old| old != *value) {
+                if old.is_some_and(|old| old != value) {
                     return Err(format!("element {key} of {set} is there with another value"));
                 }
             }
         }
         Operation::DeleteElements { set, elements } => {
             let there = table.set(set)?;
-            for (key, _) in elements {
-                there.elements.remove(key).ok_or_else(|| format!("element {key} of {set} is not there"))?;
+            for key in elements.iter().map(Element::key_text) {
+                there.elements.remove(&key).ok_or_else(|| format!("element {key} of {set} is not there"))?;
             }
         }
     }
@@ -178,7 +179,7 @@ fn dangling(table: &Table) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nft::SetKind;
+    use crate::nft::{Part, SetKind, Value};
 
     fn commit(nft: &FakeNft, operations: Vec<Operation>) -> Result<(), String> {
         let transaction = Transaction { family: Family::V4, table: "t", operations };
@@ -198,7 +199,8 @@ mod tests {
     }
 
     fn element(value: &str) -> Operation {
-        Operation::AddElements { set: "m", elements: vec![("k".to_owned(), Some(value.to_owned()))] }
+        let value = Value::Goto(value.trim_start_matches("goto ").to_owned());
+        Operation::AddElements { set: "m", elements: vec![Element::pair(vec![Part::Port(1)], value)] }
     }
 
     #[test]
@@ -213,7 +215,10 @@ mod tests {
             (vec![rule("a", "goto c")], "leads to chain c"),
             (vec![rule("a", "x @nowhere drop")], "asks set nowhere"),
             (vec![chain("c"), element("goto c")], "another value"),
-            (vec![Operation::DeleteElements { set: "m", elements: vec![("x".to_owned(), None)] }], "is not there"),
+            (
+                vec![Operation::DeleteElements { set: "m", elements: vec![Element::key(vec![Part::Port(2)])] }],
+                "is not there",
+            ),
             (vec![Operation::FlushChain { chain: "x".to_owned() }], "no chain x"),
             (
                 vec![Operation::AddSet { kind: SetKind::Set, set: "m", definition: "e".to_owned() }],

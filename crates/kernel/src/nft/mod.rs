@@ -2,15 +2,18 @@
 //!
 //! Rules and definitions are text in nft's own language, because that is what is documented and what operators see.
 
+mod batch;
+mod element;
 mod fake;
 mod real;
 mod transaction;
 
 use net::Family;
 
+pub use element::{Element, Part, Value};
 pub use fake::FakeNft;
 pub use real::RealNft;
-pub use transaction::{Elements, Operation, SetKind, Transaction};
+pub use transaction::{Operation, SetKind, Transaction};
 
 use crate::process::ProcessError;
 
@@ -38,6 +41,9 @@ pub enum NftError {
     /// nft could not be run, or it refused.
     #[error(transparent)]
     Process(#[from] ProcessError),
+    /// The kernel refused elements.
+    #[error("the kernel does not take the change: {0}")]
+    Netlink(#[from] std::io::Error),
     /// nft answered in a way that is not understood.
     #[error("nft answered with something else than a list of objects: {0}")]
     Answer(String),

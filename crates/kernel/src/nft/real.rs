@@ -1,11 +1,11 @@
-//! nftables through the program `nft`.
+//! nftables through the program `nft`; small changes of elements through netlink.
 
 use net::Family;
 
-use super::{Chain, Nft, NftError, Transaction, word};
+use super::{Chain, Nft, NftError, Transaction, batch, word};
 use crate::process::{self, ProcessError};
 
-/// Runs `nft` in the network namespace of this process.
+/// The kernel of this machine, in the network namespace of the calling thread.
 #[derive(Clone, Debug)]
 pub struct RealNft {
     /// Name or path of the program.
@@ -20,6 +20,9 @@ impl Default for RealNft {
 
 impl Nft for RealNft {
     fn commit(&self, transaction: &Transaction) -> Result<(), NftError> {
+        if let Some(done) = batch::commit(transaction) {
+            return Ok(done?);
+        }
         process::run(&self.program, &["-f", "-"], &transaction.text())?;
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use net::Family;
 
-use super::word;
+use super::{Element, word};
 
 /// A set has keys, a map has a value for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,9 +14,6 @@ pub enum SetKind {
     /// Keys and values.
     Map,
 }
-
-/// Keys of a set or map, in nft's text; of a map with their values.
-pub type Elements = Vec<(String, Option<String>)>;
 
 /// One step. Names and texts are trusted: callers make them from parsed values, never from text of the API.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,8 +27,8 @@ pub enum Operation {
     AddRule { chain: String, rule: String },
     AddSet { kind: SetKind, set: &'static str, definition: String },
     FlushSet { kind: SetKind, set: &'static str },
-    AddElements { set: &'static str, elements: Elements },
-    DeleteElements { set: &'static str, elements: Elements },
+    AddElements { set: &'static str, elements: Vec<Element> },
+    DeleteElements { set: &'static str, elements: Vec<Element> },
 }
 
 /// Steps on one table that take effect together.
@@ -116,15 +113,15 @@ enum Values {
     Hidden,
 }
 
-fn write_elements(text: &mut String, start: &str, elements: &Elements, values: Values) -> std::fmt::Result {
+fn write_elements(text: &mut String, start: &str, elements: &[Element], values: Values) -> std::fmt::Result {
     // nft reads a line of any length, but people read errors.
     for some in elements.chunks(500) {
         write!(text, "{start} {{ ")?;
-        for (at, (key, value)) in some.iter().enumerate() {
+        for (at, element) in some.iter().enumerate() {
             let comma = if at == 0 { "" } else { ", " };
-            match value {
-                Some(value) if values == Values::Shown => write!(text, "{comma}{key} : {value}")?,
-                _ => write!(text, "{comma}{key}")?,
+            match values {
+                Values::Shown => write!(text, "{comma}{element}")?,
+                Values::Hidden => write!(text, "{comma}{}", element.key_text())?,
             }
         }
         text.push_str(" }\n");
@@ -135,11 +132,15 @@ fn write_elements(text: &mut String, start: &str, elements: &Elements, values: V
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::nft::{Part, Value};
 
     #[test]
     fn each_step_is_a_line_of_nft() {
         let mut transaction = Transaction::new(Family::V6, "t");
-        let key = || ("fd00::1 . tcp . 80".to_owned(), Some("goto pick".to_owned()));
+        let key = || {
+            let key = vec![Part::Address("fd00::1".parse().unwrap()), Part::Tcp, Part::Port(80)];
+            Element::pair(key, Value::Goto("pick".to_owned()))
+        };
         for operation in [
             Operation::AddTable,
             Operation::AddSet { kind: SetKind::Map, set: "m", definition: "type x : verdict".to_owned() },

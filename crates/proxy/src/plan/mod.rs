@@ -1,7 +1,7 @@
 //! Which packets go where, per family: what every backend has to bring about. Pure; tests are tables.
 //!
 //! Called by `run` for each Service that changed. A plan is one Service in one family: its frontends (addresses and node
-//! ports) and where each leads. Mirrors the decisions of kube-proxy, with one difference (docs/compat.md): where an
+//! ports) and where each leads. Mirrors the decisions of kube-proxy, with one difference (docs/guide/proxy.md): where an
 //! operator restricted one family, the other is closed, not open.
 
 mod endpoints;

@@ -18,6 +18,16 @@ pub enum Frontend {
     NodePort { protocol: Protocol, port: u16 },
 }
 
+impl Frontend {
+    /// Its transport.
+    #[must_use]
+    pub const fn protocol(&self) -> Protocol {
+        match self {
+            Self::Address { protocol, .. } | Self::NodePort { protocol, .. } => *protocol,
+        }
+    }
+}
+
 impl fmt::Display for Frontend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

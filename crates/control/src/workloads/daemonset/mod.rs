@@ -19,8 +19,14 @@ use k8s_openapi::api::{
     core::v1::{Node, Pod},
 };
 use kube::{Api, Client, ResourceExt, api::PostParams};
+use parking_lot::Mutex;
 use plan::{Plan, View};
-use std::{sync::Arc, time::Duration};
+use runtime::backoff::Backoff;
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 struct DaemonSets {
     client: Client,
@@ -29,7 +35,12 @@ struct DaemonSets {
     pods: Owned<Pod>,
     nodes: Store<Node>,
     events: Events,
+    /// How often daemon pods failed, by DaemonSet and node, and when the last was taken away.
+    failures: Mutex<HashMap<(String, String), (u32, Instant)>>,
 }
+
+/// Pauses between attempts on a node whose daemon pods fail.
+const PAUSES: Backoff = Backoff { first: Duration::from_secs(1), cap: Duration::from_secs(15 * 60) };
 
 /// Runs until it is dropped.
 pub async fn run(context: Context) -> Result<()> {
@@ -54,7 +65,8 @@ pub async fn run(context: Context) -> Result<()> {
     });
     context.synced(&[&sets, &revisions.store, &pods.store, &nodes]).await;
     let events = context.events("daemonset-controller");
-    work(&queue, 2, &DaemonSets { client: context.client(), sets, revisions, pods, nodes, events }).await
+    let failures = Mutex::default();
+    work(&queue, 2, &DaemonSets { client: context.client(), sets, revisions, pods, nodes, events, failures }).await
 }
 
 /// Whether a node came, went, or changed in what decides about daemons.
@@ -68,7 +80,10 @@ impl Reconcile for DaemonSets {
     type Key = Key;
 
     async fn reconcile(&self, key: &Key) -> Result<Next> {
-        let Some(set) = self.sets.get(key) else { return Ok(Next::Done) };
+        let Some(set) = self.sets.get(key) else {
+            self.failures.lock().retain(|(owner, _), _| *owner != key.to_string());
+            return Ok(Next::Done);
+        };
         if owned::is_empty(&set.spec.selector) {
             let note = "This daemon set is selecting all pods. A non-empty selector is required.";
             self.events.warning(&reference(&*set), "SelectingAll", note).await;
@@ -82,7 +97,8 @@ impl Reconcile for DaemonSets {
         let nodes = self.nodes.all();
         let nodes: Vec<&Node> = nodes.iter().map(|node| &**node).collect();
         let seen: Vec<&Pod> = claimed.iter().map(|pod| &**pod).collect();
-        let plan = View { set: &set, nodes: &nodes, pods: &seen, hash: &hash, now: now() }.plan();
+        let mut plan = View { set: &set, nodes: &nodes, pods: &seen, hash: &hash, now: now() }.plan();
+        let pause = self.hold_back(key, &mut plan);
         let outcome = self.change(&set, &plan, &hash).await;
         let owned = self.pods.of(&set.uid().unwrap_or_default());
         let seen: Vec<&Pod> = owned.iter().map(|pod| &**pod).collect();
@@ -91,12 +107,36 @@ impl Reconcile for DaemonSets {
         outcome?;
         let min_ready = set.spec.min_ready_seconds.unwrap_or_default();
         let waits = seen.iter().filter_map(|pod| pods::available_in(pod, min_ready, now()));
-        let next = waits.filter(|wait| !wait.is_zero()).min();
-        Ok(next.map_or(Next::Done, |wait| Next::After(wait.try_into().unwrap_or(Duration::from_secs(1)))))
+        let waits = waits.filter(|wait| !wait.is_zero()).filter_map(|wait| Duration::try_from(wait).ok());
+        Ok(waits.chain(pause).min().map_or(Next::Done, Next::After))
     }
 }
 
 impl DaemonSets {
+    /// Takes failed pods out of the plan as long as their node's pause lasts; answers with the shortest that is left.
+    fn hold_back(&self, key: &Key, plan: &mut Plan<'_>) -> Option<Duration> {
+        let mut failures = self.failures.lock();
+        let mut shortest = None;
+        plan.delete.retain(|pod| {
+            if pods::phase(pod) != "Failed" {
+                return true;
+            }
+            let node = (key.to_string(), pod::node(pod).to_owned());
+            let (count, last) = failures.get(&node).copied().unwrap_or_else(|| (0, Instant::now()));
+            let left =
+                if count == 0 { Duration::ZERO } else { PAUSES.delay(count, 0.0).saturating_sub(last.elapsed()) };
+            if left.is_zero() {
+                // A node that was well for long starts over.
+                let well = last.elapsed() > PAUSES.cap * 2;
+                failures.insert(node, (if well { 1 } else { count + 1 }, Instant::now()));
+                return true;
+            }
+            shortest = Some(shortest.map_or(left, |known: Duration| known.min(left)));
+            false
+        });
+        shortest
+    }
+
     /// Makes the present template's revision the newest, drops those nobody needs; answers with its hash.
     async fn keep_history(&self, set: &DaemonSet) -> Result<String> {
         let revisions = self.revisions.claim(set, &set.spec.selector).await?;

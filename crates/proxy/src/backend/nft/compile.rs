@@ -2,11 +2,13 @@
 
 use std::net::SocketAddr;
 
+use kernel::nft::{self, Part, Value};
 use net::Cidr;
 
 use super::chains::{self, At, OTHERS_OFFSET, Pick, Which};
 use super::schema;
 use crate::plan::{Frontend, Pool, Route, Sources, To};
+use crate::track::Protocol;
 
 /// One element. The same key never stands for two frontends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -100,24 +102,37 @@ fn endpoints(frontend: Frontend, pool: &Pool, from: u32, list: &mut Vec<Element>
 }
 
 impl Element {
-    /// The set it belongs to, its key and its value.
-    pub(super) fn text(&self) -> (&'static str, String, Option<String>) {
+    /// The set it belongs to, and what nftables calls an element.
+    pub(super) fn entry(&self) -> (&'static str, nft::Element) {
         match self {
-            Self::Way { map, frontend, verdict } => (map.name(at(*frontend)), key(*frontend), Some(verdict.text())),
+            Self::Way { map, frontend, verdict } => {
+                (map.name(at(*frontend)), nft::Element::pair(key(*frontend), verdict.value()))
+            }
             Self::Endpoint { frontend, index, endpoint } => {
                 let map = if at(*frontend) == At::Address { schema::ENDPOINTS } else { schema::NODE_ENDPOINTS };
-                let value = format!("{} . {}", endpoint.ip(), endpoint.port());
-                (map, format!("{} . {index}", key(*frontend)), Some(value))
+                let mut key = key(*frontend);
+                key.push(Part::Number(*index));
+                let value = Value::Parts(vec![Part::Address(endpoint.ip()), Part::Port(endpoint.port())]);
+                (map, nft::Element::pair(key, value))
             }
-            Self::Allowed { frontend, source } => (schema::ALLOWED, format!("{} . {source}", key(*frontend)), None),
+            Self::Allowed { frontend, source } => {
+                let mut key = key(*frontend);
+                key.push(Part::Block(*source));
+                (schema::ALLOWED, nft::Element::key(key))
+            }
         }
     }
 }
 
-fn key(frontend: Frontend) -> String {
+fn key(frontend: Frontend) -> Vec<Part> {
+    let protocol = match frontend.protocol() {
+        Protocol::Tcp => Part::Tcp,
+        Protocol::Udp => Part::Udp,
+        Protocol::Sctp => Part::Sctp,
+    };
     match frontend {
-        Frontend::Address { ip, protocol, port } => format!("{ip} . {protocol} . {port}"),
-        Frontend::NodePort { protocol, port } => format!("{protocol} . {port}"),
+        Frontend::Address { ip, port, .. } => vec![Part::Address(ip), protocol, Part::Port(port)],
+        Frontend::NodePort { port, .. } => vec![protocol, Part::Port(port)],
     }
 }
 
@@ -137,16 +152,17 @@ impl Way {
 }
 
 impl Verdict {
-    fn text(self) -> String {
-        match self {
-            Self::Drop => "drop".to_owned(),
-            Self::Refuse => "goto refuse".to_owned(),
-            Self::CheckSource => "goto check-source".to_owned(),
-            Self::Local(At::Address) => "goto local".to_owned(),
-            Self::Local(At::NodePort) => "goto local-node-port".to_owned(),
-            Self::Pick(pick) => format!("goto {pick}"),
-            Self::Sticky(id) => format!("goto {}", chains::sticky(id)),
-            Self::MasqueradeSticky(id) => format!("goto {}", chains::masquerade_sticky(id)),
-        }
+    fn value(self) -> Value {
+        let chain = match self {
+            Self::Drop => return Value::Drop,
+            Self::Refuse => "refuse".to_owned(),
+            Self::CheckSource => "check-source".to_owned(),
+            Self::Local(At::Address) => "local".to_owned(),
+            Self::Local(At::NodePort) => "local-node-port".to_owned(),
+            Self::Pick(pick) => pick.to_string(),
+            Self::Sticky(id) => chains::sticky(id),
+            Self::MasqueradeSticky(id) => chains::masquerade_sticky(id),
+        };
+        Value::Goto(chain)
     }
 }

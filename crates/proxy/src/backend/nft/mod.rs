@@ -20,6 +20,7 @@ use kernel::nft::{Nft, NftError, Operation, Transaction};
 use net::Family;
 
 use crate::plan::{LocalPods, NodePortMatch, Pool, ServicePlan};
+use crate::stale::UdpChange;
 use crate::track::Name;
 
 pub use schema::TABLE;
@@ -45,6 +46,8 @@ pub struct NftBackend {
     nft: Arc<dyn Nft>,
     /// What the kernel has, or `None` when that is not known: at the start and after a failure.
     known: Option<Known>,
+    /// UDP frontends whose endpoints changed in syncs that went well.
+    udp: Vec<UdpChange>,
 }
 
 /// What the kernel has.
@@ -74,7 +77,7 @@ impl NftBackend {
     /// Of a family; nothing is done yet.
     #[must_use]
     pub fn new(family: Family, nft: Arc<dyn Nft>) -> Self {
-        Self { family, nft, known: None }
+        Self { family, nft, known: None, udp: Vec::new() }
     }
 
     /// The family.
@@ -88,6 +91,11 @@ impl NftBackend {
     #[must_use]
     pub fn wants_everything(&self, fixed: &Fixed) -> bool {
         self.known.as_ref().is_none_or(|known| known.fixed != *fixed)
+    }
+
+    /// UDP frontends that have other endpoints since this was last asked; flows to the old ones have to be forgotten.
+    pub fn take_udp(&mut self) -> Vec<UdpChange> {
+        std::mem::take(&mut self.udp)
     }
 
     /// Takes nothing for granted from here on: the next sync wants everything.
@@ -154,6 +162,7 @@ impl NftBackend {
         }
         // After a failure nobody knows what the kernel has; `known` stays empty.
         self.nft.commit(&transaction)?;
+        self.udp.extend(touched.udp(&known.state));
         self.known = Some(known);
         Ok(Done::Partial)
     }
@@ -175,6 +184,7 @@ impl NftBackend {
             tracing::warn!(family = %self.family, %error, "cannot take over the nftables table; making it anew");
             self.nft.commit(&write::anew(self.family, &known))?;
         }
+        self.udp.extend(known.state.udp());
         self.known = Some(known);
         Ok(Done::Full)
     }

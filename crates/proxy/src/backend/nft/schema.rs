@@ -3,7 +3,7 @@
 //! A new connection passes `gate` (may it?), then `services` (where to?), then `masquerading` (under which address?).
 
 use kernel::nft::{SetKind, word};
-use net::{Family, HasFamily};
+use net::{Cidr, Family, HasFamily};
 
 use super::Fixed;
 use crate::plan::{LocalPods, NodePortMatch};
@@ -146,11 +146,9 @@ fn a_pod(ip: &str, fixed: &Fixed) -> Option<String> {
 }
 
 /// Elements that come from settings and the Node.
-pub(super) fn node_addresses(family: Family, fixed: &Fixed) -> Vec<String> {
+pub(super) fn node_addresses(family: Family, fixed: &Fixed) -> Vec<Cidr> {
     match &fixed.node_ports {
         NodePortMatch::All => Vec::new(),
-        NodePortMatch::In(cidrs) => {
-            cidrs.iter().filter(|cidr| cidr.family() == family).map(ToString::to_string).collect()
-        }
+        NodePortMatch::In(cidrs) => cidrs.iter().copied().filter(|cidr| cidr.family() == family).collect(),
     }
 }

@@ -5,7 +5,8 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use crate::plan::{Frontend, Pool, Route, ServicePlan, To};
-use crate::track::Name;
+use crate::stale::UdpChange;
+use crate::track::{Name, Protocol};
 
 /// Plans in force.
 #[derive(Default)]
@@ -134,6 +135,31 @@ impl State {
             self.shared.remove(&shared);
         }
     }
+}
+
+impl State {
+    /// All UDP frontends with their endpoints.
+    pub(super) fn udp(&self) -> impl Iterator<Item = UdpChange> {
+        let udp = self.routes().filter(|route| route.frontend.protocol() == Protocol::Udp);
+        udp.map(|route| UdpChange { frontend: route.frontend, endpoints: endpoints(route) })
+    }
+}
+
+impl Touched {
+    /// UDP frontends that lost endpoints or the last of them, or got their first.
+    pub(super) fn udp(&self, state: &State) -> impl Iterator<Item = UdpChange> {
+        let udp = self.frontends.iter().filter(|(frontend, _)| frontend.protocol() == Protocol::Udp);
+        udp.filter_map(|(frontend, before)| {
+            let before = before.as_deref().map(endpoints).unwrap_or_default();
+            let endpoints = state.route(*frontend).map(|route| endpoints(route)).unwrap_or_default();
+            let only_more = !before.is_empty() && before.is_subset(&endpoints);
+            (!only_more).then_some(UdpChange { frontend: *frontend, endpoints })
+        })
+    }
+}
+
+fn endpoints(route: &Route) -> HashSet<SocketAddr> {
+    pools(route).flat_map(|pool| pool.endpoints.iter().copied()).collect()
 }
 
 /// The pools of a route.

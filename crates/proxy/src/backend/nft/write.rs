@@ -1,9 +1,8 @@
 //! What to tell the kernel: only what changed, or the whole table.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::net::IpAddr;
 
-use kernel::nft::{Chain, Elements, Operation, Transaction};
+use kernel::nft::{self, Chain, Operation, Part, Transaction};
 use net::Family;
 
 use super::chains::{self, Pick};
@@ -12,28 +11,28 @@ use super::schema::{self, TABLE};
 use super::state::{Shared, State, Touched};
 use super::{Fixed, Known};
 
-type Texts = BTreeMap<&'static str, Elements>;
+type Entries = BTreeMap<&'static str, Vec<nft::Element>>;
 
 /// Writes what `touched` says has changed, and takes note of the chains it makes.
 pub(super) fn change(known: &mut Known, touched: &Touched, transaction: &mut Transaction) {
     let family = transaction.family;
     let mark = schema::mark(&known.fixed);
-    let (mut added, mut removed) = (Texts::new(), Texts::new());
+    let (mut added, mut removed) = (Entries::new(), Entries::new());
     let mut needed = BTreeSet::new();
     for (frontend, before) in &touched.frontends {
         let elements = |route| compile::elements(route).into_iter().collect::<HashSet<Element>>();
         let before = before.as_deref().map(elements).unwrap_or_default();
         let now = known.state.route(*frontend).map(|route| elements(route)).unwrap_or_default();
-        before.difference(&now).for_each(|element| put(&mut removed, element.text()));
+        before.difference(&now).for_each(|element| put(&mut removed, element.entry()));
         for element in now.difference(&before) {
             needed.extend(pick(element));
-            put(&mut added, element.text());
+            put(&mut added, element.entry());
         }
     }
     for (shared, was_there) in &touched.shared {
         match (*was_there, known.state.has(*shared)) {
-            (false, true) => put(&mut added, shared.text()),
-            (true, false) => put(&mut removed, shared.text()),
+            (false, true) => put(&mut added, shared.entry()),
+            (true, false) => put(&mut removed, shared.entry()),
             _ => {}
         }
     }
@@ -129,15 +128,15 @@ fn fill(family: Family, known: &Known, transaction: &mut Transaction) -> BTreeSe
     for (chain, rules) in rules {
         transaction.operations.extend(rules.into_iter().map(|rule| Operation::AddRule { chain: chain.clone(), rule }));
     }
-    let mut texts = Texts::new();
+    let mut entries = Entries::new();
     for cidr in schema::node_addresses(family, &known.fixed) {
-        put(&mut texts, (schema::NODE_ADDRESSES, cidr, None));
+        put(&mut entries, (schema::NODE_ADDRESSES, nft::Element::key(vec![Part::Block(cidr)])));
     }
-    known.state.shared().for_each(|shared| put(&mut texts, shared.text()));
+    known.state.shared().for_each(|shared| put(&mut entries, shared.entry()));
     for route in known.state.routes() {
-        compile::elements(route).iter().for_each(|element| put(&mut texts, element.text()));
+        compile::elements(route).iter().for_each(|element| put(&mut entries, element.entry()));
     }
-    for (set, elements) in texts {
+    for (set, elements) in entries {
         transaction.push(Operation::AddElements { set, elements: sorted(elements) });
     }
     names
@@ -175,22 +174,21 @@ fn pick(element: &Element) -> Option<Pick> {
     }
 }
 
-fn put(texts: &mut Texts, (set, key, value): (&'static str, String, Option<String>)) {
-    texts.entry(set).or_default().push((key, value));
+fn put(entries: &mut Entries, (set, element): (&'static str, nft::Element)) {
+    entries.entry(set).or_default().push(element);
 }
 
 /// The same change is always the same text.
-fn sorted(mut elements: Elements) -> Elements {
+fn sorted(mut elements: Vec<nft::Element>) -> Vec<nft::Element> {
     elements.sort_unstable();
     elements
 }
 
 impl Shared {
-    fn text(self) -> (&'static str, String, Option<String>) {
-        let pair = |ip: IpAddr| format!("{ip} . {ip}");
+    fn entry(self) -> (&'static str, nft::Element) {
         match self {
-            Self::ClusterIp(ip) => (schema::CLUSTER_IPS, ip.to_string(), None),
-            Self::Hairpin(ip) => (schema::HAIRPINS, pair(ip), None),
+            Self::ClusterIp(ip) => (schema::CLUSTER_IPS, nft::Element::key(vec![Part::Address(ip)])),
+            Self::Hairpin(ip) => (schema::HAIRPINS, nft::Element::key(vec![Part::Address(ip); 2])),
         }
     }
 }

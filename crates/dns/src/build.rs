@@ -1,0 +1,251 @@
+//! From a Corefile to something that answers: every block's plugins set up, every mistake with its place.
+
+use crate::chain::Chain;
+use crate::corefile::{Address, Block, Corefile, Problem, Token};
+use crate::metrics::Counters;
+use crate::observe::Observers;
+use crate::plugin::kubernetes::Cluster;
+use crate::plugin::{self, Plugin};
+use crate::routes::Routes;
+use crate::wire::Name;
+use crate::wire::code::rcode;
+use futures::future::BoxFuture;
+use parking_lot::Mutex;
+use std::collections::{BTreeMap, HashMap};
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// Where queries come in: an address of the machine, or all of both families.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Endpoint {
+    /// One address; `None` is every address of the machine.
+    pub address: Option<IpAddr>,
+    /// For UDP and TCP.
+    pub port: u16,
+}
+
+/// What outlives a reload.
+#[derive(Clone, Default)]
+pub struct Lasting {
+    /// Clusters that are being watched, by what their stanza says.
+    pub clusters: Arc<Mutex<HashMap<String, Weak<Cluster>>>>,
+    /// Everything that is counted.
+    pub counters: Arc<Counters>,
+    /// Why the process must end, once there is a reason.
+    pub fatal: Fatal,
+}
+
+/// A reason to end, told by a plugin.
+#[derive(Clone, Debug, Default)]
+pub struct Fatal(Arc<tokio::sync::watch::Sender<Option<String>>>);
+
+impl Fatal {
+    /// Ends the process for this reason.
+    pub fn tell(&self, reason: String) {
+        self.0.send_replace(Some(reason));
+    }
+
+    /// Waits for a reason.
+    pub async fn told(&self) -> String {
+        let mut told = self.0.subscribe();
+        let reason = told.wait_for(Option::is_some).await;
+        reason.ok().and_then(|reason| reason.clone()).unwrap_or_default()
+    }
+}
+
+/// Work that goes on beside the queries until the configuration is replaced.
+pub struct Job {
+    /// For logs and health.
+    pub name: String,
+    /// Ends when told so; an error starts it again later.
+    pub run: Box<dyn Fn(CancellationToken) -> BoxFuture<'static, Result<(), JobError>> + Send + Sync>,
+}
+
+/// Why a job must begin again.
+pub type JobError = Box<dyn std::error::Error + Send + Sync>;
+
+/// Whether something is there that answers need.
+pub type Check = Arc<dyn Fn() -> bool + Send + Sync>;
+
+/// A Corefile in operation.
+pub struct Instance {
+    /// Which blocks are behind which address.
+    pub routes: BTreeMap<Endpoint, Arc<Routes>>,
+    /// To be started with it, and ended with it.
+    pub jobs: Vec<Job>,
+    /// To be started with it; they end by themselves when nobody needs them.
+    pub lasting_jobs: Vec<Job>,
+    /// Readiness, with the names of the plugins.
+    pub checks: Vec<(&'static str, Check)>,
+    /// Where `/health`, `/ready` and `/metrics` are served.
+    pub http: BTreeMap<SocketAddr, Vec<HttpPath>>,
+    /// How often the file is looked at.
+    pub reload: Option<(Duration, Duration)>,
+    /// How long to go on answering after a signal.
+    pub lameduck: Duration,
+    /// Of the blocks as they were read: layout and comments do not count.
+    pub hash: String,
+}
+
+/// What is served on an HTTP address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum HttpPath {
+    /// `/health`.
+    Health,
+    /// `/ready`.
+    Ready,
+    /// `/metrics`.
+    Metrics,
+}
+
+/// A server block while its plugins are being set up.
+pub struct Building<'a> {
+    /// Its zones, in lower case.
+    pub zones: Vec<Name>,
+    /// Its ports.
+    pub ports: Vec<u16>,
+    /// The file's folder, to which other paths are relative.
+    pub folder: PathBuf,
+    /// What is there already.
+    pub lasting: &'a Lasting,
+    /// What the whole file gets.
+    pub whole: &'a mut Instance,
+    /// So far.
+    pub plugins: Vec<Box<dyn Plugin>>,
+    /// So far.
+    pub observers: Observers,
+    /// See [`Chain::nsid`].
+    pub nsid: Option<Vec<u8>>,
+    /// From `bind`.
+    pub addresses: Vec<IpAddr>,
+    /// The cluster of `kubernetes`, for `autopath`.
+    pub cluster: Option<Arc<plugin::kubernetes::Kubernetes>>,
+    /// What `autopath` waits for, and the word that says so.
+    pub(crate) autopath: Option<(Token, Arc<std::sync::OnceLock<Arc<plugin::kubernetes::Kubernetes>>>)>,
+    /// Whether a plugin answers classes other than IN.
+    pub other_classes: bool,
+}
+
+/// Sets up everything in a Corefile. Nothing runs yet: jobs are started by the server.
+pub fn build(corefile: &Corefile, folder: PathBuf, port: u16, lasting: &Lasting) -> Result<Instance, Problem> {
+    let mut whole = Instance {
+        routes: BTreeMap::new(),
+        jobs: Vec::new(),
+        lasting_jobs: Vec::new(),
+        checks: Vec::new(),
+        http: BTreeMap::new(),
+        reload: None,
+        lameduck: Duration::ZERO,
+        hash: hash(&corefile.to_string()),
+    };
+    let mut routes: BTreeMap<Endpoint, Routes> = BTreeMap::new();
+    for block in &corefile.blocks {
+        set_up(block, &folder, port, lasting, &mut whole, &mut routes)?;
+    }
+    whole.routes = routes.into_iter().map(|(endpoint, routes)| (endpoint, Arc::new(routes))).collect();
+    Ok(whole)
+}
+
+fn set_up(
+    block: &Block,
+    folder: &std::path::Path,
+    port: u16,
+    lasting: &Lasting,
+    whole: &mut Instance,
+    routes: &mut BTreeMap<Endpoint, Routes>,
+) -> Result<(), Problem> {
+    let mut addresses = Vec::new();
+    for key in &block.keys {
+        addresses.extend(Address::parse(key, port)?.into_iter().map(|address| (key, address)));
+    }
+    for directive in &block.directives {
+        let known = || plugin::names();
+        if !known().any(|name| name == directive.name.text) {
+            let near = runtime::suggest::nearest(&directive.name.text, known());
+            let near = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+            let known: Vec<&str> = known().collect();
+            return Err(Problem::at(&directive.name, format!("unknown plugin{near}; known: {}", known.join(", "))));
+        }
+    }
+    let zones: Vec<Name> = addresses.iter().map(|(_, address)| address.zone).collect();
+    let mut ports: Vec<u16> = addresses.iter().map(|(_, address)| address.port).collect();
+    ports.sort_unstable();
+    ports.dedup();
+    let observers = Observers::new(lasting, &zones, &ports);
+    let mut building = Building {
+        zones,
+        ports,
+        folder: folder.to_owned(),
+        lasting,
+        whole,
+        plugins: Vec::new(),
+        observers,
+        nsid: None,
+        addresses: Vec::new(),
+        cluster: None,
+        autopath: None,
+        other_classes: false,
+    };
+    for (name, setup) in plugin::ORDER {
+        let lines: Vec<_> = block.directives.iter().filter(|directive| directive.name.text == *name).collect();
+        if !lines.is_empty() {
+            setup(&lines, &mut building).map_err(|problem| problem.within(name))?;
+        }
+    }
+    if let Some((token, waiting)) = building.autopath.take() {
+        let Some(cluster) = building.cluster.take().filter(|cluster| cluster.knows_pods()) else {
+            let problem = "needs the kubernetes plugin with `pods verified` in this block";
+            return Err(Problem::at(&token, problem).within("autopath"));
+        };
+        // Nobody else sets it.
+        let _ = waiting.set(cluster);
+    }
+    let Building { mut plugins, observers, nsid, addresses: bound, other_classes, .. } = building;
+    if plugins.is_empty() {
+        // Nothing to ask: not even a failure.
+        plugins.push(Box::new(Refuse));
+    }
+    let chain = Arc::new(Chain { plugins, observers, nsid });
+    let bound: Vec<Option<IpAddr>> = if bound.is_empty() { vec![None] } else { bound.into_iter().map(Some).collect() };
+    for (key, address) in &addresses {
+        for bound in &bound {
+            let endpoint = Endpoint { address: *bound, port: address.port };
+            let overlap = routes.keys().any(|other| {
+                other.port == endpoint.port && endpoint.port != 0 && other.address.is_none() != bound.is_none()
+            });
+            if overlap {
+                let problem = "one block on this port listens on every address, another on some; give both a bind";
+                return Err(Problem::at(key, problem));
+            }
+            let server = routes.entry(endpoint).or_default();
+            server.other_classes |= other_classes;
+            if !server.add(&address.zone, &chain) {
+                return Err(Problem::at(key, "this zone and port are already served by another block"));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// A block without plugins.
+struct Refuse;
+
+impl Plugin for Refuse {
+    fn name(&self) -> &'static str {
+        ""
+    }
+
+    fn before(&self, _: &mut crate::query::Query, reply: &mut crate::wire::Reply) -> plugin::Step {
+        reply.fail(rcode::REFUSED, None);
+        plugin::Step::Done
+    }
+}
+
+/// SHA-512 in hexadecimal digits.
+fn hash(text: &str) -> String {
+    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA512, text.as_bytes());
+    digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}

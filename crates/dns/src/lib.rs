@@ -1,0 +1,20 @@
+//! A DNS server that executes Corefiles.
+//!
+//! [`wire`] is the protocol and [`corefile`] the language, both pure. A Corefile becomes server blocks, each a chain of
+//! [`plugin`]s in a fixed order; [`server`] feeds them packets, one thread and one socket per core.
+
+pub mod build;
+pub mod cache;
+pub mod chain;
+pub mod corefile;
+pub mod metrics;
+pub mod observe;
+pub mod plugin;
+pub mod query;
+mod random;
+pub mod routes;
+pub mod server;
+#[cfg(test)]
+mod testing;
+mod text;
+pub mod wire;

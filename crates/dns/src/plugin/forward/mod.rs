@@ -1,0 +1,193 @@
+//! `forward`: asks other servers.
+
+mod exchange;
+mod parse;
+mod upstream;
+
+use super::{Plugin, Step};
+use crate::build::{Building, Job};
+use crate::chain::Rest;
+use crate::corefile::{Directive, Problem};
+use crate::metrics::Counters;
+use crate::query::{Query, Transport};
+use crate::random;
+use crate::wire::code::rcode;
+use crate::wire::{Message, Name, Reply};
+use futures::future::BoxFuture;
+use parse::{Options, Policy};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+use upstream::Upstream;
+
+/// For one query, all attempts together.
+const BUDGET: Duration = Duration::from_secs(5);
+
+struct Forward {
+    options: Options,
+    upstreams: Vec<Arc<Upstream>>,
+    turn: AtomicUsize,
+    running: AtomicUsize,
+    counters: Arc<Counters>,
+}
+
+pub(crate) fn setup(lines: &[&Directive], building: &mut Building<'_>) -> Result<(), Problem> {
+    building.other_classes = true;
+    for line in lines {
+        let options = parse::options(line, &building.folder)?;
+        let counters = Arc::clone(&building.lasting.counters);
+        let upstreams: Vec<Arc<Upstream>> =
+            options.servers.iter().map(|server| Arc::new(Upstream::new(server.clone(), &options, &counters))).collect();
+        if options.max_fails > 0 {
+            building.whole.jobs.extend(upstreams.iter().map(watch));
+        }
+        let (turn, running) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        building.plugins.push(Box::new(Forward { options, upstreams, turn, running, counters }));
+    }
+    Ok(())
+}
+
+/// Probes an upstream after it has failed, until it answers again.
+fn watch(upstream: &Arc<Upstream>) -> Job {
+    let name = format!("dns-forward-{}", upstream.address());
+    let upstream = Arc::clone(upstream);
+    let run = move |stop: tokio_util::sync::CancellationToken| {
+        let upstream = Arc::clone(&upstream);
+        let work = async move {
+            tokio::select! {
+                () = stop.cancelled() => Ok(()),
+                () = upstream.watch() => Ok(()),
+            }
+        };
+        Box::pin(work) as BoxFuture<'static, _>
+    };
+    Job { name, run: Box::new(run) }
+}
+
+impl Forward {
+    fn concerns(&self, lower: &Name) -> bool {
+        lower.is_within(&self.options.from) && !self.options.except.iter().any(|zone| lower.is_within(zone))
+    }
+
+    /// The upstreams in the order in which they are asked.
+    fn order(&self) -> Vec<usize> {
+        let count = self.upstreams.len();
+        let mut order: Vec<usize> = (0..count).collect();
+        match self.options.policy {
+            Policy::Sequential => {}
+            Policy::RoundRobin => order.rotate_left((self.turn.fetch_add(1, Ordering::Relaxed) + 1) % count),
+            Policy::Random => {
+                for last in (1..count).rev() {
+                    order.swap(last, random::below(last + 1));
+                }
+            }
+        }
+        order
+    }
+
+    async fn ask(&self, query: &Query) -> Result<Message, String> {
+        let deadline = Instant::now() + BUDGET;
+        let order = self.order();
+        let mut last = "no upstream".to_owned();
+        let mut down = 0;
+        let mut failed_over = None;
+        // Each upstream gets two chances, as long as there is time.
+        for attempt in 0..order.len() * 2 {
+            let upstream = &self.upstreams[order[attempt % order.len()]];
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                break;
+            }
+            if upstream.is_down() {
+                down += 1;
+                if down < order.len() {
+                    continue;
+                }
+                // All are down: the checks may be wrong, and a query is the better one.
+                self.counters.upstream_broken.inc();
+                if self.options.failfast {
+                    return Err("no healthy upstream".to_owned());
+                }
+                down = 0;
+            }
+            match self.attempt(upstream, query, left.min(self.options.read_timeout)).await {
+                Ok(message) if self.options.failover.contains(&message.rcode) && attempt + 1 < order.len() => {
+                    failed_over = Some(message);
+                }
+                Ok(message) => return Ok(message),
+                Err(error) => {
+                    upstream.failed();
+                    last = format!("{}: {error}", upstream.address());
+                }
+            }
+        }
+        failed_over.ok_or(last)
+    }
+
+    async fn attempt(&self, upstream: &Upstream, query: &Query, patience: Duration) -> std::io::Result<Message> {
+        let begun = Instant::now();
+        let over_tcp = self.options.force_tcp || (query.transport == Transport::Tcp && !self.options.prefer_udp);
+        let mut answer = upstream.exchange(&query.request, over_tcp, patience).await?;
+        if answer.tc && self.options.prefer_udp && !over_tcp {
+            answer = upstream.exchange(&query.request, true, patience).await?;
+        }
+        upstream.note(answer.rcode, begun.elapsed());
+        Ok(answer)
+    }
+}
+
+/// Counts a query while it runs.
+struct Running<'a>(&'a AtomicUsize);
+
+impl Drop for Running<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Plugin for Forward {
+    fn name(&self) -> &'static str {
+        "forward"
+    }
+
+    fn before(&self, query: &mut Query, _: &mut Reply) -> Step {
+        if self.concerns(&query.lower) { Step::Later } else { Step::Next }
+    }
+
+    fn later<'a>(&'a self, query: &'a mut Query, reply: &'a mut Reply, _: Rest<'a>) -> BoxFuture<'a, Step> {
+        Box::pin(async move {
+            let running = self.running.fetch_add(1, Ordering::Relaxed);
+            let _until_done = Running(&self.running);
+            if self.options.max_concurrent > 0 && running >= self.options.max_concurrent {
+                self.counters.upstream_rejects.inc();
+                reply.fail(rcode::REFUSED, Some(format!("plugin/forward: concurrent queries exceeded maximum {}", self.options.max_concurrent)));
+                return Step::Done;
+            }
+            match self.ask(query).await {
+                Ok(mut message) => {
+                    let request = &query.request;
+                    message.question = (request.name, request.rtype, request.class);
+                    let secure = request.ad || request.edns.is_some_and(|edns| edns.dnssec_ok);
+                    message.ad &= secure;
+                    // The same name, as the client wrote it.
+                    for record in message.records_mut().filter(|record| record.name == request.name) {
+                        record.name = request.name;
+                    }
+                    reply.set_message(&message);
+                    reply.cacheable = true;
+                }
+                Err(error) => {
+                    reply.fail(rcode::SERVFAIL, Some(format!("plugin/forward: {error}")));
+                    // RFC 9520: failures are kept for a moment as well.
+                    reply.cacheable = true;
+                }
+            }
+            Step::Done
+        })
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;

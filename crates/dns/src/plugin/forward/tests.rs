@@ -1,0 +1,84 @@
+//! Upstreams of ours on loopback, in both families.
+
+use super::testing::Upstream;
+use crate::query::Transport;
+use crate::testing::{Asked, query, refused, shown};
+use crate::wire::code::rtype;
+
+#[test]
+fn both_families_are_asked_over_udp_and_tcp() {
+    for address in ["127.0.0.1:0", "[::1]:0"] {
+        let upstream = Upstream::start_at(address, &["www.test. 300 IN A 192.0.2.1"]);
+        let asked = Asked::new(&format!(". {{\n forward . {}\n}}", upstream.address()));
+        assert_eq!(asked.ask("Www.test.", "A"), "NOERROR ra | Www.test. 300 IN A 192.0.2.1");
+        assert_eq!(asked.ask("none.test.", "A"), "NXDOMAIN ra | | test. 900 IN SOA ns.test. h.test. 1 2 3 4 800");
+        let mut over_tcp = query("www.test.", rtype::A);
+        over_tcp.transport = Transport::Tcp;
+        for _ in 0..2 {
+            assert_eq!(shown(&asked.answer(over_tcp.clone())), "NOERROR ra | www.test. 300 IN A 192.0.2.1");
+        }
+    }
+}
+
+#[test]
+fn a_cut_answer_is_passed_on_or_asked_for_again() {
+    let texts: Vec<String> = (0..100).map(|n| format!("big.test. 300 IN A 192.0.2.{n}")).collect();
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let upstream = Upstream::start(&texts);
+    let asked = Asked::new(&format!(". {{\n forward . {}\n}}", upstream.address()));
+    assert!(asked.ask("big.test.", "A").starts_with("NOERROR tc ra | "));
+    let asked = Asked::new(&format!(". {{\n forward . {} {{\n prefer_udp\n }}\n}}", upstream.address()));
+    let whole = asked.answer(query("big.test.", rtype::A));
+    assert_eq!((whole.tc, whole.count(crate::wire::Section::Answer)), (false, 100));
+    let asked = Asked::new(&format!(". {{\n forward . {} {{\n force_tcp\n }}\n}}", upstream.address()));
+    assert!(!asked.answer(query("big.test.", rtype::A)).tc);
+}
+
+#[test]
+fn the_next_upstream_is_asked_when_one_does_not_answer() {
+    let upstream = Upstream::start(&["www.test. 300 IN A 192.0.2.1"]);
+    // Nobody listens there.
+    let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let asked = Asked::new(&format!(
+        ". {{\n forward . {} {} {{\n policy sequential\n read_timeout 50ms\n }}\n}}",
+        silent.local_addr().unwrap(),
+        upstream.address()
+    ));
+    assert_eq!(asked.ask("www.test.", "A"), "NOERROR ra | www.test. 300 IN A 192.0.2.1");
+}
+
+#[test]
+fn zones_and_exceptions_are_kept() {
+    let upstream = Upstream::start(&["www.test. 300 IN A 192.0.2.1", "a.inner.test. 300 IN A 192.0.2.2"]);
+    let asked = Asked::new(&format!(". {{\n forward test {} {{\n except inner.test\n }}\n}}", upstream.address()));
+    assert!(asked.ask("www.test.", "A").starts_with("NOERROR ra"));
+    assert_eq!(asked.ask("a.inner.test.", "A"), "SERVFAIL");
+    assert_eq!(asked.ask("www.example.", "A"), "SERVFAIL");
+}
+
+#[test]
+fn servers_come_from_a_file_as_well() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("resolv.conf");
+    std::fs::write(&file, "# us\nnameserver 192.0.2.53\nnameserver 2001:db8::53\noptions x\n").unwrap();
+    assert!(crate::testing::build(&format!(". {{\n forward . {}\n}}", file.display())).is_ok());
+}
+
+#[test]
+fn mistakes_are_named() {
+    for (text, expected) in [
+        ("forward", "\"forward\": plugin forward: needs a zone and at least one server"),
+        ("forward .", "\"forward\": plugin forward: needs at least one server"),
+        ("forward . nowhere", "\"nowhere\": plugin forward: is no address and no file with name servers"),
+        ("forward . https://192.0.2.1", "plugin forward: is not spoken here; accepted: dns://, tls://"),
+        ("forward . 192.0.2.1 {\n policy best\n }", "\"best\": plugin forward: accepted: random, round_robin, sequential"),
+        ("forward . 192.0.2.1 {\n polcy random\n }", "unknown property; did you mean policy?"),
+        ("forward . 192.0.2.1 {\n max_concurrent x\n }", "\"x\": plugin forward: accepted: a number"),
+        ("forward . 192.0.2.1 {\n failover NOPE\n }", "\"NOPE\": plugin forward: is no response code"),
+    ] {
+        let problem = refused(&format!(". {{\n {text}\n}}"));
+        assert!(problem.contains(expected), "{problem}");
+    }
+    let many = (1..=16).map(|n| format!("192.0.2.{n}")).collect::<Vec<_>>().join(" ");
+    assert!(refused(&format!(". {{\n forward . {many}\n}}")).contains("has 16 servers; accepted: up to 15"));
+}

@@ -1,0 +1,143 @@
+//! One upstream server: whether it is thought healthy, and its idle connections.
+
+use super::exchange;
+use super::parse::{Options, Server};
+use crate::metrics::Counters;
+use crate::wire::code::{class, rcode, rtype};
+use crate::wire::{Message, Name, Request};
+use parking_lot::Mutex;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+
+/// Idle connections of one upstream.
+const IDLE: usize = 16;
+
+pub(super) struct Upstream {
+    server: Server,
+    expire: Duration,
+    max_fails: u32,
+    check: (Duration, Request),
+    /// Checks that failed in a row.
+    fails: AtomicU32,
+    suspected: Notify,
+    idle: Mutex<Vec<(Instant, exchange::Stream)>>,
+    counters: Arc<Counters>,
+}
+
+impl Upstream {
+    pub(super) fn new(server: Server, options: &Options, counters: &Arc<Counters>) -> Self {
+        let check = Request {
+            id: 0,
+            rd: options.check_recursion,
+            ad: false,
+            cd: false,
+            name: options.check_name,
+            rtype: rtype::NS,
+            class: class::IN,
+            edns: None,
+        };
+        Self {
+            server,
+            expire: options.expire,
+            max_fails: options.max_fails,
+            check: (options.check_every, check),
+            fails: AtomicU32::new(0),
+            suspected: Notify::new(),
+            idle: Mutex::new(Vec::new()),
+            counters: Arc::clone(counters),
+        }
+    }
+
+    pub(super) fn address(&self) -> SocketAddr {
+        self.server.address
+    }
+
+    pub(super) fn is_down(&self) -> bool {
+        self.max_fails > 0 && self.fails.load(Ordering::Relaxed) > self.max_fails
+    }
+
+    /// A query got no answer: the next thing is a check.
+    pub(super) fn failed(&self) {
+        self.suspected.notify_one();
+    }
+
+    pub(super) fn note(&self, code: u16, elapsed: Duration) {
+        let to = self.server.address.to_string();
+        let labels = vec![("proxy_name", "forward".to_owned()), ("to", to.clone()), ("rcode", rcode::text(code))];
+        self.counters.upstream.get_or_create(&labels).observe(elapsed.as_nanos() as u64);
+        self.counters.forwarded.get_or_create(&vec![("to", to)]).inc();
+    }
+
+    /// Waits for suspicion, then checks until there is an answer, whatever it says.
+    pub(super) async fn watch(&self) {
+        loop {
+            self.suspected.notified().await;
+            let (every, request) = &self.check;
+            while self.exchange(request, false, Duration::from_secs(1)).await.is_err() {
+                self.fails.fetch_add(1, Ordering::Relaxed);
+                let labels = vec![("proxy_name", "forward".to_owned()), ("to", self.server.address.to_string())];
+                self.counters.upstream_failures.get_or_create(&labels).inc();
+                tokio::time::sleep(*every).await;
+            }
+            self.fails.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Asks and waits for the answer to exactly this question.
+    pub(super) async fn exchange(&self, request: &Request, over_tcp: bool, patience: Duration) -> io::Result<Message> {
+        let id = getrandom::u32().map_err(|_| io::ErrorKind::Other)? as u16;
+        let packet = request.to_wire(id);
+        let expected = Expected { id, name: request.name, rtype: request.rtype, class: request.class };
+        let work = async {
+            if self.server.tls.is_none() && !over_tcp {
+                return exchange::udp(self.server.address, &packet, &expected).await;
+            }
+            // A kept connection may have been closed meanwhile: then a new one is tried.
+            if let Some(mut stream) = self.idle_stream()
+                && let Ok(message) = exchange::stream(&mut stream, &packet, &expected).await
+            {
+                self.keep(stream);
+                return Ok(message);
+            }
+            let mut stream = exchange::connect(&self.server).await?;
+            let message = exchange::stream(&mut stream, &packet, &expected).await?;
+            self.keep(stream);
+            Ok(message)
+        };
+        tokio::time::timeout(patience, work).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
+    }
+
+    fn idle_stream(&self) -> Option<exchange::Stream> {
+        let mut idle = self.idle.lock();
+        idle.retain(|(since, _)| since.elapsed() < self.expire);
+        idle.pop().map(|(_, stream)| stream)
+    }
+
+    fn keep(&self, stream: exchange::Stream) {
+        let mut idle = self.idle.lock();
+        if idle.len() < IDLE && !self.expire.is_zero() {
+            idle.push((Instant::now(), stream));
+        }
+    }
+}
+
+/// What an answer must be an answer to.
+pub(super) struct Expected {
+    pub(super) id: u16,
+    pub(super) name: Name,
+    pub(super) rtype: u16,
+    pub(super) class: u16,
+}
+
+impl Expected {
+    /// The message, if it is the one; anything else may be forged.
+    pub(super) fn read(&self, packet: &[u8]) -> Option<Message> {
+        let message = Message::parse(packet).ok()?;
+        let same = message.response && message.id == self.id && message.question == (self.name, self.rtype, self.class);
+        same.then_some(message)
+    }
+}

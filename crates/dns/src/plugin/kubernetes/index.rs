@@ -1,0 +1,373 @@
+//! Objects of the API to records. Pure but for where it publishes: a change is applied, and what it touches is written.
+
+use super::names::{dashed, key};
+use super::records::{Endpoint, Kind, Owner, Port, Records, Service, Written, bytes};
+use k8s_openapi::api::core::v1 as core;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// What the API tells.
+pub enum Change {
+    /// Made or changed.
+    Service(core::Service),
+    /// Gone.
+    NoService(core::Service),
+    /// Made or changed.
+    Slice(EndpointSlice),
+    /// Gone.
+    NoSlice(EndpointSlice),
+    /// Made or changed.
+    Namespace(core::Namespace),
+    /// Gone.
+    NoNamespace(core::Namespace),
+    /// Made or changed.
+    Pod(core::Pod),
+    /// Gone.
+    NoPod(core::Pod),
+    /// A list begins anew; what it does not name is gone.
+    Listing(Sort),
+    /// It was the last of the list.
+    Listed(Sort),
+}
+
+/// The four kinds that are watched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Sort {
+    /// Services.
+    Services,
+    /// EndpointSlices.
+    Slices,
+    /// Namespaces.
+    Namespaces,
+    /// Pods.
+    Pods,
+}
+
+type Key = Box<[u8]>;
+type Object = (String, String);
+
+/// The objects that records are made of.
+pub struct Index {
+    records: Arc<Records>,
+    pod_names: bool,
+    services: HashMap<Key, (Kind, Vec<Port>)>,
+    /// A slice with the Service it belongs to.
+    slices: HashMap<Object, (Key, Vec<Endpoint>)>,
+    by_service: HashMap<Key, BTreeSet<Object>>,
+    owned: HashMap<Key, BTreeSet<IpAddr>>,
+    owners: HashMap<IpAddr, BTreeSet<Key>>,
+    namespaces: BTreeSet<String>,
+    pods: HashMap<Object, Vec<IpAddr>>,
+    /// Objects seen since a list began.
+    seen: BTreeMap<Sort, BTreeSet<Object>>,
+    /// Lists that were not complete yet.
+    waiting: BTreeSet<Sort>,
+}
+
+impl Index {
+    /// Nothing yet; it is complete when each of `sorts` was listed once.
+    #[must_use]
+    pub fn new(records: Arc<Records>, sorts: &[Sort], pod_names: bool) -> Self {
+        Self {
+            records,
+            pod_names,
+            services: HashMap::new(),
+            slices: HashMap::new(),
+            by_service: HashMap::new(),
+            owned: HashMap::new(),
+            owners: HashMap::new(),
+            namespaces: BTreeSet::new(),
+            pods: HashMap::new(),
+            seen: BTreeMap::new(),
+            waiting: sorts.iter().copied().collect(),
+        }
+    }
+
+    fn records(&self) -> &Records {
+        &self.records
+    }
+
+    /// Takes in a change. `now` is the time in seconds since 1970.
+    pub fn apply(&mut self, change: Change, now: u32) {
+        match change {
+            Change::Service(service) => {
+                let object = name_of(&service.metadata);
+                self.note(Sort::Services, &object);
+                self.set_service(&object, Some(service_of(&service)));
+            }
+            Change::NoService(service) => self.set_service(&name_of(&service.metadata), None),
+            Change::Slice(slice) => {
+                let object = name_of(&slice.metadata);
+                self.note(Sort::Slices, &object);
+                let found = slice_of(&slice, self.pod_names);
+                self.set_slice(object, found);
+            }
+            Change::NoSlice(slice) => self.set_slice(name_of(&slice.metadata), None),
+            Change::Namespace(namespace) => {
+                let name = namespace.metadata.name.unwrap_or_default();
+                self.note(Sort::Namespaces, &(String::new(), name.clone()));
+                self.namespaces.insert(name);
+                self.publish_namespaces();
+            }
+            Change::NoNamespace(namespace) => {
+                self.namespaces.remove(&namespace.metadata.name.unwrap_or_default());
+                self.publish_namespaces();
+            }
+            Change::Pod(pod) => {
+                let object = name_of(&pod.metadata);
+                self.note(Sort::Pods, &object);
+                self.set_pod(object, pod_addresses(&pod));
+            }
+            Change::NoPod(pod) => self.set_pod(name_of(&pod.metadata), Vec::new()),
+            Change::Listing(sort) => {
+                self.seen.insert(sort, BTreeSet::new());
+            }
+            Change::Listed(sort) => self.listed(sort),
+        }
+        if self.waiting.is_empty() {
+            self.records().touch(now);
+        }
+    }
+
+    fn note(&mut self, sort: Sort, object: &Object) {
+        if let Some(seen) = self.seen.get_mut(&sort) {
+            seen.insert(object.clone());
+        }
+    }
+
+    /// A list is complete: what it did not name is gone.
+    fn listed(&mut self, sort: Sort) {
+        let Some(seen) = self.seen.remove(&sort) else { return };
+        match sort {
+            Sort::Services => {
+                let known: BTreeSet<Key> = seen.iter().map(|(namespace, name)| key(name, namespace)).collect();
+                let gone: Vec<Key> = self.services.keys().filter(|key| !known.contains(*key)).cloned().collect();
+                for key in gone {
+                    self.services.remove(&key);
+                    self.publish(&key);
+                }
+            }
+            Sort::Slices => {
+                let gone: Vec<Object> = self.slices.keys().filter(|object| !seen.contains(*object)).cloned().collect();
+                gone.into_iter().for_each(|object| self.set_slice(object, None));
+            }
+            Sort::Namespaces => {
+                self.namespaces.retain(|name| seen.contains(&(String::new(), name.clone())));
+                self.publish_namespaces();
+            }
+            Sort::Pods => {
+                let gone: Vec<Object> = self.pods.keys().filter(|object| !seen.contains(*object)).cloned().collect();
+                gone.into_iter().for_each(|object| self.set_pod(object, Vec::new()));
+            }
+        }
+        if self.waiting.remove(&sort) && self.waiting.is_empty() {
+            self.publish_all();
+        }
+    }
+
+    fn set_service(&mut self, (namespace, name): &Object, service: Option<(Kind, Vec<Port>)>) {
+        let key = key(name, namespace);
+        match service {
+            Some(service) => self.services.insert(key.clone(), service),
+            None => self.services.remove(&key),
+        };
+        self.publish(&key);
+    }
+
+    fn set_slice(&mut self, object: Object, slice: Option<(Key, Vec<Endpoint>)>) {
+        let new = slice.as_ref().map(|(key, _)| key.clone());
+        let old = match slice {
+            Some(slice) => self.slices.insert(object.clone(), slice),
+            None => self.slices.remove(&object),
+        };
+        let old = old.map(|(key, _)| key);
+        if let Some(old) = old.filter(|old| Some(old) != new.as_ref()) {
+            if let Some(slices) = self.by_service.get_mut(&old) {
+                slices.remove(&object);
+            }
+            self.publish(&old);
+        }
+        if let Some(new) = new {
+            self.by_service.entry(new.clone()).or_default().insert(object);
+            self.publish(&new);
+        }
+    }
+
+    fn set_pod(&mut self, object: Object, addresses: Vec<IpAddr>) {
+        let namespace: Box<[u8]> = object.0.to_lowercase().into_bytes().into();
+        let old = match addresses.is_empty() {
+            true => self.pods.remove(&object),
+            false => self.pods.insert(object, addresses.clone()),
+        };
+        for address in old.unwrap_or_default() {
+            if !addresses.contains(&address) {
+                self.records().pods.set(&bytes(address), None);
+            }
+        }
+        for address in addresses {
+            self.records().pods.set(&bytes(address), Some(namespace.clone()));
+        }
+    }
+
+    fn publish_namespaces(&self) {
+        let names = self.namespaces.iter().map(|name| name.to_lowercase().into_bytes().into());
+        self.records().namespaces.store(Arc::new(names.collect()));
+    }
+
+    fn made(&self, key: &Key) -> Option<Service> {
+        let (kind, ports) = self.services.get(key)?.clone();
+        let slices = self.by_service.get(key).into_iter().flatten();
+        let endpoints: Vec<Endpoint> =
+            slices.filter_map(|object| self.slices.get(object)).flat_map(|(_, endpoints)| endpoints.clone()).collect();
+        let mut addresses: Vec<IpAddr> = Vec::new();
+        let all: &mut dyn Iterator<Item = IpAddr> = match &kind {
+            Kind::Cluster(own) => &mut own.iter().copied(),
+            Kind::Headless => &mut endpoints.iter().map(|endpoint| endpoint.address),
+            Kind::External(_) => &mut std::iter::empty(),
+        };
+        let mut seen = std::collections::HashSet::new();
+        addresses.extend(all.filter(|address| seen.insert(*address)));
+        let written = Written::new(addresses.into_iter(), self.records().ttl);
+        Some(Service { kind, ports, endpoints, written })
+    }
+
+    /// Writes what is known of a Service, and of the addresses that it has or had.
+    fn publish(&mut self, key: &Key) {
+        if !self.waiting.is_empty() {
+            return;
+        }
+        let service = self.made(key);
+        let touched = self.own(key, service.as_ref());
+        self.records().services.set(key, service);
+        for address in touched {
+            let owner = self.owner(address);
+            self.records().owners.set(&bytes(address), owner);
+        }
+    }
+
+    /// Notes which addresses a Service has; returns those and the ones it had.
+    fn own(&mut self, key: &Key, service: Option<&Service>) -> BTreeSet<IpAddr> {
+        let mut now: BTreeSet<IpAddr> = BTreeSet::new();
+        if let Some(service) = service {
+            if let Kind::Cluster(own) = &service.kind {
+                now.extend(own);
+            }
+            now.extend(service.endpoints.iter().map(|endpoint| endpoint.address));
+        }
+        let before = self.owned.insert(key.clone(), now.clone()).unwrap_or_default();
+        for address in before.difference(&now) {
+            if let Some(keys) = self.owners.get_mut(address) {
+                keys.remove(key);
+                if keys.is_empty() {
+                    self.owners.remove(address);
+                }
+            }
+        }
+        for address in &now {
+            self.owners.entry(*address).or_default().insert(key.clone());
+        }
+        if now.is_empty() {
+            self.owned.remove(key);
+        }
+        now.union(&before).copied().collect()
+    }
+
+    fn owner(&self, address: IpAddr) -> Option<Owner> {
+        let mut owner = Owner::default();
+        for key in self.owners.get(&address)? {
+            let Some((kind, _)) = self.services.get(key) else { continue };
+            if matches!(kind, Kind::Cluster(own) if own.contains(&address)) {
+                owner.services.push(key.clone());
+            }
+            for object in self.by_service.get(key).into_iter().flatten() {
+                let endpoints = self.slices.get(object).map_or(&[][..], |(_, endpoints)| endpoints);
+                for endpoint in endpoints.iter().filter(|endpoint| endpoint.address == address) {
+                    let entry = (key.clone(), endpoint.label.clone());
+                    if !owner.endpoints.contains(&entry) {
+                        owner.endpoints.push(entry);
+                    }
+                }
+            }
+        }
+        Some(owner)
+    }
+
+    /// Everything was listed: it is written at once.
+    fn publish_all(&mut self) {
+        let keys: Vec<Key> = self.services.keys().cloned().collect();
+        let made: Vec<(Key, Service)> = keys.into_iter().filter_map(|key| Some((key.clone(), self.made(&key)?))).collect();
+        for (key, service) in &made {
+            self.own(key, Some(service));
+        }
+        let addresses: Vec<IpAddr> = self.owners.keys().copied().collect();
+        let owners = addresses.iter().filter_map(|address| Some((bytes(*address), self.owner(*address)?)));
+        self.records().owners.replace(owners);
+        self.records().services.replace(made.into_iter());
+        self.records().set_synced();
+    }
+}
+
+fn name_of(metadata: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta) -> Object {
+    (metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default())
+}
+
+fn service_of(service: &core::Service) -> (Kind, Vec<Port>) {
+    let Some(spec) = &service.spec else { return (Kind::Headless, Vec::new()) };
+    let ports = spec.ports.iter().flatten().map(|port| Port {
+        name: port.name.as_deref().unwrap_or_default().to_lowercase().into(),
+        protocol: port.protocol.as_deref().unwrap_or("TCP").to_lowercase().into(),
+        number: u16::try_from(port.port).unwrap_or(0),
+    });
+    let kind = match spec.type_.as_deref() {
+        Some("ExternalName") => Kind::External(spec.external_name.as_deref().unwrap_or_default().into()),
+        _ => {
+            let all = spec.cluster_ips.clone().unwrap_or_else(|| spec.cluster_ip.iter().cloned().collect());
+            let headless = all.iter().any(|address| address == "None");
+            let addresses: Vec<IpAddr> = all.iter().filter_map(|address| address.parse().ok()).collect();
+            if headless { Kind::Headless } else { Kind::Cluster(addresses) }
+        }
+    };
+    (kind, ports.collect())
+}
+
+/// The Service of a slice and its ready endpoints.
+fn slice_of(slice: &EndpointSlice, pod_names: bool) -> Option<(Key, Vec<Endpoint>)> {
+    let service = slice.metadata.labels.as_ref()?.get("kubernetes.io/service-name")?;
+    let key = key(service, slice.metadata.namespace.as_deref().unwrap_or_default());
+    let ports = slice.ports.iter().flatten().map(|port| Port {
+        name: port.name.as_deref().unwrap_or_default().to_lowercase().into(),
+        protocol: port.protocol.as_deref().unwrap_or("TCP").to_lowercase().into(),
+        number: port.port.and_then(|number| u16::try_from(number).ok()).unwrap_or(0),
+    });
+    let ports: Arc<[Port]> = ports.collect();
+    let mut endpoints = Vec::new();
+    for endpoint in slice.endpoints.iter().flatten() {
+        // Nobody says whether it is ready: then it is.
+        if endpoint.conditions.as_ref().and_then(|conditions| conditions.ready) == Some(false) {
+            continue;
+        }
+        let pod = endpoint.target_ref.as_ref().and_then(|target| target.name.clone());
+        let pod = pod.filter(|name| pod_names && name.len() < 64);
+        for address in endpoint.addresses.iter().filter_map(|address| address.parse().ok()) {
+            let hostname = endpoint.hostname.clone().filter(|name| !name.is_empty());
+            let label = hostname.or_else(|| pod.clone()).unwrap_or_else(|| dashed(address));
+            endpoints.push(Endpoint { label: label.to_lowercase().into(), address, ports: Arc::clone(&ports) });
+        }
+    }
+    Some((key, endpoints))
+}
+
+/// The addresses of a Pod that is alive.
+fn pod_addresses(pod: &core::Pod) -> Vec<IpAddr> {
+    let Some(status) = &pod.status else { return Vec::new() };
+    let over = matches!(status.phase.as_deref(), Some("Succeeded" | "Failed" | "Unknown"));
+    if over || pod.metadata.deletion_timestamp.is_some() {
+        return Vec::new();
+    }
+    let all = status.pod_ips.iter().flatten().map(|address| address.ip.as_str());
+    let mut addresses: Vec<IpAddr> = all.chain(status.pod_ip.as_deref()).filter_map(|ip| ip.parse().ok()).collect();
+    addresses.dedup();
+    addresses
+}

@@ -1,0 +1,170 @@
+//! What the labels of a name under the cluster's zone mean.
+
+/// The labels of a name, from the left, without the zone.
+#[derive(Debug)]
+pub(super) struct Labels<'a> {
+    labels: [&'a [u8]; 6],
+    count: usize,
+    above: &'a [u8],
+}
+
+/// A name of the cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Meaning<'a> {
+    /// The zone itself, `svc`, `pod`: there is such a name, and nothing to it.
+    Empty,
+    /// `ns.svc` or `ns.pod`.
+    Namespace(&'a [u8]),
+    /// `svc.ns.svc` with what stands before it.
+    Service { key: &'a [u8], namespace: &'a [u8], part: Part<'a> },
+    /// `1-2-3-4.ns.pod`.
+    Pod { address: &'a [u8], namespace: &'a [u8] },
+    /// There can be no such name.
+    None,
+}
+
+/// What stands before a Service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part<'a> {
+    Whole,
+    Endpoint(&'a [u8]),
+    /// Without underscores; an empty one fits all.
+    Port { name: &'a [u8], protocol: &'a [u8] },
+}
+
+impl<'a> Labels<'a> {
+    /// `above` is wire form without an end, in lower case.
+    pub(super) fn new(above: &'a [u8]) -> Self {
+        let mut labels: [&[u8]; 6] = [&[]; 6];
+        let (mut count, mut rest) = (0, above);
+        while let Some((length, tail)) = rest.split_first() {
+            let Some((label, after)) = tail.split_at_checked(usize::from(*length)) else { break };
+            if let Some(slot) = labels.get_mut(count) {
+                *slot = label;
+            }
+            (count, rest) = (count + 1, after);
+        }
+        Self { labels, count, above }
+    }
+
+    /// The only label.
+    pub(super) fn only(&self) -> Option<&'a [u8]> {
+        (self.count == 1).then(|| self.labels[0])
+    }
+
+    pub(super) fn is(&self, labels: &[&[u8]]) -> bool {
+        self.count == labels.len() && self.labels[..self.count] == *labels
+    }
+
+    pub(super) fn meaning(&self) -> Meaning<'a> {
+        if self.count > 5 {
+            return Meaning::None;
+        }
+        let labels = &self.labels[..self.count];
+        match labels {
+            [] | [b"svc" | b"pod"] => Meaning::Empty,
+            [namespace, b"svc" | b"pod"] => Meaning::Namespace(namespace),
+            [address, namespace, b"pod"] => Meaning::Pod { address, namespace },
+            [before @ .., service, namespace, b"svc"] => {
+                let skipped: usize = before.iter().map(|label| 1 + label.len()).sum();
+                let key = &self.above[skipped..skipped + 2 + service.len() + namespace.len()];
+                let part = match before {
+                    [] => Part::Whole,
+                    [endpoint] => Part::Endpoint(endpoint),
+                    [port, protocol, ..] => Part::Port { name: bare(port), protocol: bare(protocol) },
+                };
+                Meaning::Service { key, namespace, part }
+            }
+            _ => Meaning::None,
+        }
+    }
+}
+
+fn bare(label: &[u8]) -> &[u8] {
+    label.strip_prefix(b"_").unwrap_or(label)
+}
+
+/// `svc.ns` in lower case, as [`Meaning::Service`] has it.
+pub(super) fn key(service: &str, namespace: &str) -> Box<[u8]> {
+    let mut key = Vec::with_capacity(2 + service.len() + namespace.len());
+    for label in [service, namespace] {
+        key.push(label.len() as u8);
+        key.extend(label.bytes().map(|byte| byte.to_ascii_lowercase()));
+    }
+    key.into()
+}
+
+/// The two labels of a key.
+pub(super) fn of_key(key: &[u8]) -> Option<(&[u8], &[u8])> {
+    let (length, rest) = key.split_first()?;
+    let (service, rest) = rest.split_at_checked(usize::from(*length))?;
+    Some((service, rest.get(1..)?))
+}
+
+/// An address with dashes in the place of dots or colons.
+pub(super) fn dashed(address: std::net::IpAddr) -> String {
+    let mut text = address.to_string().replace(['.', ':'], "-");
+    if text.ends_with('-') {
+        text.push('0');
+    }
+    text
+}
+
+/// The address that a label with dashes stands for.
+pub(super) fn undashed(label: &[u8]) -> Option<std::net::IpAddr> {
+    let text = std::str::from_utf8(label).ok()?;
+    let dotted = text.replace('-', ".");
+    let v4 = dotted.parse().ok().filter(|_| text.matches('-').count() == 3 && !text.contains("--"));
+    v4.or_else(|| text.replace('-', ":").parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wire::Name;
+
+    #[test]
+    fn labels_mean_what_the_table_says() {
+        let key = key("s", "n");
+        let key: &[u8] = &key;
+        let namespace = &b"n"[..];
+        let service = |part| Meaning::Service { key, namespace, part };
+        for (text, expected) in [
+            ("", Meaning::Empty),
+            ("svc", Meaning::Empty),
+            ("pod", Meaning::Empty),
+            ("n.svc", Meaning::Namespace(namespace)),
+            ("n.pod", Meaning::Namespace(namespace)),
+            ("s.n.svc", service(Part::Whole)),
+            ("e.s.n.svc", service(Part::Endpoint(b"e"))),
+            ("_p._tcp.s.n.svc", service(Part::Port { name: b"p", protocol: b"tcp" })),
+            ("p.tcp.s.n.svc", service(Part::Port { name: b"p", protocol: b"tcp" })),
+            ("a.p.tcp.s.n.svc", Meaning::None),
+            ("1-2.n.pod", Meaning::Pod { address: b"1-2", namespace }),
+            ("x.1-2.n.pod", Meaning::None),
+            ("s.n.foo", Meaning::None),
+            ("foo", Meaning::None),
+            ("a.b.c.d.e.f.g.svc", Meaning::None),
+        ] {
+            let name = Name::parse(text).unwrap();
+            let labels = Labels::new(name.above(&Name::ROOT).unwrap());
+            assert_eq!(labels.meaning(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn addresses_are_written_with_dashes_in_both_families() {
+        for (address, label) in [
+            ("10.1.2.3", "10-1-2-3"),
+            ("fd00:1::2", "fd00-1--2"),
+            ("2001:db8::", "2001-db8--0"),
+            ("::1", "--1"),
+        ] {
+            assert_eq!(dashed(address.parse().unwrap()), label);
+            assert_eq!(undashed(label.as_bytes()), address.parse().ok(), "{label}");
+        }
+        for label in ["x", "999-1-1-1", "1-2-3", "", "1-2-3-4-5"] {
+            assert_eq!(undashed(label.as_bytes()), None, "{label}");
+        }
+    }
+}

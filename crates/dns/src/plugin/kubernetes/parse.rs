@@ -1,0 +1,122 @@
+//! Reading the `kubernetes` line.
+
+use super::Pods;
+use crate::corefile::{Directive, Problem};
+use crate::text::{self, Fallthrough};
+use crate::wire::Name;
+use std::path::{Path, PathBuf};
+
+const KNOWN: &[&str] = &[
+    "endpoint", "endpoint_pod_names", "fallthrough", "ignore", "kubeconfig", "labels", "namespace_labels", "namespaces",
+    "noendpoints", "pods", "startup_timeout", "ttl",
+];
+
+/// What a stanza says.
+#[derive(Clone, Debug)]
+pub(crate) struct Options {
+    pub(super) zones: Vec<Name>,
+    pub(super) primary: Name,
+    pub(super) pods: Pods,
+    pub(super) ttl: u32,
+    pub(super) fall: Fallthrough,
+    pub(super) ignore_empty: bool,
+    pub(super) namespaces: Vec<Box<[u8]>>,
+    pub(super) watch: Watch,
+}
+
+/// What is watched, and where.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Watch {
+    pub(super) endpoint: Option<String>,
+    pub(super) kubeconfig: Option<(PathBuf, Option<String>)>,
+    pub(super) labels: Option<String>,
+    pub(super) namespace_labels: Option<String>,
+    pub(super) pods: bool,
+    pub(super) endpoints: bool,
+    pub(super) pod_names: bool,
+}
+
+impl Options {
+    /// Two stanzas with the same one share what they watch.
+    pub(super) fn source(&self) -> String {
+        format!("{:?} {}", self.watch, self.ttl)
+    }
+}
+
+pub(crate) fn options(line: &Directive, block: &[Name], folder: &Path) -> Result<Options, Problem> {
+    let zones = text::zones_or(&line.args, block)?;
+    let reverse = |zone: &&Name| {
+        let text = zone.to_string();
+        text.ends_with("in-addr.arpa.") || text.ends_with("ip6.arpa.")
+    };
+    let Some(primary) = zones.iter().find(|zone| !reverse(zone)).copied() else {
+        return Err(Problem::at(&line.name, "needs a zone that is not a reverse one"));
+    };
+    let mut options = Options {
+        zones,
+        primary,
+        pods: Pods::Disabled,
+        ttl: 5,
+        fall: Fallthrough::default(),
+        ignore_empty: false,
+        namespaces: Vec::new(),
+        watch: Watch { endpoints: true, ..Watch::default() },
+    };
+    for line in line.lines() {
+        property(line, folder, &mut options)?;
+    }
+    if !options.namespaces.is_empty() && options.watch.namespace_labels.is_some() {
+        return Err(Problem::at(&line.name, "namespaces and namespace_labels do not go together"));
+    }
+    options.watch.pods = options.pods == Pods::Verified;
+    Ok(options)
+}
+
+fn property(line: &Directive, folder: &Path, options: &mut Options) -> Result<(), Problem> {
+    let watch = &mut options.watch;
+    match line.name.text.as_str() {
+        "endpoint" => watch.endpoint = Some(line.one()?.text.clone()),
+        "kubeconfig" => match line.args.as_slice() {
+            [path] => watch.kubeconfig = Some((folder.join(&path.text), None)),
+            [path, context] => watch.kubeconfig = Some((folder.join(&path.text), Some(context.text.clone()))),
+            _ => return Err(Problem::at(&line.name, "needs a file, and perhaps a context")),
+        },
+        "labels" => watch.labels = Some(words(line)?),
+        "namespace_labels" => watch.namespace_labels = Some(words(line)?),
+        "namespaces" if line.args.is_empty() => return Err(Problem::at(&line.name, "needs at least one namespace")),
+        "namespaces" => {
+            options.namespaces.extend(line.args.iter().map(|word| word.text.to_lowercase().into_bytes().into()));
+        }
+        "noendpoints" => {
+            line.none()?;
+            watch.endpoints = false;
+        }
+        "endpoint_pod_names" => {
+            line.none()?;
+            watch.pod_names = true;
+        }
+        "pods" => {
+            let mode = line.one()?;
+            options.pods = match mode.text.as_str() {
+                "disabled" => Pods::Disabled,
+                "insecure" => Pods::Insecure,
+                "verified" => Pods::Verified,
+                _ => return Err(Problem::at(mode, "accepted: disabled, insecure, verified")),
+            };
+        }
+        "ttl" => options.ttl = text::number(line.one()?, 0..=3600, "a number from 0 to 3600")?,
+        "fallthrough" => options.fall = Fallthrough::parse(&line.args)?,
+        "ignore" => match line.one()?.text.as_str() {
+            "empty_service" => options.ignore_empty = true,
+            _ => return Err(Problem::at(line.one()?, "accepted: empty_service")),
+        },
+        "startup_timeout" => drop(text::duration(line.one()?)?),
+        _ => return Err(line.unknown(KNOWN)),
+    }
+    Ok(())
+}
+
+fn words(line: &Directive) -> Result<String, Problem> {
+    let words: Vec<&str> = line.args.iter().map(|word| word.text.as_str()).collect();
+    if words.is_empty() { Err(Problem::at(&line.name, "needs a selector")) } else { Ok(words.join(" ")) }
+}

@@ -1,0 +1,189 @@
+//! What is known of a cluster, ready to be answered with. Readers never wait: each shard is an immutable table that is
+//! replaced as a whole, and a change of one Service replaces one shard of 256.
+
+use arc_swap::ArcSwap;
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, RandomState};
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+const SHARDS: usize = 256;
+
+/// A port of a Service or an endpoint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Port {
+    /// In lower case.
+    pub(super) name: Box<str>,
+    /// In lower case.
+    pub(super) protocol: Box<str>,
+    pub(super) number: u16,
+}
+
+/// An address behind a Service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Endpoint {
+    /// Hostname or dashed address, in lower case.
+    pub(super) label: Box<str>,
+    pub(super) address: IpAddr,
+    pub(super) ports: Arc<[Port]>,
+}
+
+/// What a Service is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// With these addresses.
+    Cluster(Vec<IpAddr>),
+    /// Its endpoints are its addresses.
+    Headless,
+    /// Another name.
+    External(Box<str>),
+}
+
+/// A Service with its endpoints and its addresses as they are written into answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Service {
+    pub(super) kind: Kind,
+    pub(super) ports: Vec<Port>,
+    pub(super) endpoints: Vec<Endpoint>,
+    /// A and AAAA.
+    pub(super) written: [Written; 2],
+}
+
+/// Records whose owner points to the question.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Written {
+    pub(super) count: u16,
+    pub(super) bytes: Box<[u8]>,
+}
+
+impl Written {
+    /// The addresses of one family.
+    pub(super) fn new(addresses: impl Iterator<Item = IpAddr>, ttl: u32) -> [Self; 2] {
+        let mut families: [(u16, Vec<u8>); 2] = Default::default();
+        for address in addresses {
+            let (count, bytes) = &mut families[usize::from(address.is_ipv6())];
+            let (rtype, octets) = match address {
+                IpAddr::V4(v4) => (1, v4.octets().to_vec()),
+                IpAddr::V6(v6) => (28, v6.octets().to_vec()),
+            };
+            bytes.extend([0xc0, 12, 0, rtype, 0, 1]);
+            bytes.extend(ttl.to_be_bytes());
+            bytes.extend([0, octets.len() as u8]);
+            bytes.extend(octets);
+            *count += 1;
+        }
+        families.map(|(count, bytes)| Self { count, bytes: bytes.into() })
+    }
+}
+
+/// Who has an address.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Owner {
+    /// Keys of Services with this cluster address.
+    pub(super) services: Vec<Box<[u8]>>,
+    /// Keys of Services with such an endpoint, and the endpoint's label.
+    pub(super) endpoints: Vec<(Box<[u8]>, Box<str>)>,
+}
+
+type Table<V> = HashMap<Box<[u8]>, Arc<V>>;
+
+/// A map in shards.
+pub(super) struct Shards<V> {
+    hasher: RandomState,
+    shards: Box<[ArcSwap<Table<V>>]>,
+}
+
+impl<V> Shards<V> {
+    fn new() -> Self {
+        Self { hasher: RandomState::new(), shards: (0..SHARDS).map(|_| ArcSwap::default()).collect() }
+    }
+
+    fn shard(&self, key: &[u8]) -> &ArcSwap<Table<V>> {
+        &self.shards[self.hasher.hash_one(key) as usize % SHARDS]
+    }
+
+    pub(super) fn get(&self, key: &[u8]) -> Option<Arc<V>> {
+        self.shard(key).load().get(key).cloned()
+    }
+
+    pub(super) fn set(&self, key: &[u8], value: Option<V>) {
+        let shard = self.shard(key);
+        let mut table = Table::clone(&shard.load());
+        match value {
+            Some(value) => table.insert(key.into(), Arc::new(value)),
+            None => table.remove(key),
+        };
+        shard.store(Arc::new(table));
+    }
+
+    /// Everything at once: each shard is written once.
+    pub(super) fn replace(&self, all: impl Iterator<Item = (Box<[u8]>, V)>) {
+        let mut tables: Vec<Table<V>> = (0..SHARDS).map(|_| Table::new()).collect();
+        for (key, value) in all {
+            tables[self.hasher.hash_one(&*key) as usize % SHARDS].insert(key, Arc::new(value));
+        }
+        for (shard, table) in self.shards.iter().zip(tables) {
+            shard.store(Arc::new(table));
+        }
+    }
+}
+
+/// Everything that answers are made of.
+pub struct Records {
+    pub(super) services: Shards<Service>,
+    pub(super) owners: Shards<Owner>,
+    /// Pods by address, with their namespace.
+    pub(super) pods: Shards<Box<[u8]>>,
+    pub(super) namespaces: ArcSwap<HashSet<Box<[u8]>>>,
+    pub(super) ttl: u32,
+    synced: AtomicBool,
+    serial: AtomicU32,
+}
+
+impl Records {
+    /// Nothing yet.
+    #[must_use]
+    pub fn new(ttl: u32) -> Self {
+        Self {
+            services: Shards::new(),
+            owners: Shards::new(),
+            pods: Shards::new(),
+            namespaces: ArcSwap::default(),
+            ttl,
+            synced: AtomicBool::new(false),
+            serial: AtomicU32::new(0),
+        }
+    }
+
+    /// Whether everything was seen once.
+    #[must_use]
+    pub fn synced(&self) -> bool {
+        self.synced.load(Ordering::Acquire)
+    }
+
+    pub(super) fn set_synced(&self) {
+        self.synced.store(true, Ordering::Release);
+    }
+
+    /// Seconds since 1970 of the last change.
+    pub(super) fn serial(&self) -> u32 {
+        self.serial.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn touch(&self, serial: u32) {
+        self.serial.store(serial, Ordering::Relaxed);
+    }
+
+    pub(super) fn namespace_of_pod(&self, address: IpAddr) -> Option<Box<[u8]>> {
+        self.pods.get(&bytes(address)).map(|namespace| Box::clone(&namespace))
+    }
+}
+
+/// An address as a key.
+pub(super) fn bytes(address: IpAddr) -> Box<[u8]> {
+    match address {
+        IpAddr::V4(v4) => v4.octets().into(),
+        IpAddr::V6(v6) => v6.octets().into(),
+    }
+}

@@ -1,0 +1,106 @@
+//! What server blocks consist of: one folder per plugin, with its manual, how it is read and what it does.
+//!
+//! The order in which plugins run is that of [`ORDER`], whatever the order of the lines: it is the order in which
+//! CoreDNS is compiled.
+
+pub mod acl;
+pub mod any;
+pub mod autopath;
+pub mod bind;
+pub mod bufsize;
+pub mod cache;
+pub mod chaos;
+pub mod errors;
+pub mod forward;
+pub mod health;
+pub mod hosts;
+pub mod kubernetes;
+pub mod loadbalance;
+pub mod log;
+#[path = "loop/mod.rs"]
+pub mod loop_;
+pub mod nsid;
+pub mod prometheus;
+pub mod ready;
+pub mod reload;
+pub mod rewrite;
+pub mod template;
+
+use crate::build::Building;
+use crate::chain::Rest;
+use crate::corefile::{Directive, Problem};
+use crate::query::Query;
+use crate::wire::Reply;
+use futures::future::BoxFuture;
+
+/// What a plugin made of a query.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Not its business, or only on the way back.
+    Next,
+    /// The reply is made.
+    Done,
+    /// It must wait for something: [`Plugin::later`].
+    Later,
+}
+
+/// One behaviour of a server block.
+pub trait Plugin: Send + Sync {
+    /// As Corefiles call it.
+    fn name(&self) -> &'static str;
+
+    /// On the way down. Never waits, never allocates when it has the answer at hand.
+    fn before(&self, _query: &mut Query, _reply: &mut Reply) -> Step {
+        Step::Next
+    }
+
+    /// Called after [`Step::Later`].
+    fn later<'a>(&'a self, _query: &'a mut Query, _reply: &'a mut Reply, _rest: Rest<'a>) -> BoxFuture<'a, Step> {
+        Box::pin(std::future::ready(Step::Next))
+    }
+
+    /// On the way up, when a plugin further down has answered.
+    fn after(&self, _query: &mut Query, _reply: &mut Reply) {}
+}
+
+/// Reads all lines of one plugin in a server block.
+pub(crate) type Setup = fn(&[&Directive], &mut Building<'_>) -> Result<(), Problem>;
+
+/// Every plugin, in the order in which they run.
+pub(crate) const ORDER: &[(&str, Setup)] = &[
+    ("reload", reload::setup),
+    ("nsid", nsid::setup),
+    ("bufsize", bufsize::setup),
+    ("bind", bind::setup),
+    ("ready", ready::setup),
+    ("health", health::setup),
+    ("prometheus", prometheus::setup),
+    ("errors", errors::setup),
+    ("log", log::setup),
+    ("acl", acl::setup),
+    ("any", any::setup),
+    ("chaos", chaos::setup),
+    ("loadbalance", loadbalance::setup),
+    ("cache", cache::setup),
+    ("rewrite", rewrite::setup),
+    ("autopath", autopath::setup),
+    ("template", template::setup),
+    ("hosts", hosts::setup),
+    ("kubernetes", kubernetes::setup),
+    ("loop", loop_::setup),
+    ("forward", forward::setup),
+];
+
+/// The names of all plugins.
+pub fn names() -> impl Iterator<Item = &'static str> {
+    ORDER.iter().map(|(name, _)| *name)
+}
+
+/// The one line of a plugin that may stand only once in a block.
+pub(crate) fn only<'a>(lines: &[&'a Directive]) -> Result<&'a Directive, Problem> {
+    match lines {
+        [only] => Ok(only),
+        [_, second, ..] => Err(Problem::at(&second.name, "may stand only once in a server block")),
+        [] => unreachable!("a plugin is set up when it has a line"),
+    }
+}

@@ -1,0 +1,67 @@
+//! What pipelines work on.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+/// A value.
+#[derive(Clone, Debug)]
+pub(crate) enum Value {
+    /// What is not there.
+    Nil,
+    Bool(bool),
+    Int(i128),
+    Text(String),
+    List(Vec<Value>),
+    /// A missing key is nothing.
+    Map(BTreeMap<String, Value>),
+    /// A missing field is an error.
+    Struct(Arc<dyn Fields>),
+}
+
+/// Something with named fields and methods.
+pub(crate) trait Fields: Send + Sync {
+    /// The field, or the method called with these arguments.
+    fn field(&self, name: &str, arguments: &[Value]) -> Option<Result<Value, String>>;
+}
+
+impl fmt::Debug for dyn Fields {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Fields")
+    }
+}
+
+impl Value {
+    pub(super) fn is_true(&self) -> bool {
+        match self {
+            Self::Nil => false,
+            Self::Bool(truth) => *truth,
+            Self::Int(number) => *number != 0,
+            Self::Text(text) => !text.is_empty(),
+            Self::List(list) => !list.is_empty(),
+            Self::Map(map) => !map.is_empty(),
+            Self::Struct(_) => true,
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    /// As `{{ . }}` shows it.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nil => f.write_str("<no value>"),
+            Self::Bool(truth) => write!(f, "{truth}"),
+            Self::Int(number) => write!(f, "{number}"),
+            Self::Text(text) => f.write_str(text),
+            Self::List(list) => {
+                let texts: Vec<String> = list.iter().map(Self::to_string).collect();
+                write!(f, "[{}]", texts.join(" "))
+            }
+            Self::Map(map) => {
+                let texts: Vec<String> = map.iter().map(|(key, value)| format!("{key}:{value}")).collect();
+                write!(f, "map[{}]", texts.join(" "))
+            }
+            Self::Struct(_) => f.write_str("{}"),
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Making an answer of a template that fits.
+
+use super::go::{Fields, Value};
+use super::{Line, Matches, Template};
+use crate::plugin::Step;
+use crate::query::Query;
+use crate::wire::code::{class, rtype};
+use crate::wire::{Record, Reply, Section};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What a pattern found.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    regex: String,
+    /// The whole and the groups.
+    texts: Vec<String>,
+    names: Vec<(String, String)>,
+}
+
+/// Why there is no answer.
+pub(super) enum Failure {
+    /// The template could not be filled in.
+    Template { section: Section, source: String, problem: String },
+    /// What it gave is no record.
+    Record { section: Section, source: String, problem: String },
+}
+
+impl Template {
+    /// Whether the name is one of those that the template is for.
+    pub(super) fn matches(&self, query: &Query) -> Option<Found> {
+        match &self.matches {
+            Matches::All => Some(Found::default()),
+            Matches::Except(zone) => (!query.lower.is_within(zone)).then(Found::default),
+            Matches::Patterns(patterns) => {
+                let name = query.lower.to_string();
+                patterns.iter().find_map(|(source, regex)| {
+                    let captures = regex.captures(name.as_bytes())?;
+                    let text = |group: Option<regex::bytes::Match<'_>>| {
+                        group.map(|group| String::from_utf8_lossy(group.as_bytes()).into_owned()).unwrap_or_default()
+                    };
+                    let names = regex.capture_names().flatten();
+                    Some(Found {
+                        regex: source.clone(),
+                        texts: captures.iter().map(text).collect(),
+                        names: names.map(|name| (name.to_owned(), text(captures.name(name)))).collect(),
+                    })
+                })
+            }
+        }
+    }
+
+    /// Writes the answer. When it holds a CNAME for a question of an address, what that points to is still to come.
+    pub(super) fn write(&self, place: usize, found: &Found, query: &Query, reply: &mut Reply) -> Result<Step, Failure> {
+        reply.aa = true;
+        reply.rcode = self.rcode;
+        reply.extended.clone_from(&self.extended);
+        let mut data = None;
+        let mut cname = false;
+        for section in Section::ALL {
+            for line in &self.lines[section as usize] {
+                let rendered;
+                let (owner, record) = match line {
+                    Line::Fixed(record) => (&record.name, record),
+                    Line::Owned(record) => (&query.request.name, record),
+                    Line::Rendered(template) => {
+                        let data = data.get_or_insert_with(|| self.data(place, found, query));
+                        let source = || template.source().to_owned();
+                        let text = template.render(data);
+                        let text = text.map_err(|problem| Failure::Template { section, source: source(), problem })?;
+                        let failed = |problem: crate::wire::TextError| Failure::Record {
+                            section,
+                            source: source(),
+                            problem: problem.to_string(),
+                        };
+                        rendered = as_asked(text.parse().map_err(failed)?, query);
+                        (&rendered.name, &rendered)
+                    }
+                };
+                cname |= section == Section::Answer && record.rtype == rtype::CNAME;
+                reply.add_as(section, owner, record);
+            }
+        }
+        let address = query.request.rtype == rtype::A || query.request.rtype == rtype::AAAA;
+        Ok(if cname && address { Step::Later } else { Step::Done })
+    }
+
+    fn data(&self, place: usize, found: &Found, query: &Query) -> Value {
+        let given = |asked: u16, own: u16, any: u16| if asked == any { own } else { asked };
+        let name = query.lower.to_string();
+        let texts = if found.texts.is_empty() { vec![name.clone()] } else { found.texts.clone() };
+        let numbered = texts.iter().enumerate().map(|(index, text)| (index.to_string(), text.clone()));
+        let groups = numbered.chain(found.names.iter().cloned());
+        Value::Struct(Arc::new(Data {
+            zone: self.zones[place].to_string(),
+            name,
+            regex: if found.regex.is_empty() { ".*".to_owned() } else { found.regex.clone() },
+            groups: groups.map(|(name, text)| (name, Value::Text(text))).collect(),
+            texts: texts.into_iter().map(Value::Text).collect(),
+            class: class::text(given(query.request.class, self.class, class::ANY)),
+            rtype: rtype::text(given(query.request.rtype, self.rtype, rtype::ANY)),
+            remote: query.source.ip().to_canonical().to_string(),
+            question: Question {
+                name: query.request.name.to_string(),
+                rtype: query.request.rtype,
+                class: query.request.class,
+            },
+        }))
+    }
+}
+
+/// A record for the name asked for gets it as it was written, so that clients which vary the case are content.
+fn as_asked(mut record: Record, query: &Query) -> Record {
+    if record.name == query.request.name {
+        record.name = query.request.name;
+    }
+    record
+}
+
+/// What templates see.
+struct Data {
+    zone: String,
+    name: String,
+    regex: String,
+    texts: Vec<Value>,
+    groups: BTreeMap<String, Value>,
+    class: String,
+    rtype: String,
+    remote: String,
+    question: Question,
+}
+
+#[derive(Clone)]
+struct Question {
+    name: String,
+    rtype: u16,
+    class: u16,
+}
+
+impl Fields for Data {
+    fn field(&self, name: &str, arguments: &[Value]) -> Option<Result<Value, String>> {
+        let text = |text: &String| Value::Text(text.clone());
+        Some(Ok(match name {
+            "Zone" => text(&self.zone),
+            "Name" => text(&self.name),
+            "Regex" => text(&self.regex),
+            "Match" => Value::List(self.texts.clone()),
+            "Group" => Value::Map(self.groups.clone()),
+            "Class" => text(&self.class),
+            "Type" => text(&self.rtype),
+            "Remote" => text(&self.remote),
+            "Question" => Value::Struct(Arc::new(self.question.clone())),
+            "Message" => Value::Struct(Arc::new(Whole(self.question.clone()))),
+            // There is no metadata here, and a label that is not there is empty.
+            "Meta" if arguments.len() == 1 => Value::Text(String::new()),
+            "Meta" => return Some(Err("Meta needs one label".to_owned())),
+            _ => return None,
+        }))
+    }
+}
+
+impl Fields for Question {
+    fn field(&self, name: &str, _: &[Value]) -> Option<Result<Value, String>> {
+        Some(Ok(match name {
+            "Name" => Value::Text(self.name.clone()),
+            "Qtype" => Value::Int(self.rtype.into()),
+            "Qclass" => Value::Int(self.class.into()),
+            _ => return None,
+        }))
+    }
+}
+
+/// `.Message`, of which only the question is known.
+struct Whole(Question);
+
+impl Fields for Whole {
+    fn field(&self, name: &str, _: &[Value]) -> Option<Result<Value, String>> {
+        (name == "Question").then(|| Ok(Value::List(vec![Value::Struct(Arc::new(self.0.clone()))])))
+    }
+}

@@ -1,0 +1,32 @@
+//! Which server block a name belongs to.
+
+use crate::chain::Chain;
+use crate::wire::Name;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// The server blocks behind one address and port.
+#[derive(Default)]
+pub struct Routes {
+    zones: HashMap<Box<[u8]>, Arc<Chain>>,
+    /// Whether classes other than IN have somebody to answer them.
+    pub other_classes: bool,
+}
+
+impl Routes {
+    /// Adds a block's zone, in lower case. False when it is there already.
+    pub fn add(&mut self, zone: &Name, chain: &Arc<Chain>) -> bool {
+        self.zones.insert(zone.wire().into(), Arc::clone(chain)).is_none()
+    }
+
+    /// The block with the longest zone that a name, in lower case, is in.
+    #[must_use]
+    pub fn chain(&self, lower: &Name) -> Option<&Arc<Chain>> {
+        lower.suffixes().find_map(|suffix| self.zones.get(suffix))
+    }
+
+    /// The blocks, each as often as it has zones.
+    pub fn chains(&self) -> impl Iterator<Item = &Arc<Chain>> {
+        self.zones.values()
+    }
+}

@@ -1,0 +1,21 @@
+//! Packets in, packets out: sockets, threads, connections, the HTTP endpoints, and the change from one Corefile to
+//! another.
+
+pub mod addresses;
+mod answer;
+mod http;
+mod reload;
+mod sockets;
+mod supervise;
+mod tcp;
+mod udp;
+
+pub use supervise::{Settings, StartError, Started, start};
+
+pub(crate) use answer::resolve;
+
+/// The machine's name.
+pub(crate) fn hostname() -> String {
+    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    if name.trim().is_empty() { "localhost".to_owned() } else { name.trim().to_owned() }
+}

@@ -1,0 +1,311 @@
+//! Start, reload and stop. Sockets outlive a reload: only what they serve is exchanged, so that no query is lost.
+
+use super::http::{self, Current, Status};
+use super::reload::{self, LoadError};
+use super::sockets::{self, OpenError};
+use super::udp::{Job as UdpJob, Thread};
+use super::{addresses, tcp};
+use crate::build::{Endpoint, Instance, Job, Lasting};
+use crate::plugin::kubernetes::STARTUP;
+use crate::random;
+use crate::routes::Routes;
+use arc_swap::ArcSwap;
+use runtime::admin::Admin;
+use runtime::listen::ListenError;
+use runtime::metrics::Metrics;
+use runtime::task::Tasks;
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::task::JoinSet;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// How often new addresses of the machine are looked for.
+const RESCAN: Duration = Duration::from_secs(10);
+/// Longest time of going on after a signal: the process has ten seconds.
+const LAMEDUCK: Duration = Duration::from_secs(8);
+
+/// What the command says.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// The Corefile.
+    pub conf: PathBuf,
+    /// Port of blocks that name none.
+    pub port: u16,
+    /// Threads for UDP.
+    pub threads: usize,
+}
+
+/// Why the server cannot start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The Corefile.
+    #[error("{0}")]
+    Load(#[from] LoadError),
+    /// A socket for queries.
+    #[error("{0}")]
+    Open(#[from] OpenError),
+    /// A socket for health, readiness or metrics.
+    #[error("{0}")]
+    Listen(#[from] ListenError),
+    /// Threads or signals.
+    #[error("{0}")]
+    System(#[from] std::io::Error),
+}
+
+/// A server that runs.
+#[derive(Clone, Debug)]
+pub struct Started {
+    /// Where it answers.
+    pub addresses: Vec<SocketAddr>,
+}
+
+/// Starts everything; it goes on as tasks.
+pub async fn start(settings: Settings, admin: Admin, tasks: &Tasks) -> Result<Started, StartError> {
+    let lasting = Lasting::default();
+    lasting.counters.register(&admin.metrics);
+    let instance = reload::load(&settings.conf, settings.port, &lasting)?;
+    let mut server = Server {
+        threads: (0..settings.threads.max(1)).map(Thread::start).collect::<Result<_, _>>()?,
+        settings,
+        tasks: tasks.clone(),
+        metrics: admin.metrics,
+        lasting,
+        status: Arc::default(),
+        clients: tcp::Clients::new(),
+        endpoints: BTreeMap::new(),
+        http: BTreeMap::new(),
+        connections: JoinSet::new(),
+        running: None,
+        reload: None,
+        lameduck: Duration::ZERO,
+        seen: None,
+    };
+    server.seen = reload::fingerprint(&server.settings.conf);
+    server.begin(instance).await?;
+    let addresses = server.endpoints.values().flat_map(|open| open.listening.clone()).collect();
+    tasks.serve("dns", |stop| server.run(stop));
+    Ok(Started { addresses })
+}
+
+struct Server {
+    settings: Settings,
+    tasks: Tasks,
+    metrics: Metrics,
+    lasting: Lasting,
+    status: Arc<Status>,
+    threads: Vec<Thread>,
+    clients: tcp::Clients,
+    endpoints: BTreeMap<Endpoint, Open>,
+    http: BTreeMap<SocketAddr, DropGuard>,
+    /// TCP and HTTP.
+    connections: JoinSet<()>,
+    /// Ends the jobs of the running Corefile.
+    running: Option<DropGuard>,
+    reload: Option<(Duration, Duration)>,
+    lameduck: Duration,
+    /// The Corefile as it was when it was last looked at.
+    seen: Option<String>,
+}
+
+/// The sockets of an endpoint that is served.
+struct Open {
+    routes: Arc<ArcSwap<Routes>>,
+    stop: CancellationToken,
+    port: u16,
+    own: Vec<SocketAddr>,
+    listening: Vec<SocketAddr>,
+}
+
+impl Server {
+    /// Puts a Corefile into operation, in the place of the one before.
+    async fn begin(&mut self, mut instance: Instance) -> Result<(), StartError> {
+        // Everything that can fail comes first, so that what runs goes on.
+        let mut opened = Vec::new();
+        for endpoint in instance.routes.keys().filter(|endpoint| !self.endpoints.contains_key(endpoint)) {
+            opened.push((*endpoint, sockets::open(*endpoint, self.threads.len())?));
+        }
+        let mut listening = Vec::new();
+        for address in instance.http.keys().filter(|address| !self.http.contains_key(address)) {
+            listening.push((*address, http::open(*address)?));
+        }
+        let token = CancellationToken::new();
+        instance.jobs.drain(..).for_each(|job| self.start_job(job, Some(token.clone())));
+        instance.lasting_jobs.drain(..).for_each(|job| self.start_job(job, None));
+        self.wait_until_ready(&instance).await;
+
+        let Instance { routes, checks, http, reload, lameduck, hash, .. } = instance;
+        (self.reload, self.lameduck) = (reload, lameduck);
+        self.lasting.counters.version.clear();
+        let labels = vec![("hash", "sha512".to_owned()), ("value", hash.clone())];
+        self.lasting.counters.version.get_or_create(&labels).set(1);
+        tracing::info!(sha512 = hash, "running configuration");
+        self.http.retain(|address, _| http.contains_key(address));
+        *self.status.current.write() = Current { paths: http, checks, hash, refused: None };
+        self.endpoints.retain(|endpoint, open| {
+            let kept = routes.get(endpoint);
+            match kept {
+                Some(routes) => open.routes.store(Arc::clone(routes)),
+                None => open.stop.cancel(),
+            }
+            kept.is_some()
+        });
+        for (endpoint, opened) in opened {
+            if let Some(routes) = routes.get(&endpoint) {
+                self.serve(endpoint, opened, routes)?;
+            }
+        }
+        for (address, listeners) in listening {
+            let stop = CancellationToken::new();
+            let work = http::serve(address, listeners, Arc::clone(&self.status), self.metrics.clone(), stop.clone());
+            self.connections.spawn(work);
+            self.http.insert(address, stop.drop_guard());
+        }
+        // Only now: until here the old one answered.
+        self.running = Some(token.drop_guard());
+        Ok(())
+    }
+
+    fn start_job(&self, job: Job, until: Option<CancellationToken>) {
+        let Job { name, run } = job;
+        self.tasks.restarting(&name, move |stop| {
+            let until = until.clone().unwrap_or_default();
+            let work = run(stop.clone());
+            async move {
+                tokio::select! {
+                    () = until.cancelled() => Ok(()),
+                    result = work => result,
+                }
+            }
+        });
+    }
+
+    /// Clusters get a moment to be listed; then it goes on without them.
+    async fn wait_until_ready(&self, instance: &Instance) {
+        let ready = || instance.checks.iter().all(|(_, check)| check());
+        let all = async {
+            while !ready() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        if tokio::time::timeout(STARTUP, all).await.is_err() {
+            tracing::warn!("the cluster was not listed in time; serving what is known");
+        }
+    }
+
+    fn serve(&mut self, endpoint: Endpoint, opened: sockets::Opened, routes: &Arc<Routes>) -> Result<(), StartError> {
+        let sockets::Opened { udp, tcp, port, addresses } = opened;
+        let routes = Arc::new(ArcSwap::new(Arc::clone(routes)));
+        let stop = CancellationToken::new();
+        let mut listening = Vec::new();
+        for listener in tcp {
+            listening.push(listener.local_addr()?);
+            let listener = tokio::net::TcpListener::from_std(listener)?;
+            let work = tcp::serve(listener, Arc::clone(&routes), self.clients.clone(), stop.clone());
+            self.connections.spawn(work);
+        }
+        let open = Open { routes, stop, port, own: addresses, listening };
+        self.hand_out(udp, &open);
+        self.endpoints.insert(endpoint, open);
+        Ok(())
+    }
+
+    fn hand_out(&self, udp: Vec<Vec<std::net::UdpSocket>>, open: &Open) {
+        for (thread, sockets) in self.threads.iter().zip(udp) {
+            for socket in sockets {
+                thread.serve(UdpJob { socket, routes: Arc::clone(&open.routes), stop: open.stop.clone() });
+            }
+        }
+    }
+
+    /// Addresses that came since the last look get sockets of their own.
+    fn rescan(&mut self) {
+        let local = addresses::all();
+        let mut endpoints = std::mem::take(&mut self.endpoints);
+        for (endpoint, open) in &mut endpoints {
+            if endpoint.address.is_some() {
+                continue;
+            }
+            let new: Vec<SocketAddr> = local.iter().map(|own| own.at(open.port)).filter(|own| !open.own.contains(own)).collect();
+            let mut udp: Vec<Vec<_>> = self.threads.iter().map(|_| Vec::new()).collect();
+            sockets::add(&new, &mut udp, &mut open.own);
+            self.hand_out(udp, open);
+        }
+        self.endpoints = endpoints;
+    }
+
+    async fn run(mut self, stop: CancellationToken) -> Result<(), StartError> {
+        let fatal = self.lasting.fatal.clone();
+        let mut reload_signal = signal(SignalKind::user_defined1())?;
+        let mut rescan = tokio::time::interval(RESCAN);
+        let ended = loop {
+            let look = self.next_look();
+            tokio::select! {
+                () = stop.cancelled() => break Ok(()),
+                reason = fatal.told() => break Err(StartError::System(std::io::Error::other(reason))),
+                _ = rescan.tick() => self.rescan(),
+                _ = reload_signal.recv() => self.look(true).await,
+                () = look => self.look(false).await,
+                Some(_) = self.connections.join_next() => {}
+            }
+        };
+        self.stop().await;
+        ended
+    }
+
+    /// When the Corefile is looked at again; never without `reload`.
+    fn next_look(&self) -> impl Future<Output = ()> + use<> {
+        let pause = self.reload.map(|(interval, jitter)| {
+            let jitter = jitter.mul_f64(random::below(1000) as f64 / 1000.0);
+            interval + jitter
+        });
+        async move {
+            match pause {
+                Some(pause) => tokio::time::sleep(pause).await,
+                None => std::future::pending().await,
+            }
+        }
+    }
+
+    /// Takes up a Corefile that has changed; a broken one is refused, and said so.
+    async fn look(&mut self, asked: bool) {
+        let found = reload::fingerprint(&self.settings.conf);
+        if found == self.seen && !asked {
+            return;
+        }
+        self.seen = found;
+        let loaded = reload::load(&self.settings.conf, self.settings.port, &self.lasting).map_err(StartError::from);
+        let begun = match loaded {
+            Ok(instance) => self.begin(instance).await,
+            Err(error) => Err(error),
+        };
+        match begun {
+            Ok(()) => tracing::info!(conf = %self.settings.conf.display(), "Corefile reloaded"),
+            Err(error) => {
+                tracing::error!(%error, "the new Corefile cannot be used; the old one goes on");
+                self.lasting.counters.reload_failures.inc();
+                self.status.current.write().refused = Some(error.to_string());
+            }
+        }
+    }
+
+    /// Not ready any more, but answering for a while; then what has arrived is answered, and nothing else.
+    async fn stop(mut self) {
+        self.status.stopping.store(true, Ordering::Relaxed);
+        let lameduck = self.lameduck.min(LAMEDUCK);
+        if !lameduck.is_zero() {
+            tracing::info!(?lameduck, "going on to answer for a while");
+            tokio::time::sleep(lameduck).await;
+        }
+        self.endpoints.values().for_each(|open| open.stop.cancel());
+        self.http.clear();
+        let threads = std::mem::take(&mut self.threads);
+        let joined = tokio::task::spawn_blocking(move || threads.into_iter().for_each(Thread::join));
+        while self.connections.join_next().await.is_some() {}
+        let _a_panic_is_logged_elsewhere = joined.await;
+    }
+}

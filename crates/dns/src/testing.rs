@@ -1,0 +1,97 @@
+//! Asking a Corefile without sockets, for tests of plugins.
+
+use crate::build::{self, Instance, Lasting};
+use crate::corefile::{self, Disk};
+use crate::query::{Query, Transport};
+use crate::routes::Routes;
+use crate::server::resolve;
+use crate::wire::code::{class, rcode, rtype};
+use crate::wire::{Edns, Name, Record, Reply, Request};
+use std::path::PathBuf;
+use std::sync::Arc;
+
+pub(crate) fn query(name: &str, rtype: u16) -> Query {
+    query_from("192.0.2.1:4000", name, rtype)
+}
+
+pub(crate) fn query_from(source: &str, name: &str, rtype: u16) -> Query {
+    let edns = Edns { size: 1232, dnssec_ok: false, version: 0, nsid: false, cookie: None };
+    let name = Name::parse(name).unwrap();
+    let request = Request { id: 7, rd: true, ad: false, cd: false, name, rtype, class: class::IN, edns: Some(edns) };
+    Query::new(request, source.parse().unwrap(), Transport::Udp, 40)
+}
+
+pub(crate) fn build(text: &str) -> Result<Instance, corefile::Problem> {
+    let file = corefile::parse("Corefile", text, &Disk)?;
+    build::build(&file, PathBuf::new(), 53, &Lasting::default())
+}
+
+/// The problem of a Corefile that has one.
+pub(crate) fn refused(text: &str) -> String {
+    build(text).err().expect("it is refused").to_string()
+}
+
+/// A Corefile that can be asked.
+pub(crate) struct Asked {
+    routes: Arc<Routes>,
+    runtime: tokio::runtime::Runtime,
+    _instance: Instance,
+}
+
+impl Asked {
+    pub(crate) fn new(text: &str) -> Self {
+        let instance = build(text).unwrap_or_else(|problem| panic!("{problem}"));
+        let routes = Arc::clone(instance.routes.values().next().unwrap());
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        Self { routes, runtime, _instance: instance }
+    }
+
+    pub(crate) fn ask(&self, name: &str, rtype: &str) -> String {
+        self.ask_from("192.0.2.1:4000", name, rtype)
+    }
+
+    pub(crate) fn ask_from(&self, source: &str, name: &str, rtype: &str) -> String {
+        shown(&self.answer(query_from(source, name, rtype::number(rtype).unwrap())))
+    }
+
+    pub(crate) fn ask_class(&self, name: &str, rtype: &str, class: &str) -> String {
+        let mut query = query(name, rtype::number(rtype).unwrap());
+        query.request.class = class::number(class).unwrap();
+        shown(&self.answer(query))
+    }
+
+    pub(crate) fn extended(&self, name: &str, rtype: &str) -> Option<(u16, String)> {
+        self.answer(query(name, rtype::number(rtype).unwrap())).extended
+    }
+
+    pub(crate) fn answer(&self, mut query: Query) -> Reply {
+        let mut reply = Reply::new();
+        reply.reset(&query.request.name, query.request.rtype, query.request.class);
+        self.runtime.block_on(resolve(&self.routes, &mut query, &mut reply));
+        reply
+    }
+}
+
+/// `RCODE flags | answer | authority | additional`, without what is empty at the end.
+pub(crate) fn shown(reply: &Reply) -> String {
+    if reply.dropped {
+        return "nothing".to_owned();
+    }
+    let message = reply.message().expect("a reply can be read");
+    let mut text = rcode::text(reply.rcode);
+    for (flag, set) in [("aa", reply.aa), ("tc", reply.tc), ("ra", reply.ra)] {
+        if set {
+            text.push(' ');
+            text.push_str(flag);
+        }
+    }
+    let one = |record: &Record| record.to_string().replace('\t', " ");
+    for section in &message.sections {
+        text.push_str(" | ");
+        text.push_str(&section.iter().map(one).collect::<Vec<_>>().join(", "));
+    }
+    while let Some(rest) = text.strip_suffix(" | ") {
+        text = rest.to_owned();
+    }
+    text.replace(" |  | ", " | | ")
+}

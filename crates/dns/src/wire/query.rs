@@ -1,0 +1,131 @@
+//! A request as it arrives: one question, perhaps EDNS. What is refused before any plugin sees it is decided here.
+
+use super::code::{option, rtype};
+use super::read::{self, Malformed};
+use super::{Name, code::rcode};
+
+/// The first bit of the flags: this is a response.
+const QR: u16 = 0x8000;
+const RD: u16 = 0x0100;
+const AD: u16 = 0x0020;
+const CD: u16 = 0x0010;
+
+/// What an OPT record says (RFC 6891).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Edns {
+    /// How large a UDP answer may be.
+    pub size: u16,
+    /// DNSSEC records are wanted.
+    pub dnssec_ok: bool,
+    /// 0 is the only one there is.
+    pub version: u8,
+    /// The server's name is wanted (RFC 5001).
+    pub nsid: bool,
+    /// The client's half of a cookie (RFC 7873).
+    pub cookie: Option<[u8; 8]>,
+}
+
+/// A request with one question.
+#[derive(Clone, Copy, Debug)]
+pub struct Request {
+    /// Chosen by the client.
+    pub id: u16,
+    /// Recursion desired.
+    pub rd: bool,
+    /// Authentic data is understood.
+    pub ad: bool,
+    /// Checking disabled.
+    pub cd: bool,
+    /// As it was written.
+    pub name: Name,
+    /// Type asked for.
+    pub rtype: u16,
+    /// Class asked for.
+    pub class: u16,
+    /// If there was an OPT record.
+    pub edns: Option<Edns>,
+}
+
+/// A packet that no plugin gets to see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reject {
+    /// Not a request at all: no answer, so that two servers cannot play ball.
+    Ignore,
+    /// Answered with this code and the header alone.
+    Answer(u16),
+}
+
+impl From<Malformed> for Reject {
+    fn from(_: Malformed) -> Self {
+        Self::Answer(rcode::FORMERR)
+    }
+}
+
+impl Request {
+    /// Reads a packet.
+    pub fn parse(packet: &[u8]) -> Result<Self, Reject> {
+        if packet.len() < 12 {
+            return Err(Reject::Ignore);
+        }
+        let flags = read::u16(packet, 2)?;
+        if flags & QR != 0 {
+            return Err(Reject::Ignore);
+        }
+        // Everything but QUERY; NOTIFY and UPDATE have nobody here to take them.
+        if flags & 0x7800 != 0 {
+            return Err(Reject::Answer(rcode::NOTIMP));
+        }
+        let (questions, answers, authority, additional) =
+            (read::u16(packet, 4)?, read::u16(packet, 6)?, read::u16(packet, 8)?, read::u16(packet, 10)?);
+        // RFC 9619 for the question; the other bounds are those of every known server.
+        if questions != 1 || answers > 1 || authority > 1 || additional > 2 {
+            return Err(Reject::Answer(rcode::FORMERR));
+        }
+        let (name, at) = read::name(packet, 12)?;
+        let (rtype, class) = (read::u16(packet, at)?, read::u16(packet, at + 2)?);
+        let mut at = at + 4;
+        let mut edns = None;
+        for index in 0..answers + authority + additional {
+            let place = read::place(packet, at)?;
+            if read::u16(packet, place.fixed)? == rtype::OPT {
+                let misplaced = index < answers + authority || packet[place.start] != 0;
+                if misplaced || edns.is_some() {
+                    return Err(Reject::Answer(rcode::FORMERR));
+                }
+                edns = Some(opt(packet, place)?);
+            }
+            at = place.end;
+        }
+        let id = read::u16(packet, 0)?;
+        Ok(Self { id, rd: flags & RD != 0, ad: flags & AD != 0, cd: flags & CD != 0, name, rtype, class, edns })
+    }
+}
+
+fn opt(packet: &[u8], place: read::Place) -> Result<Edns, Malformed> {
+    let ttl = read::u32(packet, place.fixed + 4)?;
+    let mut edns = Edns {
+        size: read::u16(packet, place.fixed + 2)?.max(512),
+        dnssec_ok: ttl & 0x8000 != 0,
+        version: (ttl >> 16 & 0xff) as u8,
+        nsid: false,
+        cookie: None,
+    };
+    let mut at = place.data;
+    while at < place.end {
+        let (code, length) = (read::u16(packet, at)?, usize::from(read::u16(packet, at + 2)?));
+        let value = packet[..place.end].get(at + 4..at + 4 + length).ok_or(Malformed)?;
+        match code {
+            option::NSID => edns.nsid = true,
+            option::COOKIE => {
+                // RFC 7873, section 5.2.2: 8 bytes, or 16 to 40.
+                if value.len() != 8 && !(16..=40).contains(&value.len()) {
+                    return Err(Malformed);
+                }
+                edns.cookie = value.first_chunk::<8>().copied();
+            }
+            _ => {}
+        }
+        at += 4 + length;
+    }
+    Ok(edns)
+}
