@@ -25,6 +25,7 @@ const PODS: [Pair; 2] = [["10.244.1.2", "fd44:1::2"], ["10.244.2.2", "fd44:2::2"
 const GATES: [Pair; 2] = [["10.244.1.1", "fd44:1::1"], ["10.244.2.1", "fd44:2::1"]];
 const BALANCER: Pair = ["198.51.100.7", "2001:db8::7"];
 const CLUSTER: Pair = ["10.96.0.50", "fd00:10:96::50"];
+const NEAR: Pair = ["10.96.0.53", "fd00:10:96::53"];
 const NAMES: Pair = ["10.96.0.52", "fd00:10:96::52"];
 const LIMITED: Pair = ["10.96.0.51", "fd00:10:96::51"];
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -45,7 +46,9 @@ fn ip(text: &str) -> IpAddr {
 
 /// What is missing to run this at all.
 fn missing() -> Option<&'static str> {
-    if !Namespace::new("twinstack-probe").is_ok_and(|space| space.run("nft", &["list", "ruleset"], "").is_ok()) {
+    if !Namespace::new(&format!("twinstack-probe-{}", std::process::id()))
+        .is_ok_and(|space| space.run("nft", &["list", "ruleset"], "").is_ok())
+    {
         return Some(
             "run as root on a machine with network namespaces, ip and nft (apt-get install iproute2 nftables)",
         );
@@ -188,6 +191,18 @@ fn ask(from: &Namespace, to: SocketAddr) -> Result<(String, IpAddr), std::io::Er
     Ok((number.to_owned(), ip(seen)))
 }
 
+/// The whole answer to a GET.
+fn http(from: &Namespace, at: SocketAddr, path: &str) -> String {
+    let asked = from.within(|| {
+        let mut stream = TcpStream::connect_timeout(&at, Duration::from_secs(2))?;
+        write!(stream, "GET {path} HTTP/1.1\r\nhost: n1\r\nconnection: close\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok::<_, std::io::Error>(answer)
+    });
+    asked.expect("entered").unwrap_or_else(|error| error.to_string())
+}
+
 /// Asks both families until `good`.
 #[track_caller]
 fn until(
@@ -271,6 +286,7 @@ fn services_work_on_both_families() {
     traffic_flows(&world, &proxy);
     changes_follow(&world);
     a_family_without_a_rule_is_closed(&world);
+    the_policy_local_keeps_the_clients_address(&world);
     flows_of_datagrams_move(&world);
     affinity_holds(&world);
     a_restart_leaves_no_gap(&world, &mut proxy);
@@ -300,14 +316,7 @@ fn traffic_flows(world: &World, proxy: &Process) {
         let refused = ask(&world.client, SocketAddr::new(ip(CLUSTER[family]), 81));
         assert_eq!(refused, Err(std::io::ErrorKind::ConnectionRefused));
     }
-    let health = world.node.within(|| {
-        let mut stream = TcpStream::connect("[::1]:10256")?;
-        write!(stream, "GET /healthz HTTP/1.1\r\nhost: n1\r\nconnection: close\r\n\r\n")?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        Ok::<_, std::io::Error>(answer)
-    });
-    let health = health.expect("entered").expect("an answer");
+    let health = http(&world.node, "[::1]:10256".parse().expect("an address"), "/healthz");
     assert!(health.starts_with("HTTP/1.1 200 OK") && health.contains("\"nodeEligible\":true"), "{health}");
     let second = world.proxy("second.log");
     let refused = wait_for(PATIENCE, || second.output().contains("another twinstack proxy runs").then_some(()));
@@ -370,6 +379,60 @@ fn a_family_without_a_rule_is_closed(world: &World) {
     ranges(&["192.168.77.2/32", "192.168.77.0/24", "fd77::2/128"]);
     assert!(wait_for(PATIENCE, || (open(0) && open(1)).then_some(())).is_some(), "{}", world.table("ip"));
     world.kubectl(&["delete", "service", "limited"], "");
+}
+
+/// Others see only endpoints here and come with their own address; the node and its pods see all. Where there is none
+/// here, others get no answer. A family that the Service does not have stays closed.
+fn the_policy_local_keeps_the_clients_address(world: &World) {
+    let slices = |nodes: [&str; 2]| {
+        for family in [0, 1] {
+            let mut slice = slice("near", family, &[0, 1]);
+            for (pod, node) in nodes.iter().enumerate() {
+                slice["endpoints"][pod]["nodeName"] = json!(node);
+            }
+            world.apply(&slice);
+        }
+    };
+    let balancer_sees = |status: &str, count: &str| {
+        for node in NODE {
+            let answer = || http(&world.client, SocketAddr::new(ip(node), 30990), "/");
+            let good = wait_for(PATIENCE, || {
+                let answer = answer();
+                (answer.starts_with(status) && answer.contains(count)).then_some(())
+            });
+            assert!(good.is_some(), "{node}: {}", answer());
+        }
+    };
+    let ports = json!([{"name": "http", "port": 80, "protocol": "TCP", "nodePort": 30081}]);
+    world.apply(&service(
+        "near",
+        NEAR,
+        &json!({"type": "LoadBalancer", "externalTrafficPolicy": "Local",
+        "healthCheckNodePort": 30990, "ports": ports}),
+    ));
+    slices(["n1", "elsewhere"]);
+    balancer_sees("HTTP/1.1 200 OK", "\"localEndpoints\":1,");
+    until(world, &world.client, NODE, 30081, Result::is_ok);
+    for family in [0, 1] {
+        let seen = many(&world.client, NODE[family], 30081);
+        assert_eq!(seen, [("0".to_owned(), ip(CLIENT[family]))].into());
+        assert_eq!(many(&world.node, NODE[family], 30081).len(), 2);
+        assert_eq!(many(&world.pods[1], NODE[family], 30081)["0"], ip(PODS[1][family]));
+        assert_eq!(many(&world.client, NEAR[family], 80).len(), 2, "the cluster IP has a policy of its own");
+    }
+    slices(["elsewhere", "elsewhere"]);
+    balancer_sees("HTTP/1.1 503", "\"localEndpoints\":0,");
+    until(world, &world.client, NODE, 30081, |answer| *answer == Err(std::io::ErrorKind::TimedOut));
+    until(world, &world.node, NODE, 30081, Result::is_ok);
+
+    world.kubectl(&["delete", "service", "near"], "");
+    let single = json!({"type": "NodePort", "ports": ports, "clusterIPs": [NEAR[0]], "ipFamilyPolicy": "SingleStack",
+        "ipFamilies": ["IPv4"]});
+    world.apply(&service("near", NEAR, &single));
+    until(world, &world.client, [NODE[0], NODE[0]], 30081, Result::is_ok);
+    let closed = ask(&world.client, SocketAddr::new(ip(NODE[1]), 30081));
+    assert_eq!(closed, Err(std::io::ErrorKind::ConnectionRefused), "nothing listens there");
+    world.kubectl(&["delete", "service", "near"], "");
 }
 
 /// A client that goes on sending from one port is taken to the endpoint that there is, not to the one that there was.

@@ -4,6 +4,7 @@
 pub mod alone;
 pub mod backend;
 pub mod health;
+mod health_ports;
 pub mod metrics;
 pub mod plan;
 pub mod run;

@@ -12,10 +12,12 @@ use kernel::conntrack::Conntrack;
 use kernel::nft::{Nft, NftError};
 use kube::Client;
 use net::Family;
+use runtime::task::Tasks;
 use tokio_util::sync::CancellationToken;
 
 use crate::backend::nft::{Done, NftBackend};
 use crate::health::ProxyHealth;
+use crate::health_ports::HealthPorts;
 use crate::metrics::ProxyMetrics;
 use crate::plan;
 use crate::settings::Settings;
@@ -36,6 +38,7 @@ pub struct Proxy {
     backends: Vec<NftBackend>,
     kernel: Kernel,
     health: ProxyHealth,
+    health_ports: HealthPorts,
     metrics: ProxyMetrics,
 }
 
@@ -64,13 +67,14 @@ struct Schedule {
 impl Proxy {
     /// Nothing known and nothing done yet.
     #[must_use]
-    pub fn new(settings: Settings, kernel: Kernel, health: ProxyHealth, metrics: ProxyMetrics) -> Self {
+    pub fn new(settings: Settings, kernel: Kernel, health: ProxyHealth, metrics: ProxyMetrics, tasks: &Tasks) -> Self {
         let backend = |family: &Family| NftBackend::new(*family, Arc::clone(&kernel.nft));
         Self {
             tracker: Tracker::new(&settings.node_name, &settings.own_addresses),
             backends: settings.families.iter().map(backend).collect(),
             settings,
             kernel,
+            health_ports: HealthPorts::new(tasks.clone(), health.clone()),
             health,
             metrics,
         }
@@ -140,7 +144,7 @@ impl Proxy {
     fn sync(&mut self, schedule: &mut Schedule) {
         let first = schedule.last.is_none();
         let changed = self.tracker.take_changed();
-        let Self { settings, tracker, backends, kernel, health, metrics } = self;
+        let Self { settings, tracker, backends, kernel, health, health_ports, metrics } = self;
         let (tracker, settings, changed) = (&*tracker, &*settings, &changed);
         let sync = |backend: &mut NftBackend| {
             let start = Instant::now();
@@ -170,6 +174,13 @@ impl Proxy {
                 good.into_iter().all(|good| good)
             })
         });
+        let mut ask = |name: &Name| {
+            health_ports.set(name, tracker.get(name), tracker.node(), &settings.node_port_addresses);
+        };
+        changed.services.iter().for_each(&mut ask);
+        if changed.node {
+            tracker.iter().for_each(|(name, _)| ask(name));
+        }
         let now = Instant::now();
         schedule.last = Some(now);
         schedule.due = if good { None } else { Some(now + schedule.retry) };

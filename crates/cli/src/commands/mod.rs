@@ -3,6 +3,7 @@
 mod apiserver;
 mod completions;
 mod controller_manager;
+mod dns;
 mod init;
 mod man;
 mod proxy;
@@ -39,6 +40,7 @@ pub(crate) static ALL: &[Command] = &[
     apiserver::COMMAND,
     controller_manager::COMMAND,
     proxy::COMMAND,
+    dns::COMMAND,
     version::COMMAND,
     completions::COMMAND,
     man::COMMAND,

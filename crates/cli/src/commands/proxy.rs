@@ -112,7 +112,7 @@ fn serve(log: &Log, options: Options, nft: Arc<dyn Nft>) -> anyhow::Result<()> {
         serve_health(healthz, &health, &counters, &tasks)?;
         serve_metrics(metrics, admin, &tasks)?;
         tracing::info!(node = proxy.node_name, families = ?proxy.families, "proxy starts");
-        let proxy = Proxy::new(proxy, Kernel { nft, conntrack: Arc::new(RealConntrack) }, health, counters);
+        let proxy = Proxy::new(proxy, Kernel { nft, conntrack: Arc::new(RealConntrack) }, health, counters, &tasks);
         tasks.once("proxy", |stop| async move {
             proxy.run(client, stop).await;
             drop(alone);
@@ -171,7 +171,9 @@ fn options(given: &mut Settings) -> Options {
     if node_name.is_none() {
         given.reject("hostname-override", "must be given: this machine does not know its own name");
     }
-    let own = given.optional("bind-address", "", |text| flags::one_or_pair::<IpAddr>("bind-address", text));
+    let own = given.optional("bind-address", "one address, or one of each family", |text| {
+        flags::one_or_pair::<IpAddr>("bind-address", text)
+    });
     given.optional("proxy-mode", "nftables", |mode| match mode {
         "nftables" => Ok(()),
         other => Err(format!("there is no mode {other:?} here")),
@@ -209,8 +211,9 @@ fn options(given: &mut Settings) -> Options {
 }
 
 fn detect_local(given: &mut Settings) -> DetectLocal {
-    let cidr: Option<DualStack<Cidr>> =
-        given.optional("cluster-cidr", "", |text| flags::one_or_pair::<Cidr>("cluster-cidr", text));
+    let cidr: Option<DualStack<Cidr>> = given.optional("cluster-cidr", "one CIDR, or one of each family", |text| {
+        flags::one_or_pair::<Cidr>("cluster-cidr", text)
+    });
     let bridge = given.optional("pod-bridge-interface", "the name of an interface", interface);
     let prefix = given.optional("pod-interface-name-prefix", "the beginning of a name", interface);
     let modes = "ClusterCIDR, NodeCIDR, BridgeInterface, InterfaceNamePrefix";

@@ -149,7 +149,8 @@ async fn a_deployment_grows_rolls_goes_back_and_shrinks() {
     let lab = Lab::start(WORKLOADS, hollow(3)).await;
     let deployments = lab.api::<Deployment>();
     deployments.create(&PostParams::default(), &deployment("web", 1, "one")).await.unwrap();
-    lab.until(&deployments, "web", "rolled out", is_rolled_out).await;
+    let first = lab.until(&deployments, "web", "rolled out", is_rolled_out).await;
+    assert_eq!(first.metadata.generation, Some(1), "the controller changes nothing that was asked for");
 
     let scale = |count: i32| Patch::Merge(json!({"spec": {"replicas": count}}));
     deployments.patch("web", &PatchParams::default(), &scale(50)).await.unwrap();

@@ -12,6 +12,7 @@ mod udp;
 
 pub use supervise::{Settings, StartError, Started, start};
 
+#[cfg(test)]
 pub(crate) use answer::resolve;
 
 /// The machine's name.

@@ -69,6 +69,8 @@ pub struct Service {
     pub internal: Policy,
     /// For everything else.
     pub external: Policy,
+    /// Where load balancers ask whether this node has endpoints, under the external policy Local.
+    pub health_check_port: Option<u16>,
     /// In the order of the Service.
     pub ports: Vec<Port>,
 }
@@ -110,6 +112,9 @@ impl Service {
             let seconds = configured.and_then(|client_ip| client_ip.timeout_seconds);
             seconds.and_then(|seconds| u32::try_from(seconds).ok()).filter(|s| *s > 0).unwrap_or(DEFAULT_AFFINITY)
         });
+        let external = if outside { policy(spec.external_traffic_policy.as_deref()) } else { Policy::Cluster };
+        let asked = kind == "LoadBalancer" && external == Policy::Local;
+        let health_check_port = spec.health_check_node_port.filter(|_| asked).and_then(number);
         Some(Self {
             cluster_ips,
             external_ips,
@@ -117,7 +122,8 @@ impl Service {
             source_ranges: source_ranges(name, spec),
             affinity,
             internal: policy(spec.internal_traffic_policy.as_deref()),
-            external: if outside { policy(spec.external_traffic_policy.as_deref()) } else { Policy::Cluster },
+            external,
+            health_check_port,
             ports: spec.ports.iter().flatten().filter_map(|port| self::port(name, port)).collect(),
         })
     }
@@ -165,8 +171,11 @@ fn source_ranges(name: &Name, spec: &core::ServiceSpec) -> Option<Vec<Cidr>> {
     Some(read.collect())
 }
 
+fn number(value: i32) -> Option<u16> {
+    u16::try_from(value).ok().filter(|value| *value != 0)
+}
+
 fn port(name: &Name, port: &core::ServicePort) -> Option<Port> {
-    let number = |value: i32| u16::try_from(value).ok().filter(|value| *value != 0);
     let (Some(protocol), Some(at)) = (Protocol::read(port.protocol.as_deref()), number(port.port)) else {
         tracing::warn!(service = %name, "spec.ports: {:?} {} is no TCP, UDP or SCTP port; left out", port.protocol, port.port);
         return None;

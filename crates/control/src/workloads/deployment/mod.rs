@@ -22,12 +22,8 @@ use k8s_openapi::api::{
     apps::v1::{Deployment, DeploymentStatus, ReplicaSet},
     core::v1::Pod,
 };
-use kube::{
-    Api, Client, ResourceExt,
-    api::{Patch, PatchParams, PostParams},
-};
+use kube::{Api, Client, ResourceExt, api::PostParams};
 use plan::Step;
-use serde_json::json;
 use status::News;
 use std::{sync::Arc, time::Duration};
 
@@ -182,22 +178,24 @@ impl Deployments {
 
     async fn write(&self, deployment: &Deployment, revision: Option<i64>, status: DeploymentStatus) -> Result<()> {
         let api: Api<Deployment> = Api::namespaced(self.client.clone(), &deployment.namespace().unwrap_or_default());
-        let name = deployment.name_any();
         let mut present =
             self.deployments.get(&Key::of(deployment)).map_or_else(|| deployment.clone(), |one| (*one).clone());
         if present.uid() != deployment.uid() {
             return Ok(());
         }
-        let text = revision.map(|revision| revision.to_string());
-        if text.is_some() && present.annotations().get(revision::REVISION) != text.as_ref() {
-            let patch = json!({"metadata": {"annotations": {revision::REVISION: text}}});
-            present = api.patch(&name, &PatchParams::default(), &Patch::Merge(patch)).await?;
-            self.deployments.remember(present.clone());
+        let before = present.clone();
+        if let Some(revision) = revision {
+            // By the status, as upstream does it: on the object itself an annotation would be a new generation.
+            present.annotations_mut().insert(revision::REVISION.to_owned(), revision.to_string());
         }
-        if present.status.as_ref() != Some(&status) {
-            present.status = Some(status);
-            let stored = api.replace_status(&name, &PostParams::default(), &present).await?;
-            self.deployments.remember(stored);
+        present.status = Some(status);
+        if present == before {
+            return Ok(());
+        }
+        match api.replace_status(&present.name_any(), &PostParams::default(), &present).await {
+            Ok(stored) => self.deployments.remember(stored),
+            Err(kube::Error::Api(answer)) if answer.code == 404 => {}
+            Err(error) => return Err(error.into()),
         }
         Ok(())
     }
