@@ -83,8 +83,9 @@ impl Cluster {
             "--cloud-provider=lab",
             "--load-balancer-ip-range=192.0.2.0/24,2001:db8::/120",
             "--secure-port=0",
-            "--leader-elect-lease-duration=2s",
-            "--leader-elect-renew-deadline=1s",
+            // Short, but long enough for a machine that is busy with other tests.
+            "--leader-elect-lease-duration=6s",
+            "--leader-elect-renew-deadline=5s",
             "--leader-elect-retry-period=200ms",
         ];
         words.extend(more);
@@ -93,6 +94,18 @@ impl Cluster {
 
     fn log(&self, name: &str) -> PathBuf {
         self.server.folder().join(format!("{name}.log"))
+    }
+
+    /// The last words of all managers.
+    fn logs(&self) -> String {
+        let files = std::fs::read_dir(self.server.folder()).into_iter().flatten().flatten().map(|entry| entry.path());
+        let logs = files.filter(|path| path.extension().is_some_and(|extension| extension == "log"));
+        let last = |path: PathBuf| {
+            let text = std::fs::read_to_string(&path).unwrap_or_default();
+            let lines: Vec<&str> = text.lines().collect();
+            format!("{}:\n{}\n", path.display(), lines[lines.len().saturating_sub(15)..].join("\n"))
+        };
+        logs.map(last).collect()
     }
 
     /// Endpoints that are ready, and slices, of each family of a Service.
@@ -115,7 +128,8 @@ impl Cluster {
         let wanted: BTreeMap<String, (usize, usize)> =
             wanted.iter().map(|(family, ready)| ((*family).to_owned(), (*ready, 1))).collect();
         let done = wait_for(PATIENCE, || (self.slices("web") == wanted).then_some(()));
-        assert!(done.is_some(), "{}, {what}: wanted {wanted:?}, have {:?}", self.name, self.slices("web"));
+        let have = self.slices("web");
+        assert!(done.is_some(), "{}, {what}: wanted {wanted:?}, have {have:?}\n{}", self.name, self.logs());
     }
 
     fn says(&self, words: &[&str], expected: impl Fn(&str) -> bool) -> String {
@@ -136,7 +150,7 @@ fn both(count: usize) -> [(&'static str, usize); 2] {
 fn slices_of_both_families_follow_though_the_manager_is_killed_again_and_again() {
     for cluster in Cluster::all() {
         let kubectl = &cluster.kubectl;
-        let mut manager = cluster.manager("first", &[]);
+        let mut manager = cluster.manager("first", &["--leader-elect=false"]);
         kubectl.ok(&["create", "deployment", "web", "--image=example.com/web:1"]);
         kubectl.ok(&["expose", "deployment", "web", "--port=80"]);
         cluster.becomes("exposed", &[("IPv4", 1)]);
@@ -145,11 +159,9 @@ fn slices_of_both_families_follow_though_the_manager_is_killed_again_and_again()
         for (round, replicas) in [50, 3, 20, 0, 7].into_iter().enumerate() {
             kubectl.ok(&["scale", "deployment/web", &format!("--replicas={replicas}")]);
             // In the middle of it: a little later each time.
-            let begun = std::time::Instant::now();
             let _ = wait_for(Duration::from_millis(40 * round as u64), || None::<()>);
-            assert!(begun.elapsed() < PATIENCE);
             manager.kill();
-            manager = cluster.manager(&format!("after-{round}"), &[]);
+            manager = cluster.manager(&format!("after-{round}"), &["--leader-elect=false"]);
             cluster.becomes(&format!("{replicas} replicas"), &both(replicas));
         }
         let old = cluster.says(&["get", "endpoints", "web", "-o", "jsonpath={.subsets[*].addresses[*].ip}"], |ips| {

@@ -72,7 +72,8 @@ fn slices(list: &[EndpointSlice]) -> (Value, usize) {
         labels.remove("kubernetes.io/service-name");
         let endpoints = slice.endpoints.as_deref().unwrap_or_default();
         largest = largest.max(endpoints.len());
-        let entry = groups.entry(format!("{} {shown}", slice.address_type)).or_insert((json!(labels), Vec::new()));
+        let entry =
+            groups.entry(format!("{} {shown}", slice.address_type)).or_insert_with(|| (json!(labels), Vec::new()));
         entry.1.extend(endpoints.iter().map(|endpoint| {
             let conditions = endpoint.conditions.clone().unwrap_or_default();
             let target = endpoint.target_ref.as_ref().and_then(|target| target.name.clone());
@@ -213,10 +214,10 @@ async fn replay(shape: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_ipv4_cluster_has_the_recorded_endpoints() {
-    replay("v4").await;
+    Box::pin(replay("v4")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_dual_stack_cluster_has_the_recorded_endpoints() {
-    replay("v4v6").await;
+    Box::pin(replay("v4v6")).await;
 }

@@ -193,6 +193,8 @@ fn set_up(
         let lines: Vec<_> = block.directives.iter().filter(|directive| directive.name.text == *name).collect();
         if !lines.is_empty() {
             setup(&lines, &mut building).map_err(|problem| problem.within(name))?;
+            let labels = building.observers.labels().iter().cloned().chain([("name", (*name).to_owned())]).collect();
+            lasting.counters.enabled.get_or_create(&labels).set(1);
         }
     }
     if let Some((token, waiting)) = building.autopath.take() {

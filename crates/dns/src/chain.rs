@@ -129,6 +129,9 @@ impl Rest<'_> {
         reply.reset(&query.request.name, rtype, query.request.class);
         let chain = Arc::clone(self.routes.chain(&query.lower)?);
         Box::pin(chain.run(self.routes, &mut query, &mut reply)).await;
+        if query.refresh == Refresh::Wanted {
+            Box::pin(chain.refresh(self.routes, query)).await;
+        }
         reply.message()
     }
 

@@ -70,9 +70,8 @@ pub struct Counters {
     pub acl: [Family<Labels, Counter>; 4],
 }
 
-const DURATIONS: [f64; 16] = [
-    0.00025, 0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 2.048, 4.096, 8.192,
-];
+const DURATIONS: [f64; 16] =
+    [0.00025, 0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 2.048, 4.096, 8.192];
 const SIZES: [f64; 14] =
     [0.0, 100.0, 200.0, 300.0, 400.0, 511.0, 1023.0, 2047.0, 4095.0, 8291.0, 16e3, 32e3, 48e3, 64e3];
 /// What `acl` can do, as its metrics name it.
@@ -126,7 +125,9 @@ impl Counters {
     pub fn register(&self, metrics: &runtime::metrics::Metrics) {
         let build: Family<Labels, Gauge> = Family::default();
         let version = runtime::build::BUILD.version.to_owned();
-        build.get_or_create(&vec![("version", version), ("revision", runtime::build::BUILD.git_commit.to_owned())]).set(1);
+        build
+            .get_or_create(&vec![("version", version), ("revision", runtime::build::BUILD.git_commit.to_owned())])
+            .set(1);
         metrics.register("coredns_build_info", "The build that answers", build);
         metrics.register("coredns_dns_requests", "Queries", self.requests.clone());
         metrics.register("coredns_dns_responses", "Answers by code and plugin", self.responses.clone());
@@ -148,8 +149,16 @@ impl Counters {
         metrics.register("coredns_proxy_request_duration_seconds", "Time per upstream query", self.upstream.clone());
         metrics.register("coredns_forward_requests", "Queries sent upstream", self.forwarded.clone());
         metrics.register("coredns_proxy_healthcheck_failures", "Failed health checks", self.upstream_failures.clone());
-        metrics.register("coredns_forward_healthcheck_broken", "Queries without a healthy upstream", self.upstream_broken.clone());
-        metrics.register("coredns_forward_max_concurrent_rejects", "Queries beyond max_concurrent", self.upstream_rejects.clone());
+        metrics.register(
+            "coredns_forward_healthcheck_broken",
+            "Queries without a healthy upstream",
+            self.upstream_broken.clone(),
+        );
+        metrics.register(
+            "coredns_forward_max_concurrent_rejects",
+            "Queries beyond max_concurrent",
+            self.upstream_rejects.clone(),
+        );
         metrics.register("coredns_template_matches", "Templates that matched", self.template_matches.clone());
         metrics.register("coredns_template_template_failures", "Templates that failed", self.template_failures.clone());
         metrics.register("coredns_template_rr_failures", "Templates without a record", self.template_records.clone());

@@ -12,9 +12,26 @@ use std::sync::{Arc, OnceLock};
 
 /// The record types that have a label of their own; the rest are `other`.
 const TYPES: [u16; 20] = [
-    rtype::A, rtype::AAAA, rtype::CNAME, rtype::DNSKEY, rtype::DS, rtype::HTTPS, rtype::IXFR, rtype::AXFR, rtype::MX,
-    rtype::NS, rtype::NSEC, rtype::NSEC3, rtype::PTR, rtype::RRSIG, rtype::SOA, rtype::SRV, rtype::SVCB, rtype::TXT,
-    rtype::ANY, rtype::NAPTR,
+    rtype::A,
+    rtype::AAAA,
+    rtype::CNAME,
+    rtype::DNSKEY,
+    rtype::DS,
+    rtype::HTTPS,
+    rtype::IXFR,
+    rtype::AXFR,
+    rtype::MX,
+    rtype::NS,
+    rtype::NSEC,
+    rtype::NSEC3,
+    rtype::PTR,
+    rtype::RRSIG,
+    rtype::SOA,
+    rtype::SRV,
+    rtype::SVCB,
+    rtype::TXT,
+    rtype::ANY,
+    rtype::NAPTR,
 ];
 /// Codes that are counted by themselves.
 const CODES: usize = 11;

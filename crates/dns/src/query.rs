@@ -48,6 +48,8 @@ pub enum Refresh {
     Now,
 }
 
+/// Longest answer over UDP, whatever the client offers: more would only help those who forge its address.
+const DATAGRAM: usize = 4096;
 /// How deep lookups may be nested.
 const DEPTH: u8 = 8;
 
@@ -87,7 +89,7 @@ impl Query {
     pub fn limit(&self) -> usize {
         match (self.transport, self.request.edns) {
             (Transport::Tcp, _) => 65_535,
-            (Transport::Udp, Some(edns)) => usize::from(edns.size),
+            (Transport::Udp, Some(edns)) => usize::from(edns.size).min(DATAGRAM),
             (Transport::Udp, None) => 512,
         }
     }

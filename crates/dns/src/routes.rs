@@ -25,6 +25,12 @@ impl Routes {
         lower.suffixes().find_map(|suffix| self.zones.get(suffix))
     }
 
+    /// The block for a question of type DS: such a record is the parent's (RFC 4035, section 3.1.4.1).
+    #[must_use]
+    pub fn parent_chain(&self, lower: &Name) -> Option<&Arc<Chain>> {
+        lower.suffixes().skip(1).find_map(|suffix| self.zones.get(suffix)).or_else(|| self.chain(lower))
+    }
+
     /// The blocks, each as often as it has zones.
     pub fn chains(&self) -> impl Iterator<Item = &Arc<Chain>> {
         self.zones.values()

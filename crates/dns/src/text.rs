@@ -83,7 +83,8 @@ mod tests {
 
     #[test]
     fn durations_are_read_as_go_writes_them() {
-        for (text, milliseconds) in [("5s", 5000), ("1m30s", 90_000), ("250ms", 250), ("1.5h", 5_400_000), ("7", 7000)] {
+        for (text, milliseconds) in [("5s", 5000), ("1m30s", 90_000), ("250ms", 250), ("1.5h", 5_400_000), ("7", 7000)]
+        {
             assert_eq!(duration(&token(text)).map(|length| length.as_millis()), Ok(milliseconds), "{text}");
         }
         for text in ["", "s", "-1s", "1d", "1s1", "1e99h", "99999999999999999999h"] {
@@ -95,7 +96,9 @@ mod tests {
     fn falling_through_is_for_zones() {
         let all = Fallthrough::parse(&[]).unwrap();
         let some = Fallthrough::parse(&[token("in-addr.arpa"), token("fd00::/8")]).unwrap();
-        for (name, in_some) in [("a.test.", false), ("1.in-addr.arpa.", true), ("1.d.f.ip6.arpa.", true), ("ip6.arpa.", false)] {
+        for (name, in_some) in
+            [("a.test.", false), ("1.in-addr.arpa.", true), ("1.d.f.ip6.arpa.", true), ("ip6.arpa.", false)]
+        {
             let name = Name::parse(name).unwrap();
             assert!(all.covers(&name) && !Fallthrough::default().covers(&name));
             assert_eq!(some.covers(&name), in_some, "{name}");

@@ -81,11 +81,12 @@ struct Options {
 
 fn run(settings: Settings) -> anyhow::Result<()> {
     let (log, options) = settings.read(|given| Some((component::log(given), options(given))))?;
-    let nft: Arc<dyn Nft> = Arc::new(RealNft::default());
+    let nft = RealNft::default();
+    nft.probe()?;
     if options.cleanup {
-        return clean_up(&*nft);
+        return clean_up(&nft);
     }
-    serve(&log, options, nft)
+    serve(&log, options, Arc::new(nft))
 }
 
 fn clean_up(nft: &dyn Nft) -> anyhow::Result<()> {
@@ -103,9 +104,6 @@ fn serve(log: &Log, options: Options, nft: Arc<dyn Nft>) -> anyhow::Result<()> {
     let Options { kubeconfig, healthz, metrics, cleanup: _, proxy } = options;
     component::run(log, async |admin, tasks| {
         let alone = Alone::take()?;
-        for family in &proxy.families {
-            nft.chains(*family, backend::nft::TABLE)?;
-        }
         let client = client(kubeconfig.as_deref()).await?;
         let health = ProxyHealth::new(&proxy.families, proxy.sync_period * 2);
         let counters = ProxyMetrics::new(&admin.metrics);

@@ -161,7 +161,10 @@ pub fn says_the_same(old: &Endpoint, new: &Endpoint) -> bool {
 
 /// Ports in an order of their own, to tell groups apart.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Ports(Vec<(Option<String>, Option<i32>, Option<String>, Option<String>)>);
+pub struct Ports(Vec<Port>);
+
+/// Name, number, protocol, application protocol.
+type Port = (Option<String>, Option<i32>, Option<String>, Option<String>);
 
 impl Ports {
     /// The group that these ports make.

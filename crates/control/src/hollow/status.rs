@@ -201,6 +201,8 @@ impl View<'_> {
             started: Some(matches!(stage, Stage::Running { .. })),
             restart_count: restarts,
             state: Some(state),
+            // The API fills this in; what is written should be what comes back.
+            last_state: Some(ContainerState::default()),
             ..ContainerStatus::default()
         }
     }

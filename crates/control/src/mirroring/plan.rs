@@ -38,6 +38,12 @@ pub struct Mirrored {
 
 type Group = (Family, Ports);
 
+/// Ports as they are written, and the endpoints behind them.
+type Members = (Vec<EndpointPort>, BTreeMap<Identity, Endpoint>);
+
+/// Ports as they are written, and addresses with whether they are ready.
+type Addresses<'a> = (Vec<EndpointPort>, Vec<(&'a EndpointAddress, bool)>);
+
 /// Plans the slices of an Endpoints object, at most `most` addresses of each set of ports.
 #[must_use]
 pub fn plan(endpoints: &Endpoints, stored: &[Arc<EndpointSlice>], most: usize) -> Mirrored {
@@ -77,19 +83,15 @@ pub fn plan(endpoints: &Endpoints, stored: &[Arc<EndpointSlice>], most: usize) -
 }
 
 /// The endpoints of each group; an address that is ready and not ready counts as ready.
-fn wanted(
-    endpoints: &Endpoints,
-    most: usize,
-    mirrored: &mut Mirrored,
-) -> BTreeMap<Group, (Vec<EndpointPort>, BTreeMap<Identity, Endpoint>)> {
-    let mut by_ports: BTreeMap<Ports, (Vec<EndpointPort>, Vec<(&EndpointAddress, bool)>)> = BTreeMap::new();
+fn wanted(endpoints: &Endpoints, most: usize, mirrored: &mut Mirrored) -> BTreeMap<Group, Members> {
+    let mut by_ports: BTreeMap<Ports, Addresses<'_>> = BTreeMap::new();
     for subset in endpoints.subsets.iter().flatten() {
         let ports: Vec<EndpointPort> = subset.ports.iter().flatten().map(port).collect();
         let (_, addresses) = by_ports.entry(Ports::of(&ports)).or_insert_with(|| (ports, Vec::new()));
         addresses.extend(subset.addresses.iter().flatten().map(|address| (address, true)));
         addresses.extend(subset.not_ready_addresses.iter().flatten().map(|address| (address, false)));
     }
-    let mut groups: BTreeMap<Group, (Vec<EndpointPort>, BTreeMap<Identity, Endpoint>)> = BTreeMap::new();
+    let mut groups: BTreeMap<Group, Members> = BTreeMap::new();
     for (key, (ports, mut addresses)) in by_ports {
         addresses.sort_by_key(|(_, ready)| !ready);
         let mut count = 0;

@@ -164,6 +164,6 @@ impl Allocations {
 fn pod_cidrs(node: &Node) -> Vec<Cidr> {
     let Some(spec) = &node.spec else { return Vec::new() };
     let list = spec.pod_cidrs.as_deref().filter(|list| !list.is_empty());
-    let texts = list.unwrap_or_else(|| spec.pod_cidr.as_slice());
+    let texts = list.unwrap_or(spec.pod_cidr.as_slice());
     texts.iter().filter_map(|text| parse_stored_cidr(text).ok()).collect()
 }

@@ -19,6 +19,7 @@ use serde_json::json;
 use std::{
     collections::{BTreeSet, HashSet},
     sync::Arc,
+    time::Duration,
 };
 
 /// The controller of this room.
@@ -40,6 +41,9 @@ pub struct Options {
 
 /// As many as upstream has: assigning is mostly waiting for the API server.
 const WORKERS: usize = 30;
+
+/// When a node that found the range full looks again, if nobody wakes it.
+const LOOK_AGAIN: Duration = Duration::from_secs(30);
 
 struct NodeIpam {
     nodes: Store<Node>,
@@ -115,6 +119,8 @@ impl Reconcile for NodeIpam {
                     let note = format!("cluster CIDR {cluster} has no free node CIDR left");
                     self.events.warning(&reference(&*node), "CIDRNotAvailable", note).await;
                 }
+                // Something may have been freed just before it began to wait.
+                return Ok(Next::After(LOOK_AGAIN));
             }
             Decision::Assign(cidrs) => self.assign(&node, key, &cidrs).await?,
         }

@@ -54,7 +54,7 @@ fn stale_routes_go_and_others_routes_stay() {
     stored.push(route("gone", "10.244.2.0/24"));
     stored.push(route("gone", "fd00:244:0:2::/64"));
     stored.push(route("foreign", "172.16.0.0/24"));
-    let made = plan(&[one.clone()], &stored, &clusters());
+    let made = plan(std::slice::from_ref(&one), &stored, &clusters());
     assert_eq!(made.delete, [route("gone", "10.244.2.0/24"), route("gone", "fd00:244:0:2::/64")]);
     assert!(made.create.is_empty());
     // The node's address has changed: the route leads elsewhere.

@@ -1,7 +1,7 @@
 //! The scheduler: which node a pod goes to. Small on purpose: filters, a few preferences, no preemption, no volumes.
 //!
-//! One pod at a time: a choice counts for the next one at once, before the API shows it. A pod that fits nowhere waits
-//! until a node or another pod changes in a way that may help.
+//! Pods are placed one at a time and bound many at a time: a choice counts for the next one at once, before the API shows
+//! it. A pod that fits nowhere waits until a node or another pod changes in a way that may help.
 
 pub mod fit;
 
@@ -80,7 +80,7 @@ pub async fn run(context: Context) -> Result<()> {
     context.synced(&[&pods, &nodes, &namespaces]).await;
     let events = context.events(NAME);
     let scheduler = Scheduler { client: context.client(), pods, nodes, namespaces, events, state };
-    work(&queue, 1, &scheduler).await
+    work(&queue, 16, &scheduler).await
 }
 
 impl State {
@@ -136,17 +136,27 @@ impl Reconcile for Scheduler {
         if bound || !pods::is_active(&pod) || !is_ours(&pod) {
             return Ok(Next::Done);
         }
+        // Waiting before looking: a change that comes while we look brings us back.
+        self.state.waiting.lock().insert(key.clone());
         let nodes = self.nodes.all();
         let nodes: HashMap<&str, &Node> =
             nodes.iter().filter_map(|node| Some((node.metadata.name.as_deref()?, &**node))).collect();
         let namespaces = if self.asks_for_namespaces(&pod) { self.namespace_labels() } else { HashMap::new() };
-        let chosen = plan::choose(&pod, &nodes, &self.state.cluster.lock(), &namespaces).map(str::to_owned);
-        match chosen {
-            Ok(node) => self.bind(&pod, &node).await?,
-            Err(why) => {
-                self.state.waiting.lock().insert(key.clone());
-                self.refuse(&pod, &why).await?;
+        let chosen = {
+            // Chosen and taken in one go: others choose at the same time.
+            let mut cluster = self.state.cluster.lock();
+            let chosen = plan::choose(&pod, &nodes, &cluster, &namespaces).map(str::to_owned);
+            if let Ok(node) = &chosen {
+                cluster.place(&pod, node);
             }
+            chosen
+        };
+        match chosen {
+            Ok(node) => {
+                self.state.waiting.lock().remove(key);
+                self.bind(&pod, &node).await?;
+            }
+            Err(why) => self.refuse(&pod, &why).await?,
         }
         Ok(Next::Done)
     }
@@ -164,6 +174,7 @@ impl Scheduler {
         all.iter().map(|one| (one.name_any(), one.metadata.labels.clone().unwrap_or_default())).collect()
     }
 
+    /// Tells the API; if it does not agree, the place is free again.
     async fn bind(&self, pod: &Arc<Pod>, node: &str) -> Result<()> {
         let (name, namespace) = (pod.name_any(), pod.namespace().unwrap_or_default());
         let binding = Binding {
@@ -175,7 +186,6 @@ impl Scheduler {
                 ..ObjectReference::default()
             },
         };
-        self.state.cluster.lock().place(pod, node);
         let api: Api<Pod> = Api::namespaced(self.client.clone(), &namespace);
         let answer: kube::Result<serde_json::Value> =
             api.create_subresource("binding", &name, &PostParams::default(), &binding).await;

@@ -157,6 +157,8 @@ async fn a_deployment_grows_rolls_goes_back_and_shrinks() {
     lab.until(&deployments, "web", "50 replicas", is_rolled_out).await;
     let pods = lab.pods("web", 50).await;
     let mut addresses: Vec<String> = Vec::new();
+    let versions = |pods: &[Pod]| pods.iter().map(|pod| (pod.name_any(), pod.resource_version())).collect::<Vec<_>>();
+    assert_eq!(versions(&lab.pods("web", 50).await), versions(&pods), "nobody writes when nothing changes");
     for pod in &pods {
         let ips = pod.status.as_ref().and_then(|status| status.pod_ips.clone()).unwrap_or_default();
         assert_eq!(ips.len(), 2, "an address of each family: {ips:?}");

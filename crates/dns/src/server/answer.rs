@@ -3,7 +3,7 @@
 use crate::chain::Chain;
 use crate::query::{Query, Refresh};
 use crate::routes::Routes;
-use crate::wire::code::{class, rcode};
+use crate::wire::code::{class, rcode, rtype};
 use crate::wire::{Limits, Reply};
 use futures::FutureExt;
 use std::hash::{BuildHasher, RandomState};
@@ -59,7 +59,11 @@ fn routed(routes: &Routes, query: &Query, reply: &mut Reply) -> Option<Arc<Chain
         return None;
     }
     let answered = query.request.class == class::IN || routes.other_classes;
-    let chain = routes.chain(&query.lower).filter(|_| answered);
+    let chain = match query.request.rtype {
+        rtype::DS => routes.parent_chain(&query.lower),
+        _ => routes.chain(&query.lower),
+    };
+    let chain = chain.filter(|_| answered);
     if chain.is_none() {
         reply.rcode = rcode::REFUSED;
     }
@@ -104,4 +108,70 @@ fn cookie(query: &Query) -> Option<[u8; 24]> {
     cookie[12..16].copy_from_slice(&now.to_be_bytes());
     cookie[16..].copy_from_slice(&hash.to_be_bytes());
     Some(cookie)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+    use crate::wire::code::rtype;
+    use crate::wire::{Edns, Message};
+
+    const CONF: &str = "test {
+ template ANY ANY {
+  answer \"{{ .Name }} 1 IN TXT parent\"
+ }
+ nsid me
+}
+sub.test {
+ template ANY ANY {
+  answer \"{{ .Name }} 1 IN TXT child\"
+ }
+}
+empty.example {
+}";
+
+    fn asked(query: &mut Query) -> (String, Vec<u8>) {
+        let instance = testing::build(CONF).unwrap();
+        let routes = Arc::clone(instance.routes.values().next().unwrap());
+        let mut reply = Reply::new();
+        reply.reset(&query.request.name, query.request.rtype, query.request.class);
+        let Begun::Done(chain) = begin(&routes, query, &mut reply) else { panic!("nothing here waits") };
+        let shown = testing::shown(&reply);
+        (shown, finish(chain.as_deref(), query, &mut reply).unwrap().to_vec())
+    }
+
+    #[test]
+    fn the_longest_zone_answers_and_for_ds_its_parent() {
+        for (name, rtype, expected) in [
+            ("a.test.", rtype::A, "NOERROR aa | a.test. 1 IN TXT \"parent\""),
+            ("A.SUB.test.", rtype::A, "NOERROR aa | A.SUB.test. 1 IN TXT \"child\""),
+            ("sub.test.", rtype::A, "NOERROR aa | sub.test. 1 IN TXT \"child\""),
+            ("sub.test.", rtype::DS, "NOERROR aa | sub.test. 1 IN TXT \"parent\""),
+            ("test.", rtype::DS, "NOERROR aa | test. 1 IN TXT \"parent\""),
+            ("nobody.", rtype::A, "REFUSED"),
+            ("empty.example.", rtype::A, "REFUSED"),
+        ] {
+            assert_eq!(asked(&mut testing::query(name, rtype)).0, expected, "{name}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_version_of_edns_is_told_so() {
+        let mut query = testing::query("a.test.", rtype::A);
+        query.request.edns = Some(Edns { size: 1232, dnssec_ok: true, version: 1, nsid: false, cookie: None });
+        let (_, packet) = asked(&mut query);
+        let message = Message::parse(&packet).unwrap();
+        assert_eq!((message.rcode, message.answer().len()), (rcode::BADVERS, 0));
+    }
+
+    #[test]
+    fn cookies_are_completed_and_the_name_is_given() {
+        let mut query = testing::query("a.test.", rtype::A);
+        query.request.edns = Some(Edns { size: 1232, dnssec_ok: false, version: 0, nsid: true, cookie: Some([7; 8]) });
+        let (_, packet) = asked(&mut query);
+        let find = |wanted: &[u8]| packet.windows(wanted.len()).any(|window| window == wanted);
+        assert!(find(&[0, 3, 0, 2, b'm', b'e']));
+        assert!(find(&[0, 10, 0, 24, 7, 7, 7, 7, 7, 7, 7, 7, 1, 0, 0, 0]));
+    }
 }

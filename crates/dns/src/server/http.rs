@@ -39,7 +39,14 @@ impl Status {
         current.checks.iter().filter(|(_, check)| !check()).map(|(name, _)| *name).collect()
     }
 
-    fn answer(&self, address: SocketAddr, path: &str, query: &str, accept: Option<&str>, metrics: &Metrics) -> Response<Body> {
+    fn answer(
+        &self,
+        address: SocketAddr,
+        path: &str,
+        query: &str,
+        accept: Option<&str>,
+        metrics: &Metrics,
+    ) -> Response<Body> {
         let served = self.current.read().paths.get(&address).cloned().unwrap_or_default();
         match path {
             "/health" if served.contains(&HttpPath::Health) => text(StatusCode::OK, "OK"),

@@ -30,7 +30,7 @@ pub(super) fn load(path: &Path, port: u16, lasting: &Lasting) -> Result<Instance
     if file.blocks.is_empty() {
         return Err(LoadError::Empty(path.to_owned()));
     }
-    let folder = path.parent().unwrap_or(Path::new("")).to_owned();
+    let folder = path.parent().unwrap_or_else(|| Path::new("")).to_owned();
     Ok(build::build(&file, folder, port, lasting)?)
 }
 

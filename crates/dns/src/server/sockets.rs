@@ -8,6 +8,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 
 /// Queries that may wait in the kernel while a thread is busy.
 const RECEIVE_BUFFER: usize = 4 << 20;
+/// Machines with more addresses than this (a node with an address per Service) get no socket for each; answers then leave
+/// from the address that the kernel chooses.
+const OWN_ADDRESSES: usize = 64;
 /// Attempts to find a port that is free for both transports and families.
 const ATTEMPTS: usize = 16;
 
@@ -35,7 +38,9 @@ impl OpenError {
         let problem = match error.kind() {
             io::ErrorKind::AddrInUse => "the port is in use".to_owned(),
             io::ErrorKind::AddrNotAvailable => "this machine does not have that address".to_owned(),
-            io::ErrorKind::PermissionDenied => "permission denied; ports below 1024 need root or CAP_NET_BIND_SERVICE".to_owned(),
+            io::ErrorKind::PermissionDenied => {
+                "permission denied; ports below 1024 need root or CAP_NET_BIND_SERVICE".to_owned()
+            }
             _ => error.to_string(),
         };
         Self { transport, address, problem }
@@ -95,6 +100,13 @@ fn open_once(endpoint: Endpoint, threads: usize) -> Result<Opened, OpenError> {
 /// Opens sockets of their own for addresses of the machine. What cannot be opened (an address that is just going) is
 /// left to the socket for all addresses.
 pub(super) fn add(wanted: &[SocketAddr], udp: &mut [Vec<UdpSocket>], opened: &mut Vec<SocketAddr>) {
+    if wanted.len() + opened.len() > OWN_ADDRESSES {
+        tracing::warn!(
+            addresses = wanted.len(),
+            "this machine has too many addresses to have a socket for each; use bind"
+        );
+        return;
+    }
     for address in wanted {
         let sockets: io::Result<Vec<UdpSocket>> = udp.iter().map(|_| datagrams(*address)).collect();
         if let Ok(sockets) = sockets {

@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tokio::signal::unix::{SignalKind, signal};
+use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
@@ -66,6 +66,8 @@ pub struct Started {
 
 /// Starts everything; it goes on as tasks.
 pub async fn start(settings: Settings, admin: Admin, tasks: &Tasks) -> Result<Started, StartError> {
+    // First of all: before it is waited for, this signal ends a process.
+    let reload_signal = signal(SignalKind::user_defined1())?;
     let lasting = Lasting::default();
     lasting.counters.register(&admin.metrics);
     let instance = reload::load(&settings.conf, settings.port, &lasting)?;
@@ -88,7 +90,7 @@ pub async fn start(settings: Settings, admin: Admin, tasks: &Tasks) -> Result<St
     server.seen = reload::fingerprint(&server.settings.conf);
     server.begin(instance).await?;
     let addresses = server.endpoints.values().flat_map(|open| open.listening.clone()).collect();
-    tasks.serve("dns", |stop| server.run(stop));
+    tasks.serve("dns", |stop| server.run(stop, reload_signal));
     Ok(Started { addresses })
 }
 
@@ -230,7 +232,8 @@ impl Server {
             if endpoint.address.is_some() {
                 continue;
             }
-            let new: Vec<SocketAddr> = local.iter().map(|own| own.at(open.port)).filter(|own| !open.own.contains(own)).collect();
+            let new: Vec<SocketAddr> =
+                local.iter().map(|own| own.at(open.port)).filter(|own| !open.own.contains(own)).collect();
             let mut udp: Vec<Vec<_>> = self.threads.iter().map(|_| Vec::new()).collect();
             sockets::add(&new, &mut udp, &mut open.own);
             self.hand_out(udp, open);
@@ -238,9 +241,8 @@ impl Server {
         self.endpoints = endpoints;
     }
 
-    async fn run(mut self, stop: CancellationToken) -> Result<(), StartError> {
+    async fn run(mut self, stop: CancellationToken, mut reload_signal: Signal) -> Result<(), StartError> {
         let fatal = self.lasting.fatal.clone();
-        let mut reload_signal = signal(SignalKind::user_defined1())?;
         let mut rescan = tokio::time::interval(RESCAN);
         let ended = loop {
             let look = self.next_look();

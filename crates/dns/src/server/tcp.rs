@@ -1,6 +1,7 @@
 //! TCP (RFC 7766): many queries on a connection, with limits in number, size and time.
 
 use super::answer;
+use crate::chain::Chain;
 use crate::query::{Query, Transport};
 use crate::routes::Routes;
 use crate::wire::{Reject, Reply, Request};
@@ -68,7 +69,12 @@ impl Drop for Guest {
 }
 
 /// Accepts connections until told to stop, then lets queries that were read be answered.
-pub(super) async fn serve(listener: TcpListener, routes: Arc<ArcSwap<Routes>>, clients: Clients, stop: CancellationToken) {
+pub(super) async fn serve(
+    listener: TcpListener,
+    routes: Arc<ArcSwap<Routes>>,
+    clients: Clients,
+    stop: CancellationToken,
+) {
     let mut connections = JoinSet::new();
     loop {
         let accepted = tokio::select! {
@@ -108,7 +114,12 @@ async fn accept(
     Ok((stream, source, permit))
 }
 
-async fn connection(mut stream: TcpStream, source: SocketAddr, routes: &ArcSwap<Routes>, stop: &CancellationToken) -> io::Result<()> {
+async fn connection(
+    mut stream: TcpStream,
+    source: SocketAddr,
+    routes: &ArcSwap<Routes>,
+    stop: &CancellationToken,
+) -> io::Result<()> {
     stream.set_nodelay(true)?;
     let mut buffer = Vec::new();
     let mut reply = Reply::new();
@@ -127,23 +138,36 @@ async fn connection(mut stream: TcpStream, source: SocketAddr, routes: &ArcSwap<
         buffer.resize(usize::from(u16::from_be_bytes(length)), 0);
         timeout(TRANSFER, stream.read_exact(&mut buffer)).await.map_err(|_| io::ErrorKind::TimedOut)??;
         let routes = routes.load_full();
-        let Some(packet) = answered(&buffer, source, &routes, &mut reply).await else { return Ok(()) };
+        let Some((packet, refresh)) = answered(&buffer, source, &routes, &mut reply).await else { return Ok(()) };
         let mut framed = Vec::with_capacity(2 + packet.len());
         framed.extend((packet.len() as u16).to_be_bytes());
         framed.extend(packet);
         timeout(TRANSFER, stream.write_all(&framed)).await.map_err(|_| io::ErrorKind::TimedOut)??;
+        if let Some((chain, query)) = refresh {
+            chain.refresh(&routes, query).await;
+        }
     }
 }
 
+/// A query whose answer should be fetched anew, and by whom.
+type Refresh = Option<(Arc<Chain>, Query)>;
+
 /// The packet to send; `None` ends the connection.
-async fn answered(packet: &[u8], source: SocketAddr, routes: &Arc<Routes>, reply: &mut Reply) -> Option<Vec<u8>> {
+async fn answered(
+    packet: &[u8],
+    source: SocketAddr,
+    routes: &Arc<Routes>,
+    reply: &mut Reply,
+) -> Option<(Vec<u8>, Refresh)> {
     let request = match Request::parse(packet) {
         Ok(request) => request,
         Err(Reject::Ignore) => return None,
-        Err(Reject::Answer(code)) => return Reply::header_only(packet, code).map(Vec::from),
+        Err(Reject::Answer(code)) => return Reply::header_only(packet, code).map(|header| (header.into(), None)),
     };
     let mut query = Query::new(request, source, Transport::Tcp, packet.len());
     reply.reset(&query.request.name, query.request.rtype, query.request.class);
     let chain = answer::resolve(routes, &mut query, reply).await;
-    answer::finish(chain.as_deref(), &query, reply).map(<[u8]>::to_vec)
+    let packet = answer::finish(chain.as_deref(), &query, reply)?.to_vec();
+    let refresh = chain.filter(|_| answer::wants_refresh(&query)).map(|chain| (chain, query));
+    Some((packet, refresh))
 }

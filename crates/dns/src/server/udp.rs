@@ -79,13 +79,23 @@ async fn serve(socket: Arc<tokio::net::UdpSocket>, routes: Arc<ArcSwap<Routes>>,
             () = stop.cancelled() => break,
             ready = server.socket.readable() => if ready.is_err() { break },
         }
-        server.take(&mut buffer);
+        if server.take(&mut buffer) == Taken::Some {
+            // There may be more; but others on this thread come first.
+            tokio::task::yield_now().await;
+        }
         while server.waiting.try_join_next().is_some() {}
     }
     // What has arrived already is still answered.
     server.take(&mut buffer);
     let finished = async { while server.waiting.join_next().await.is_some() {} };
     let _the_rest_is_too_late = tokio::time::timeout(DRAIN, finished).await;
+}
+
+/// What was taken of the packets that wait.
+#[derive(PartialEq, Eq)]
+enum Taken {
+    All,
+    Some,
 }
 
 struct Server {
@@ -96,15 +106,16 @@ struct Server {
 }
 
 impl Server {
-    fn take(&mut self, buffer: &mut [u8]) {
+    fn take(&mut self, buffer: &mut [u8]) -> Taken {
         for _ in 0..BATCH {
             match self.socket.try_recv_from(buffer) {
                 Ok((length, source)) => self.handle(&buffer[..length], source),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Taken::All,
                 // Such as a client's closed port, told by ICMP: nothing to do with the next packet.
                 Err(error) => tracing::debug!(%error, "receiving failed"),
             }
         }
+        Taken::Some
     }
 
     fn handle(&mut self, packet: &[u8], source: SocketAddr) {

@@ -1,8 +1,8 @@
 //! One resource record, with its data in uncompressed wire form.
 
+use super::Name;
 use super::code::{class, rtype};
 use super::read::{self, Malformed, Place};
-use super::Name;
 use std::net::IpAddr;
 
 /// A resource record.
@@ -181,7 +181,8 @@ pub(crate) fn from_reverse(name: &Name) -> Option<IpAddr> {
             let mut octets = [0u8; 4];
             for (octet, label) in octets.iter_mut().rev().zip(rest) {
                 let text = std::str::from_utf8(label).ok()?;
-                let plain = text.bytes().all(|byte| byte.is_ascii_digit()) && (text.len() == 1 || !text.starts_with('0'));
+                let plain =
+                    text.bytes().all(|byte| byte.is_ascii_digit()) && (text.len() == 1 || !text.starts_with('0'));
                 *octet = text.parse().ok().filter(|_| plain)?;
             }
             Some(octets.into())

@@ -181,6 +181,21 @@ impl Reply {
         self.counts[section as usize] += 1;
     }
 
+    /// Adds a SOA record of class IN, without making a [`Record`] first. The numbers are serial, refresh, retry, expire
+    /// and minimum.
+    pub fn add_soa(&mut self, section: Section, zone: &Name, ttl: u32, names: [&Name; 2], numbers: [u32; 5]) {
+        self.write_name(zone, true);
+        self.bytes.extend_from_slice(&[0, rtype::SOA as u8, 0, 1]);
+        self.bytes.extend_from_slice(&ttl.to_be_bytes());
+        let length = self.bytes.len();
+        self.bytes.extend_from_slice(&[0, 0]);
+        names.iter().for_each(|name| self.write_name(name, true));
+        numbers.iter().for_each(|number| self.bytes.extend_from_slice(&number.to_be_bytes()));
+        let written = (self.bytes.len() - length - 2) as u16;
+        self.bytes[length..length + 2].copy_from_slice(&written.to_be_bytes());
+        self.counts[section as usize] += 1;
+    }
+
     /// Adds records whose owner is a pointer to the question, as [`Reply::records`] of another reply has them.
     pub fn add_answers(&mut self, count: u16, records: &[u8]) {
         self.bytes.extend_from_slice(records);

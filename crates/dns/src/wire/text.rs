@@ -201,7 +201,8 @@ fn data(rtype: u16, words: &[&Word]) -> Result<Vec<u8>, TextError> {
 
 /// RFC 3597.
 fn generic(length: &Word, hex: &[&Word]) -> Result<Vec<u8>, TextError> {
-    let digits: Vec<u32> = hex.iter().flat_map(|word| word.text.chars()).map_while(|digit| digit.to_digit(16)).collect();
+    let digits: Vec<u32> =
+        hex.iter().flat_map(|word| word.text.chars()).map_while(|digit| digit.to_digit(16)).collect();
     let bytes: Vec<u8> = digits.chunks_exact(2).map(|pair| (pair[0] << 4 | pair[1]) as u8).collect();
     let letters: usize = hex.iter().map(|word| word.text.chars().count()).sum();
     if bytes.len() != number::<usize>(length, "length")? || letters != 2 * bytes.len() {
@@ -271,7 +272,9 @@ impl Record {
             rtype::AAAA => Ipv6Addr::from(<[u8; 16]>::try_from(data).ok()?).to_string(),
             rtype::CNAME | rtype::NS | rtype::PTR | rtype::DNAME => names(data)?,
             rtype::MX => format!("{} {}", two(data)?, names(&data[2..])?),
-            rtype::SRV => format!("{} {} {} {}", two(data)?, two(&data[2..])?, two(data.get(4..)?)?, names(&data[6..])?),
+            rtype::SRV => {
+                format!("{} {} {} {}", two(data)?, two(&data[2..])?, two(data.get(4..)?)?, names(&data[6..])?)
+            }
             rtype::SOA => {
                 let (server, rest) = super::record::split_name(data)?;
                 let (mailbox, rest) = super::record::split_name(rest)?;

@@ -5,6 +5,7 @@
 mod batch;
 mod element;
 mod fake;
+mod list;
 mod real;
 mod transaction;
 
@@ -22,7 +23,8 @@ pub trait Nft: Send + Sync {
     /// Does all of it at one moment, or nothing.
     fn commit(&self, transaction: &Transaction) -> Result<(), NftError>;
 
-    /// The chains of a table and how many rules each has, or `None` when there is no such table. Never reads elements.
+    /// The chains of a table and how many rules each has, or `None` when there is no such table or it has no chains. Never
+    /// reads elements.
     fn chains(&self, family: Family, table: &str) -> Result<Option<Vec<Chain>>, NftError>;
 }
 
@@ -41,12 +43,9 @@ pub enum NftError {
     /// nft could not be run, or it refused.
     #[error(transparent)]
     Process(#[from] ProcessError),
-    /// The kernel refused elements.
-    #[error("the kernel does not take the change: {0}")]
+    /// The kernel refused.
+    #[error("nftables: the kernel says: {0}")]
     Netlink(#[from] std::io::Error),
-    /// nft answered in a way that is not understood.
-    #[error("nft answered with something else than a list of objects: {0}")]
-    Answer(String),
     /// The fake found what the kernel would have refused.
     #[error("{0}")]
     Refused(String),

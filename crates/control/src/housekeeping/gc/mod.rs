@@ -18,8 +18,11 @@ use kube::{
 };
 use parking_lot::{Mutex, RwLock};
 use serde_json::{Value, json};
-use std::{collections::HashMap, sync::Arc};
+use std::{collections::HashMap, sync::Arc, time::Duration};
 use tokio::sync::watch::Sender;
+
+/// An owner's definition may come later; until it is known, nothing is deleted.
+const UNKNOWN: Duration = Duration::from_secs(60);
 
 /// What watches and workers share.
 pub(super) struct Shared {
@@ -62,8 +65,12 @@ impl Reconcile for Shared {
         match verdict {
             Verdict::Keep => {}
             Verdict::Ask(owners) => {
+                let mut known = true;
                 for owner in owners {
-                    self.ask(&item, &owner).await?;
+                    known &= self.ask(&item, &owner).await?;
+                }
+                if !known {
+                    return Ok(Next::After(UNKNOWN));
                 }
             }
             Verdict::Disown(owners) => self.disown(&item, |owner| owners.contains(&owner.uid)).await?,
@@ -84,13 +91,13 @@ impl Reconcile for Shared {
 }
 
 impl Shared {
-    /// Finds out whether an owner exists; if not, its dependent is looked at again.
-    async fn ask(&self, item: &Item, owner: &OwnerReference) -> Result<()> {
+    /// Finds out whether an owner exists; if not, its dependent is looked at again. False when its kind is not known.
+    async fn ask(&self, item: &Item, owner: &OwnerReference) -> Result<bool> {
         let group = owner.api_version.rsplit_once('/').map_or("", |(group, _)| group);
         let kind = self.kinds.read().get(&(group.to_owned(), owner.kind.clone())).cloned();
         let Some(kind) = kind else {
-            // Its definition may come; until it is known, nothing is deleted.
-            return Err(format!("{} {} of {} is of no known kind", owner.kind, owner.name, item.name).into());
+            tracing::debug!(object = item.name, owner = owner.name, kind = owner.kind, "an owner is of no known kind");
+            return Ok(false);
         };
         if kind.namespaced && item.namespace.is_none() {
             tracing::warn!(
@@ -98,14 +105,14 @@ impl Shared {
                 owner = owner.name,
                 "a cluster-wide object names an owner in a namespace"
             );
-            return Ok(());
+            return Ok(true);
         }
         let found = kind.api(&self.client, item.namespace.as_deref()).get_metadata_opt(&owner.name).await?;
         if found.is_none_or(|found| found.metadata.uid.as_ref() != Some(&owner.uid)) {
             self.graph.lock().note_absent(&owner.uid);
             self.queue.add(item.uid.clone());
         }
-        Ok(())
+        Ok(true)
     }
 
     async fn delete(&self, item: &Item, propagation: Propagation) -> Result<()> {

@@ -1,6 +1,7 @@
 //! What a ReplicaSet's status says.
 
 use super::super::pods;
+use crate::framework::selects;
 use jiff::Timestamp;
 use k8s_openapi::{
     api::{
@@ -15,18 +16,14 @@ const FAILURE: &str = "ReplicaFailure";
 
 /// The status for these pods. `failure` is what went wrong with the last change of the pods.
 pub fn status(set: &ReplicaSet, all: &[&Pod], failure: Option<&str>, now: Timestamp) -> ReplicaSetStatus {
-    let spec = set.spec.clone();
-    let min_ready = spec.min_ready_seconds.unwrap_or_default();
-    let wanted_labels =
-        spec.template.and_then(|template| template.metadata).and_then(|meta| meta.labels).unwrap_or_default();
+    let min_ready = set.spec.min_ready_seconds.unwrap_or_default();
+    let template = set.spec.template.as_ref().and_then(|template| template.metadata.as_ref());
+    let wanted_labels = template.and_then(|meta| meta.labels.as_ref());
     let active: Vec<&&Pod> = all.iter().filter(|pod| pods::is_active(pod)).collect();
-    let fully_labelled = |pod: &Pod| {
-        let labels = pod.metadata.labels.clone().unwrap_or_default();
-        wanted_labels.iter().all(|(key, value)| labels.get(key) == Some(value))
-    };
+    let fully_labelled = |pod: &Pod| wanted_labels.is_none_or(|wanted| selects(wanted, pod.metadata.labels.as_ref()));
     let count = |test: &dyn Fn(&Pod) -> bool| clamp(active.iter().filter(|pod| test(pod)).count());
     let old = set.status.clone().unwrap_or_default();
-    let conditions = conditions(old.conditions, failure, clamp(active.len()).cmp(&spec.replicas.unwrap_or(1)), now);
+    let conditions = conditions(old.conditions, failure, clamp(active.len()).cmp(&set.spec.replicas.unwrap_or(1)), now);
     ReplicaSetStatus {
         replicas: clamp(active.len()),
         fully_labeled_replicas: unless_zero(count(&fully_labelled)),

@@ -69,13 +69,13 @@ fn policy(line: &Directive) -> Result<Policy, Problem> {
         match (section, word.text.as_str()) {
             (_, next @ ("type" | "net")) => section = next,
             ("type", "*") => every_type = true,
-            ("type", name) => policy.types.push(
-                rtype::number(&name.to_uppercase()).ok_or_else(|| Problem::at(word, "is no record type"))?,
-            ),
+            ("type", name) => policy
+                .types
+                .push(rtype::number(&name.to_uppercase()).ok_or_else(|| Problem::at(word, "is no record type"))?),
             ("net", "*") => every_network = true,
-            ("net", text) => policy.networks.push(network(text).ok_or_else(|| {
-                Problem::at(word, "is no network; accepted: an address, a CIDR, or *")
-            })?),
+            ("net", text) => policy.networks.push(
+                network(text).ok_or_else(|| Problem::at(word, "is no network; accepted: an address, a CIDR, or *"))?,
+            ),
             _ => return Err(Problem::at(word, "accepted: type TYPE..., net NETWORK...")),
         }
     }
@@ -174,9 +174,15 @@ mod tests {
     #[test]
     fn mistakes_are_named() {
         for (text, expected) in [
-            (". {\n acl {\n  permit\n }\n}", "\"permit\": plugin acl: unknown property; known: allow, block, drop, filter"),
+            (
+                ". {\n acl {\n  permit\n }\n}",
+                "\"permit\": plugin acl: unknown property; known: allow, block, drop, filter",
+            ),
             (". {\n acl {\n  block type XX\n }\n}", "\"XX\": plugin acl: is no record type"),
-            (". {\n acl {\n  block net 1.2.3\n }\n}", "\"1.2.3\": plugin acl: is no network; accepted: an address, a CIDR, or *"),
+            (
+                ". {\n acl {\n  block net 1.2.3\n }\n}",
+                "\"1.2.3\": plugin acl: is no network; accepted: an address, a CIDR, or *",
+            ),
             (". {\n acl {\n  block all\n }\n}", "\"all\": plugin acl: accepted: type TYPE..., net NETWORK..."),
         ] {
             assert!(refused(text).ends_with(expected), "{}", refused(text));

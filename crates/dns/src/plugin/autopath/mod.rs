@@ -175,8 +175,32 @@ mod tests {
     }
 
     #[test]
+    fn the_namespace_of_the_pod_begins_the_path() {
+        use super::*;
+        let (_index, records) =
+            crate::plugin::kubernetes::tests::index(&crate::plugin::kubernetes::tests::content(), 5);
+        let stanza = "kubernetes cluster.local {\n pods verified\n }";
+        let cluster: Waiting = Arc::default();
+        assert!(cluster.set(Arc::new(crate::plugin::kubernetes::tests::plugin(stanza, &records, &[]))).is_ok());
+        let own = vec![Name::parse("host.test").unwrap()];
+        let plugin = Autopath { zones: vec![Name::ROOT], search: Search::Cluster(cluster, own) };
+        for (source, known) in [("10.1.0.1:1", true), ("[fd00:1::1]:1", true), ("192.0.2.1:1", false)] {
+            let query = crate::testing::query_from(source, "www.example.dn.svc.cluster.local.", rtype::A);
+            let path: Option<Vec<String>> =
+                plugin.plan(&query).map(|(_, path)| path.iter().map(Name::to_string).collect());
+            let expected = ["dn.svc.cluster.local.", "svc.cluster.local.", "cluster.local.", "host.test.", "."];
+            assert_eq!(path, known.then(|| expected.map(str::to_owned).to_vec()), "{source}");
+        }
+        let other = crate::testing::query_from("10.1.0.1:1", "www.example.other.svc.cluster.local.", rtype::A);
+        assert!(plugin.plan(&other).is_none());
+    }
+
+    #[test]
     fn it_needs_to_know_the_pods() {
         let problem = refused(". {\n autopath @kubernetes\n}");
-        assert!(problem.ends_with("plugin autopath: needs the kubernetes plugin with `pods verified` in this block"), "{problem}");
+        assert!(
+            problem.ends_with("plugin autopath: needs the kubernetes plugin with `pods verified` in this block"),
+            "{problem}"
+        );
     }
 }

@@ -38,7 +38,9 @@ fn of(text: &str) -> Result<Vec<std::net::IpAddr>, String> {
     match text.parse() {
         Ok(address) => Ok(vec![address]),
         Err(_) => match addresses::of_interface(text) {
-            found if found.is_empty() => Err("is no address, and no interface of this machine with addresses".to_owned()),
+            found if found.is_empty() => {
+                Err("is no address, and no interface of this machine with addresses".to_owned())
+            }
             found => Ok(found),
         },
     }

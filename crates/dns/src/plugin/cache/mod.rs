@@ -113,7 +113,9 @@ impl Kept {
     }
 
     fn keep(&self, query: &Query, reply: &mut Reply) {
-        let Some((sort, ttl)) = reply.message().and_then(|message| judge(&message, query.request.rtype)) else { return };
+        let Some((sort, ttl)) = reply.message().and_then(|message| judge(&message, query.request.rtype)) else {
+            return;
+        };
         let limits = if sort == Sort::Success { &self.options.success } else { &self.options.denial };
         if text::longest(&limits.disabled, &query.lower).is_some() {
             return;
@@ -243,8 +245,12 @@ impl Plugin for Kept {
     }
 
     fn after(&self, query: &mut Query, reply: &mut Reply) {
-        let failed_refresh = query.refresh == Refresh::Now && reply.rcode == rcode::SERVFAIL;
-        if reply.cacheable && !failed_refresh && self.concerns(query) && reply.count(Section::Answer) < 1000 {
+        if query.refresh == Refresh::Now && reply.rcode == rcode::SERVFAIL {
+            let key = key(query);
+            self.tables.iter().filter_map(|table| table.get(&key)).for_each(|entry| entry.release_refresh());
+            return;
+        }
+        if reply.cacheable && self.concerns(query) && reply.count(Section::Answer) < 1000 {
             self.keep(query, reply);
         }
     }

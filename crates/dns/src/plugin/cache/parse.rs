@@ -132,7 +132,8 @@ fn prefetch(line: &Directive, prefetch: &mut Prefetch) -> Result<(), Problem> {
         prefetch.gap = text::duration(gap)?;
     }
     if let Some(share) = rest.get(1) {
-        let percent = share.text.strip_suffix('%').and_then(|number| number.parse().ok()).filter(|n| (10..=90).contains(n));
+        let percent =
+            share.text.strip_suffix('%').and_then(|number| number.parse().ok()).filter(|n| (10..=90).contains(n));
         let percent: u8 = percent.ok_or_else(|| Problem::at(share, "accepted: 10% to 90%"))?;
         prefetch.share = f64::from(percent) / 100.0;
     }

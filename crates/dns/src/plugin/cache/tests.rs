@@ -28,7 +28,11 @@ fn answers_are_kept_as_the_rfcs_say() {
     let cname = "a.test 300 IN CNAME b.test";
     for (what, message, expected) in [
         ("an answer", message(0, &[a], &[]), Some((Sort::Success, 300))),
-        ("the least of all TTLs", message(0, &[a, "a.test 30 IN A 192.0.2.2"], &["test 20 IN NS a"]), Some((Sort::Success, 20))),
+        (
+            "the least of all TTLs",
+            message(0, &[a, "a.test 30 IN A 192.0.2.2"], &["test 20 IN NS a"]),
+            Some((Sort::Success, 20)),
+        ),
         ("no data", message(0, &[], &[soa]), Some((Sort::Denial, 60))),
         ("no name", message(3, &[], &[soa]), Some((Sort::Denial, 60))),
         ("no name without SOA", message(3, &[], &[]), None),

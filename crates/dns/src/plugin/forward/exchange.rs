@@ -18,7 +18,7 @@ pub(super) async fn udp(server: SocketAddr, packet: &[u8], expected: &Expected) 
     let socket = UdpSocket::bind((any, 0)).await?;
     socket.connect(server).await?;
     socket.send(packet).await?;
-    let mut buffer = vec![0; 65_535];
+    let mut buffer = vec![0; expected.size];
     loop {
         let length = socket.recv(&mut buffer).await?;
         if let Some(message) = expected.read(&buffer[..length]) {

@@ -160,7 +160,13 @@ impl Plugin for Forward {
             let _until_done = Running(&self.running);
             if self.options.max_concurrent > 0 && running >= self.options.max_concurrent {
                 self.counters.upstream_rejects.inc();
-                reply.fail(rcode::REFUSED, Some(format!("plugin/forward: concurrent queries exceeded maximum {}", self.options.max_concurrent)));
+                reply.fail(
+                    rcode::REFUSED,
+                    Some(format!(
+                        "plugin/forward: concurrent queries exceeded maximum {}",
+                        self.options.max_concurrent
+                    )),
+                );
                 return Step::Done;
             }
             match self.ask(query).await {

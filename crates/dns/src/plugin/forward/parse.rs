@@ -13,8 +13,19 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const KNOWN: &[&str] = &[
-    "except", "expire", "failfast_all_unhealthy_upstreams", "failover", "force_tcp", "health_check", "max_concurrent",
-    "max_fails", "policy", "prefer_udp", "read_timeout", "tls", "tls_servername",
+    "except",
+    "expire",
+    "failfast_all_unhealthy_upstreams",
+    "failover",
+    "force_tcp",
+    "health_check",
+    "max_concurrent",
+    "max_fails",
+    "policy",
+    "prefer_udp",
+    "read_timeout",
+    "tls",
+    "tls_servername",
 ];
 /// Servers of one line.
 const SERVERS: usize = 15;
@@ -182,7 +193,8 @@ fn servers(word: &Token, folder: &Path, secure: &mut Tls<'_>, found: &mut Vec<Se
     if scheme != "dns" || word.text.contains("://") {
         return Err(Problem::at(word, accepted));
     }
-    let text = std::fs::read_to_string(folder.join(rest)).map_err(|error| Problem::at(word, format!("{accepted} ({error})")))?;
+    let text = std::fs::read_to_string(folder.join(rest))
+        .map_err(|error| Problem::at(word, format!("{accepted} ({error})")))?;
     let before = found.len();
     for line in text.lines() {
         let mut words = line.split_whitespace();
@@ -217,7 +229,12 @@ struct Tls<'a> {
 }
 
 impl Tls<'_> {
-    fn config(&mut self, word: &Token, name: Option<&str>, ip: IpAddr) -> Result<(Arc<ClientConfig>, ServerName<'static>), Problem> {
+    fn config(
+        &mut self,
+        word: &Token,
+        name: Option<&str>,
+        ip: IpAddr,
+    ) -> Result<(Arc<ClientConfig>, ServerName<'static>), Problem> {
         let config = match &self.made {
             Some(config) => Arc::clone(config),
             None => {
@@ -226,8 +243,10 @@ impl Tls<'_> {
                 config
             }
         };
-        let name = match name.or(self.name.map(|name| name.text.as_str())) {
-            Some(name) => ServerName::try_from(name.to_owned()).map_err(|_| Problem::at(word, "its server name is no name"))?,
+        let name = match name.or_else(|| self.name.map(|name| name.text.as_str())) {
+            Some(name) => {
+                ServerName::try_from(name.to_owned()).map_err(|_| Problem::at(word, "its server name is no name"))?
+            }
             None => ServerName::from(ip),
         };
         Ok((config, name))
@@ -236,7 +255,8 @@ impl Tls<'_> {
     fn make(&self, word: &Token) -> Result<Arc<ClientConfig>, Problem> {
         let args = self.line.map_or(&[][..], |line| line.args.as_slice());
         let path = |token: &Token| self.folder.join(&token.text);
-        let wrong = |error: runtime::pki::PkiError| Problem::at(self.line.map_or(word, |line| &line.name), error.to_string());
+        let wrong =
+            |error: runtime::pki::PkiError| Problem::at(self.line.map_or(word, |line| &line.name), error.to_string());
         let bundle = |token: &Token| Bundle::load(&path(token)).map_err(wrong);
         let identity = |cert: &Token, key: &Token| Identity::load_pair(&path(cert), &path(key)).map_err(wrong);
         let (authorities, identity) = match args {
@@ -257,5 +277,7 @@ impl Tls<'_> {
 fn system(word: &Token) -> Result<Bundle, Problem> {
     let usual = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
     let found = usual.iter().find_map(|path| Bundle::load(Path::new(path)).ok());
-    found.ok_or_else(|| Problem::at(word, format!("this machine has no authorities at {}; name a CA with tls", usual.join(", "))))
+    found.ok_or_else(|| {
+        Problem::at(word, format!("this machine has no authorities at {}; name a CA with tls", usual.join(", ")))
+    })
 }

@@ -34,7 +34,6 @@ impl Upstream {
         .unwrap();
         let address = tcp.local_addr().unwrap();
         udp.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
-        tcp.set_nonblocking(true).unwrap();
         let datagrams = {
             let (records, asked, over) = (Arc::clone(&records), Arc::clone(&asked), Arc::clone(&over));
             move || {
@@ -50,25 +49,39 @@ impl Upstream {
             let (asked, over) = (Arc::clone(&asked), Arc::clone(&over));
             move || {
                 while !over.load(Ordering::Relaxed) {
-                    let Ok((mut stream, _)) = tcp.accept() else {
-                        std::thread::yield_now();
-                        continue;
-                    };
-                    stream.set_nonblocking(false).unwrap();
-                    let mut length = [0; 2];
-                    while stream.read_exact(&mut length).is_ok() {
-                        let mut packet = vec![0; usize::from(u16::from_be_bytes(length))];
-                        stream.read_exact(&mut packet).unwrap();
-                        asked.fetch_add(1, Ordering::Relaxed);
-                        let answer = answer(&records, &packet, 65_535);
-                        stream.write_all(&(answer.len() as u16).to_be_bytes()).unwrap();
-                        stream.write_all(&answer).unwrap();
-                    }
+                    let Ok((mut stream, _)) = tcp.accept() else { continue };
+                    converse(&mut stream, &records, &asked);
                 }
             }
         };
         let threads = vec![std::thread::spawn(datagrams), std::thread::spawn(connections)];
         Self { address, asked, over, threads }
+    }
+
+    /// Over TLS, for one connection after another, as `localhost`.
+    pub(crate) fn start_tls(address: &str, authority: &runtime::pki::Authority, records: &[&str]) -> Self {
+        let records: Vec<Record> = records.iter().map(|text| text.parse().unwrap()).collect();
+        let names = vec!["localhost".to_owned()];
+        let purpose = runtime::pki::Purpose::Serving { names, addresses: Vec::new() };
+        let identity = authority.issue(&purpose, std::time::SystemTime::now()).unwrap();
+        let shared = runtime::tls::server_config(runtime::pki::Rotating::new(&identity).unwrap(), None).unwrap();
+        let mut config = rustls::ServerConfig::clone(&shared);
+        config.alpn_protocols = vec![b"dot".to_vec()];
+        let config = Arc::new(config);
+        let listener = TcpListener::bind(address).unwrap();
+        let address = listener.local_addr().unwrap();
+        let (asked, over) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
+        let serve = {
+            let (asked, over) = (Arc::clone(&asked), Arc::clone(&over));
+            move || {
+                while !over.load(Ordering::Relaxed) {
+                    let Ok((stream, _)) = listener.accept() else { continue };
+                    let session = rustls::ServerConnection::new(Arc::clone(&config)).unwrap();
+                    converse(&mut rustls::StreamOwned::new(session, stream), &records, &asked);
+                }
+            }
+        };
+        Self { address, asked, over, threads: vec![std::thread::spawn(|| {}), std::thread::spawn(serve)] }
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
@@ -83,8 +96,24 @@ impl Upstream {
 impl Drop for Upstream {
     fn drop(&mut self) {
         self.over.store(true, Ordering::Relaxed);
+        // Wakes the one that waits for connections.
+        let _ = std::net::TcpStream::connect(self.address);
         // The one for connections may sit in a read of a client that is still there.
         self.threads.swap_remove(0).join().unwrap();
+    }
+}
+
+/// Answers on a connection until it is closed.
+fn converse(stream: &mut (impl Read + Write), records: &[Record], asked: &AtomicUsize) {
+    let mut length = [0; 2];
+    while stream.read_exact(&mut length).is_ok() {
+        let mut packet = vec![0; usize::from(u16::from_be_bytes(length))];
+        stream.read_exact(&mut packet).unwrap();
+        asked.fetch_add(1, Ordering::Relaxed);
+        let answer = answer(records, &packet, 65_535);
+        stream.write_all(&(answer.len() as u16).to_be_bytes()).unwrap();
+        stream.write_all(&answer).unwrap();
+        stream.flush().unwrap();
     }
 }
 

@@ -35,6 +35,28 @@ fn a_cut_answer_is_passed_on_or_asked_for_again() {
 }
 
 #[test]
+fn tls_is_spoken_to_who_can_prove_its_name() {
+    runtime::tls::install_provider();
+    let folder = tempfile::tempdir().unwrap();
+    let authority = runtime::pki::Authority::create("test", std::time::SystemTime::now()).unwrap();
+    let file = folder.path().join("ca.crt");
+    std::fs::write(&file, authority.certificate_pem()).unwrap();
+    for address in ["127.0.0.1:0", "[::1]:0"] {
+        let upstream = Upstream::start_tls(address, &authority, &["www.test. 300 IN A 192.0.2.1"]);
+        let conf = |name: &str| {
+            let (to, file) = (upstream.address(), file.display());
+            Asked::new(&format!(". {{\n forward . tls://{to} {{\n tls {file}\n tls_servername {name}\n }}\n}}"))
+        };
+        let right = conf("localhost");
+        for _ in 0..3 {
+            assert_eq!(right.ask("www.test.", "A"), "NOERROR ra | www.test. 300 IN A 192.0.2.1");
+        }
+        drop(right);
+        assert_eq!(conf("elsewhere.test").ask("www.test.", "A"), "SERVFAIL");
+    }
+}
+
+#[test]
 fn the_next_upstream_is_asked_when_one_does_not_answer() {
     let upstream = Upstream::start(&["www.test. 300 IN A 192.0.2.1"]);
     // Nobody listens there.
@@ -71,7 +93,10 @@ fn mistakes_are_named() {
         ("forward .", "\"forward\": plugin forward: needs at least one server"),
         ("forward . nowhere", "\"nowhere\": plugin forward: is no address and no file with name servers"),
         ("forward . https://192.0.2.1", "plugin forward: is not spoken here; accepted: dns://, tls://"),
-        ("forward . 192.0.2.1 {\n policy best\n }", "\"best\": plugin forward: accepted: random, round_robin, sequential"),
+        (
+            "forward . 192.0.2.1 {\n policy best\n }",
+            "\"best\": plugin forward: accepted: random, round_robin, sequential",
+        ),
         ("forward . 192.0.2.1 {\n polcy random\n }", "unknown property; did you mean policy?"),
         ("forward . 192.0.2.1 {\n max_concurrent x\n }", "\"x\": plugin forward: accepted: a number"),
         ("forward . 192.0.2.1 {\n failover NOPE\n }", "\"NOPE\": plugin forward: is no response code"),

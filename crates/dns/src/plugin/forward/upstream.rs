@@ -91,7 +91,8 @@ impl Upstream {
     pub(super) async fn exchange(&self, request: &Request, over_tcp: bool, patience: Duration) -> io::Result<Message> {
         let id = getrandom::u32().map_err(|_| io::ErrorKind::Other)? as u16;
         let packet = request.to_wire(id);
-        let expected = Expected { id, name: request.name, rtype: request.rtype, class: request.class };
+        let size = request.edns.map_or(512, |edns| usize::from(edns.size)).max(4096);
+        let expected = Expected { id, name: request.name, rtype: request.rtype, class: request.class, size };
         let work = async {
             if self.server.tls.is_none() && !over_tcp {
                 return exchange::udp(self.server.address, &packet, &expected).await;
@@ -131,6 +132,8 @@ pub(super) struct Expected {
     pub(super) name: Name,
     pub(super) rtype: u16,
     pub(super) class: u16,
+    /// Longest datagram that may come.
+    pub(super) size: usize,
 }
 
 impl Expected {

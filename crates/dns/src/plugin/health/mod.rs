@@ -26,7 +26,7 @@ pub(crate) fn serve(
     path: HttpPath,
     building: &mut Building<'_>,
 ) -> Result<(), Problem> {
-    let default = SocketAddr::new(host.unwrap_or(Ipv6Addr::UNSPECIFIED.into()), port);
+    let default = SocketAddr::new(host.unwrap_or_else(|| Ipv6Addr::UNSPECIFIED.into()), port);
     let address = match line.args.as_slice() {
         [] => default,
         [address] => parse(address)?,

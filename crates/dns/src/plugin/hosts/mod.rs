@@ -82,7 +82,9 @@ fn follow(path: PathBuf, inline: Table, table: Arc<ArcSwap<Table>>, every: Durat
                     () = tokio::time::sleep(every) => {}
                 }
                 let now = stamp(&path);
-                if now != seen && let Ok(new) = read(&path, &inline) {
+                if now != seen
+                    && let Ok(new) = read(&path, &inline)
+                {
                     table.store(Arc::new(new));
                     seen = now;
                 }

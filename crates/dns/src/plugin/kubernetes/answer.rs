@@ -18,7 +18,7 @@ pub(super) enum Found {
     /// There is no such name.
     NoName,
     /// The reply has a CNAME; what it points to is elsewhere.
-    External(Name),
+    External(Box<Name>),
     /// Not to be had here.
     Refused,
 }
@@ -69,7 +69,7 @@ impl Kubernetes {
                 _ => self.exists(&labels),
             },
             rtype::SOA if above.is_empty() => {
-                reply.add(Section::Answer, &self.soa(zone, query));
+                self.soa(Section::Answer, zone, query, reply);
                 Found::Records
             }
             rtype::SOA => Found::NoData,
@@ -171,13 +171,15 @@ impl Kubernetes {
         }
         if !target.is_within(zone) {
             reply.add(Section::Answer, &Record::pointer(query.request.name, rtype::CNAME, self.ttl, &target));
-            return Found::External(target);
+            return Found::External(Box::new(target));
         }
         let Some(inner) = query.derived(target, query.request.rtype) else { return Found::NoData };
         let mut found = Reply::new();
         found.reset(&target, query.request.rtype, query.request.class);
         let outcome = self.find(zone, &inner, &mut found);
-        let Some(message) = found.message().filter(|message| !message.answer().is_empty()) else { return Found::NoData };
+        let Some(message) = found.message().filter(|message| !message.answer().is_empty()) else {
+            return Found::NoData;
+        };
         reply.add(Section::Answer, &Record::pointer(query.request.name, rtype::CNAME, self.ttl, &target));
         message.answer().iter().for_each(|record| reply.add(Section::Answer, record));
         match outcome {
@@ -287,17 +289,13 @@ impl Kubernetes {
         or_nothing(reply)
     }
 
-    /// The SOA record of a zone, written as the question writes the zone.
-    pub(super) fn soa(&self, zone: &Name, query: &Query) -> Record {
+    /// Adds the SOA record of a zone, written as the question writes the zone.
+    pub(super) fn soa(&self, section: Section, zone: &Name, query: &Query, reply: &mut Reply) {
         let zone = as_asked(zone, &query.request.name);
-        let under = |labels: &[&[u8]]| Name::under(labels.iter().copied(), &zone).unwrap_or(zone);
-        let mut data = Vec::with_capacity(160);
-        data.extend_from_slice(under(&[b"ns", b"dns"]).wire());
-        data.extend_from_slice(under(&[b"hostmaster"]).wire());
-        for number in [self.cluster.records.serial(), 7200, 1800, 86_400, self.ttl] {
-            data.extend(number.to_be_bytes());
-        }
-        Record { name: zone, rtype: rtype::SOA, class: class::IN, ttl: self.ttl.min(300), data }
+        let under = |labels: &[&'static [u8]]| Name::under(labels.iter().copied(), &zone).unwrap_or(zone);
+        let names = [&under(&[b"ns", b"dns"]), &under(&[b"hostmaster"])];
+        let numbers = [self.cluster.records.serial(), 7200, 1800, 86_400, self.ttl];
+        reply.add_soa(section, &zone, self.ttl.min(300), names, numbers);
     }
 }
 
@@ -308,7 +306,9 @@ impl Service {
             (Kind::External(_), Part::Whole) => true,
             (Kind::External(_), _) => false,
             (Kind::Cluster(_), Part::Whole) => true,
-            (Kind::Cluster(_), Part::Port { name, protocol }) => self.ports.iter().any(|port| port.fits(name, protocol)),
+            (Kind::Cluster(_), Part::Port { name, protocol }) => {
+                self.ports.iter().any(|port| port.fits(name, protocol))
+            }
             (Kind::Cluster(_), Part::Endpoint(_)) | (Kind::Headless, _) => self.fitting(part).next().is_some(),
         }
     }

@@ -1,8 +1,8 @@
 //! Watching a cluster. What was seen stays when the API is gone: the watch begins again, and a new list replaces the old.
 
+use super::Records;
 use super::index::{Change, Index, Sort};
 use super::parse::Watch;
-use super::Records;
 use crate::build::JobError;
 use futures::stream::{self, BoxStream, StreamExt};
 use k8s_openapi::api::core::v1::{Namespace, Pod, Service};
@@ -26,7 +26,13 @@ pub(super) async fn follow(watch: &Watch, records: Arc<Records>) -> Result<(), J
         labels.as_ref().map_or_else(watcher::Config::default, |labels| config.labels(labels))
     };
     let mut streams: Vec<BoxStream<'static, Change>> = vec![
-        changes(Api::<Service>::all(client.clone()), labelled(&watch.labels), Sort::Services, Change::Service, Change::NoService),
+        changes(
+            Api::<Service>::all(client.clone()),
+            labelled(&watch.labels),
+            Sort::Services,
+            Change::Service,
+            Change::NoService,
+        ),
         changes(
             Api::<Namespace>::all(client.clone()),
             labelled(&watch.namespace_labels),
@@ -42,7 +48,8 @@ pub(super) async fn follow(watch: &Watch, records: Arc<Records>) -> Result<(), J
     }
     if watch.pods {
         sorts.push(Sort::Pods);
-        let alive = watcher::Config::default().fields("status.phase!=Succeeded,status.phase!=Failed,status.phase!=Unknown");
+        let alive =
+            watcher::Config::default().fields("status.phase!=Succeeded,status.phase!=Failed,status.phase!=Unknown");
         streams.push(changes(Api::<Pod>::all(client), alive, Sort::Pods, Change::Pod, Change::NoPod));
     }
     let mut index = Index::new(records, &sorts, watch.pod_names);
@@ -67,7 +74,13 @@ async fn client(watch: &Watch) -> Result<Client, JobError> {
     Ok(Client::try_from(config)?)
 }
 
-fn changes<K>(api: Api<K>, config: watcher::Config, sort: Sort, made: fn(K) -> Change, gone: fn(K) -> Change) -> BoxStream<'static, Change>
+fn changes<K>(
+    api: Api<K>,
+    config: watcher::Config,
+    sort: Sort,
+    made: fn(K) -> Change,
+    gone: fn(K) -> Change,
+) -> BoxStream<'static, Change>
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {

@@ -297,7 +297,8 @@ impl Index {
     /// Everything was listed: it is written at once.
     fn publish_all(&mut self) {
         let keys: Vec<Key> = self.services.keys().cloned().collect();
-        let made: Vec<(Key, Service)> = keys.into_iter().filter_map(|key| Some((key.clone(), self.made(&key)?))).collect();
+        let made: Vec<(Key, Service)> =
+            keys.into_iter().filter_map(|key| Some((key.clone(), self.made(&key)?))).collect();
         for (key, service) in &made {
             self.own(key, Some(service));
         }

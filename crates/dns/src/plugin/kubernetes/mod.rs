@@ -151,7 +151,7 @@ impl Kubernetes {
         reply.clear();
         reply.rcode = rcode;
         reply.aa = true;
-        reply.add(Section::Authority, &self.soa(zone, query));
+        self.soa(Section::Authority, zone, query, reply);
         Step::Done
     }
 
@@ -159,7 +159,7 @@ impl Kubernetes {
     async fn follow(&self, query: &Query, reply: &mut Reply, rest: Rest<'_>) -> Step {
         let Some(zone) = text::longest(&self.zones, &query.lower) else { return Step::Next };
         if let Found::External(target) = self.find(zone, query, reply)
-            && let Some(found) = rest.lookup(query, target, query.request.rtype).await
+            && let Some(found) = rest.lookup(query, *target, query.request.rtype).await
         {
             found.answer().iter().for_each(|record| reply.add(Section::Answer, record));
             reply.tc |= found.tc;
@@ -193,4 +193,4 @@ impl Plugin for Shared {
 pub(crate) const STARTUP: Duration = Duration::from_secs(5);
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -29,7 +29,10 @@ pub(super) enum Part<'a> {
     Whole,
     Endpoint(&'a [u8]),
     /// Without underscores; an empty one fits all.
-    Port { name: &'a [u8], protocol: &'a [u8] },
+    Port {
+        name: &'a [u8],
+        protocol: &'a [u8],
+    },
 }
 
 impl<'a> Labels<'a> {
@@ -154,12 +157,9 @@ mod tests {
 
     #[test]
     fn addresses_are_written_with_dashes_in_both_families() {
-        for (address, label) in [
-            ("10.1.2.3", "10-1-2-3"),
-            ("fd00:1::2", "fd00-1--2"),
-            ("2001:db8::", "2001-db8--0"),
-            ("::1", "--1"),
-        ] {
+        for (address, label) in
+            [("10.1.2.3", "10-1-2-3"), ("fd00:1::2", "fd00-1--2"), ("2001:db8::", "2001-db8--0"), ("::1", "--1")]
+        {
             assert_eq!(dashed(address.parse().unwrap()), label);
             assert_eq!(undashed(label.as_bytes()), address.parse().ok(), "{label}");
         }

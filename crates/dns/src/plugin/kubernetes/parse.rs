@@ -7,8 +7,18 @@ use crate::wire::Name;
 use std::path::{Path, PathBuf};
 
 const KNOWN: &[&str] = &[
-    "endpoint", "endpoint_pod_names", "fallthrough", "ignore", "kubeconfig", "labels", "namespace_labels", "namespaces",
-    "noendpoints", "pods", "startup_timeout", "ttl",
+    "endpoint",
+    "endpoint_pod_names",
+    "fallthrough",
+    "ignore",
+    "kubeconfig",
+    "labels",
+    "namespace_labels",
+    "namespaces",
+    "noendpoints",
+    "pods",
+    "startup_timeout",
+    "ttl",
 ];
 
 /// What a stanza says.

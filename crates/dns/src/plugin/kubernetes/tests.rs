@@ -24,7 +24,7 @@ fn lines(name: &str) -> Vec<Value> {
 const SORTS: [Sort; 4] = [Sort::Services, Sort::Slices, Sort::Namespaces, Sort::Pods];
 
 /// A cluster with the objects of a list such as `content.json`.
-fn index(content: &Value, ttl: u32) -> (Index, Arc<Records>) {
+pub(crate) fn index(content: &Value, ttl: u32) -> (Index, Arc<Records>) {
     let records = Arc::new(Records::new(ttl));
     let mut index = Index::new(Arc::clone(&records), &SORTS, false);
     SORTS.iter().for_each(|sort| index.apply(Change::Listing(*sort), 1));
@@ -59,19 +59,20 @@ fn change(plural: &str, object: Value) -> Change {
     }
 }
 
-fn content() -> Value {
+pub(crate) fn content() -> Value {
     serde_json::from_str(&std::fs::read_to_string(data("content.json")).unwrap()).unwrap()
 }
 
 /// The plugin of a stanza, over these records.
-fn plugin(stanza: &str, records: &Arc<Records>, local: &[&str]) -> Kubernetes {
+pub(crate) fn plugin(stanza: &str, records: &Arc<Records>, local: &[&str]) -> Kubernetes {
     let file = corefile::parse("Corefile", &format!(". {{\n {stanza}\n}}"), &Disk).unwrap();
     let options = parse::options(&file.blocks[0].directives[0], &[Name::ROOT], Path::new("")).unwrap();
     let cluster = Cluster { records: Arc::clone(records), _watched: CancellationToken::new().drop_guard() };
     Kubernetes::new(&options, local.iter().map(|address| address.parse().unwrap()).collect(), Arc::new(cluster))
 }
 
-const STANZA: &str = "kubernetes cluster.local in-addr.arpa ip6.arpa {\n pods insecure\n fallthrough in-addr.arpa ip6.arpa\n }";
+const STANZA: &str =
+    "kubernetes cluster.local in-addr.arpa ip6.arpa {\n pods insecure\n fallthrough in-addr.arpa ip6.arpa\n }";
 
 fn ask(plugin: &Kubernetes, name: &str, rtype: &str) -> String {
     let query = testing::query(name, rtype::number(rtype).unwrap());
@@ -184,7 +185,10 @@ fn changes_of_the_cluster_are_answered_at_once() {
     };
     assert!(ask(&plugin, "new.dn.svc.cluster.local.", "A").starts_with("NXDOMAIN aa"));
     index.apply(change("services", service(&["10.96.9.9", "fd00:96::99"])), 8);
-    assert_eq!(ask(&plugin, "new.dn.svc.cluster.local.", "A"), "NOERROR aa | new.dn.svc.cluster.local. 30 IN A 10.96.9.9");
+    assert_eq!(
+        ask(&plugin, "new.dn.svc.cluster.local.", "A"),
+        "NOERROR aa | new.dn.svc.cluster.local. 30 IN A 10.96.9.9"
+    );
     let pointer = ask(&plugin, "9.9.96.10.in-addr.arpa.", "PTR");
     assert_eq!(pointer, "NOERROR aa | 9.9.96.10.in-addr.arpa. 30 IN PTR new.dn.svc.cluster.local.");
     index.apply(change("services", service(&["fd00:96::99"])), 9);
@@ -211,11 +215,9 @@ fn changes_of_the_cluster_are_answered_at_once() {
 #[test]
 fn pods_are_answered_in_three_ways() {
     let (_index, records) = index(&content(), 5);
-    for (mode, known, unknown) in [
-        ("disabled", "NXDOMAIN", "NXDOMAIN"),
-        ("insecure", "NOERROR", "NOERROR"),
-        ("verified", "NOERROR", "NXDOMAIN"),
-    ] {
+    for (mode, known, unknown) in
+        [("disabled", "NXDOMAIN", "NXDOMAIN"), ("insecure", "NOERROR", "NOERROR"), ("verified", "NOERROR", "NXDOMAIN")]
+    {
         let plugin = plugin(&format!("kubernetes cluster.local {{\n pods {mode}\n }}"), &records, &[]);
         for (name, rtype, expected) in [
             ("10-1-0-1.dn.pod.cluster.local.", "A", known),
@@ -265,7 +267,10 @@ fn mistakes_in_the_stanza_are_named() {
         ("kubernetes {\n ttl 3601\n }", "\"3601\": plugin kubernetes: accepted: a number from 0 to 3600"),
         ("kubernetes {\n ttl -1\n }", "\"-1\": plugin kubernetes: accepted: a number from 0 to 3600"),
         ("kubernetes {\n namspaces x\n }", "unknown property; did you mean namespaces?"),
-        ("kubernetes {\n namespaces a\n namespace_labels b=c\n }", "namespaces and namespace_labels do not go together"),
+        (
+            "kubernetes {\n namespaces a\n namespace_labels b=c\n }",
+            "namespaces and namespace_labels do not go together",
+        ),
         ("kubernetes\n kubernetes", "may stand only once in a server block"),
     ] {
         let problem = testing::refused(&format!("a.test {{\n {stanza}\n}}"));

@@ -65,7 +65,9 @@ mod tests {
 
     #[test]
     fn every_order_is_seen_and_none_is_lost() {
-        let asked = Asked::new(". {\n loadbalance\n hosts {\n  192.0.2.1 a.test\n  192.0.2.2 a.test\n  192.0.2.3 a.test\n }\n}");
+        let asked = Asked::new(
+            ". {\n loadbalance\n hosts {\n  192.0.2.1 a.test\n  192.0.2.2 a.test\n  192.0.2.3 a.test\n }\n}",
+        );
         let seen: BTreeSet<String> = (0..500).map(|_| asked.ask("a.test.", "A")).collect();
         assert_eq!(seen.len(), 6, "{seen:?}");
     }

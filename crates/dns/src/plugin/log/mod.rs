@@ -137,7 +137,8 @@ fn parts(format: &str) -> Vec<Part> {
 impl Log {
     /// Logs a query if a line of the block is for it.
     pub fn note(&self, query: &Query, reply: &Reply, size: usize, elapsed: Duration) {
-        let Some(rule) = self.rules.iter().find(|rule| rule.zones.iter().any(|zone| query.lower.is_within(zone))) else {
+        let Some(rule) = self.rules.iter().find(|rule| rule.zones.iter().any(|zone| query.lower.is_within(zone)))
+        else {
             return;
         };
         if rule.classes.contains(&Class::All) || rule.classes.contains(&class_of(reply)) {

@@ -58,8 +58,16 @@ pub(crate) fn setup(lines: &[&Directive], building: &mut Building<'_>) -> Result
 impl Watch {
     /// Asks ourselves for the name until there is an answer, then forgets about it.
     async fn run(&self, server: SocketAddr) {
-        let request =
-            Request { id: 0, rd: true, ad: false, cd: false, name: self.name, rtype: rtype::HINFO, class: class::IN, edns: None };
+        let request = Request {
+            id: 0,
+            rd: true,
+            ad: false,
+            cd: false,
+            name: self.name,
+            rtype: rtype::HINFO,
+            class: class::IN,
+            edns: None,
+        };
         for _ in 0..30 {
             let id = random::next() as u16;
             if ask(server, &request.to_wire(id)).await.is_ok() {
@@ -89,10 +97,14 @@ impl Plugin for Loop {
 
     fn before(&self, query: &mut Query, _: &mut Reply) -> Step {
         let watch = &self.0;
-        let ours = query.request.rtype == rtype::HINFO && !watch.over.load(Ordering::Relaxed) && query.lower == watch.name;
+        let ours =
+            query.request.rtype == rtype::HINFO && !watch.over.load(Ordering::Relaxed) && query.lower == watch.name;
         if ours && watch.seen.fetch_add(1, Ordering::Relaxed) >= SEEN {
             let from = query.source;
-            watch.fatal.tell(format!("plugin/loop: a query for {} came back from {from}: this server forwards to itself", watch.name));
+            watch.fatal.tell(format!(
+                "plugin/loop: a query for {} came back from {from}: this server forwards to itself",
+                watch.name
+            ));
         }
         Step::Next
     }

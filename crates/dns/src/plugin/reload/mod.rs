@@ -39,10 +39,15 @@ mod tests {
 
     #[test]
     fn intervals_have_a_least_value_and_jitter_a_greatest() {
-        for (text, interval, jitter) in [("reload", 30, 15), ("reload 10s", 10, 5), ("reload 10s 2s", 10, 2), ("reload 2s 9s", 2, 1)] {
+        for (text, interval, jitter) in
+            [("reload", 30, 15), ("reload 10s", 10, 5), ("reload 10s 2s", 10, 2), ("reload 2s 9s", 2, 1)]
+        {
             let built = testing::build(&format!(". {{\n {text}\n}}")).unwrap();
             assert_eq!(built.reload, Some((Duration::from_secs(interval), Duration::from_secs(jitter))), "{text}");
         }
-        assert_eq!(testing::refused(". {\n reload 1s\n}"), "Corefile:2:9: \"1s\": plugin reload: accepted: 2s and more");
+        assert_eq!(
+            testing::refused(". {\n reload 1s\n}"),
+            "Corefile:2:9: \"1s\": plugin reload: accepted: 2s and more"
+        );
     }
 }

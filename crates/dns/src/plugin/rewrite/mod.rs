@@ -46,8 +46,8 @@ impl Plugin for Rewrite {
             });
             match change {
                 rule::Changed::Name(name, answers) => {
-                    query.rename(name);
-                    undo.became = name;
+                    query.rename(*name);
+                    undo.became = *name;
                     undo.answers.extend(answers);
                 }
                 rule::Changed::Type(rtype) => query.request.rtype = rtype,
@@ -117,11 +117,26 @@ mod tests {
     fn names_are_changed_there_and_back() {
         for (rule, name, rtype, expected) in [
             ("rewrite name alias.test real.test", "Alias.test.", "A", "NOERROR aa | Alias.test. 3600 IN A 192.0.2.1"),
-            ("rewrite name exact alias.test real.test", "alias.test.", "AAAA", "NOERROR aa | alias.test. 3600 IN AAAA 2001:db8::1"),
-            ("rewrite name suffix .outer.test .inner.test", "x.outer.test.", "A", "NOERROR aa | x.outer.test. 3600 IN A 192.0.2.1"),
+            (
+                "rewrite name exact alias.test real.test",
+                "alias.test.",
+                "AAAA",
+                "NOERROR aa | alias.test. 3600 IN AAAA 2001:db8::1",
+            ),
+            (
+                "rewrite name suffix .outer.test .inner.test",
+                "x.outer.test.",
+                "A",
+                "NOERROR aa | x.outer.test. 3600 IN A 192.0.2.1",
+            ),
             ("rewrite name prefix b. a.", "b.real.test.", "A", "NOERROR aa | b.real.test. 3600 IN A 192.0.2.1"),
             ("rewrite name substring fake real", "a.fake.test.", "A", "NOERROR aa | a.fake.test. 3600 IN A 192.0.2.1"),
-            ("rewrite name regex (.*)[.]outer[.]test {1}.inner.test", "x.outer.test.", "A", "NOERROR aa | x.outer.test. 3600 IN A 192.0.2.1"),
+            (
+                "rewrite name regex (.*)[.]outer[.]test {1}.inner.test",
+                "x.outer.test.",
+                "A",
+                "NOERROR aa | x.outer.test. 3600 IN A 192.0.2.1",
+            ),
             ("rewrite name other.test real.test", "real.test.", "A", "NOERROR aa | real.test. 3600 IN A 192.0.2.1"),
             ("rewrite type AAAA A", "real.test.", "AAAA", "NOERROR aa | real.test. 3600 IN A 192.0.2.1"),
             ("rewrite ttl real.test 30-60", "real.test.", "A", "NOERROR aa | real.test. 60 IN A 192.0.2.1"),

@@ -39,7 +39,9 @@ pub(super) fn rule(line: &Directive) -> Result<Rule, Problem> {
 }
 
 fn two(field: &Token, words: &[&Token], read: fn(&Token) -> Result<u16, &'static str>) -> Result<(u16, u16), Problem> {
-    let [from, to] = words else { return Err(Problem::at(field, "needs what to look for and what to put in its place")) };
+    let [from, to] = words else {
+        return Err(Problem::at(field, "needs what to look for and what to put in its place"));
+    };
     let read = |word: &Token| read(word).map_err(|problem| Problem::at(word, problem));
     Ok((read(from)?, read(to)?))
 }
@@ -115,7 +117,8 @@ fn back(pattern: &Pattern, to: &str, option: &Token) -> Result<Option<Answers>, 
 
 fn lifetime(word: &Token) -> Result<Lifetime, Problem> {
     let refused = || Problem::at(word, "accepted: seconds, or a range such as 30-60");
-    let number = |text: &str, default: u32| if text.is_empty() { Ok(default) } else { text.parse().map_err(|_| refused()) };
+    let number =
+        |text: &str, default: u32| if text.is_empty() { Ok(default) } else { text.parse().map_err(|_| refused()) };
     let (least, most) = match word.text.split_once('-') {
         None => {
             let exact = word.text.parse().map_err(|_| refused())?;

@@ -55,7 +55,7 @@ pub(super) enum Place {
 
 /// What a rule did.
 pub(super) enum Changed {
-    Name(Name, Vec<Answers>),
+    Name(Box<Name>, Vec<Answers>),
     Type(u16),
     Class(u16),
     Lifetime(Lifetime),
@@ -73,7 +73,7 @@ impl Change {
             Self::Name { pattern, to, answers } => {
                 let text = pattern.replaced(&query.lower.to_string(), to)?;
                 // A rule may make something that is no name; then it is not applied.
-                Name::parse(&text).ok().map(|name| Changed::Name(name, answers.clone()))
+                Name::parse(&text).ok().map(|name| Changed::Name(Box::new(name), answers.clone()))
             }
         }
     }

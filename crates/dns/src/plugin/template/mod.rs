@@ -48,7 +48,7 @@ enum Matches {
     /// All of them.
     All,
     /// All but those of a zone: what the patterns of [`complement`] say in many words.
-    Except(Name),
+    Except(Box<Name>),
     /// Those that one of these fits; the first that does gives the groups.
     Patterns(Vec<(String, regex::bytes::Regex)>),
 }
@@ -174,7 +174,9 @@ impl Plugin for Templates {
         Box::pin(async move {
             let targets: Vec<Name> = reply
                 .message()
-                .map(|message| message.answer().iter().filter(|r| r.rtype == rtype::CNAME).filter_map(Record::target).collect())
+                .map(|message| {
+                    message.answer().iter().filter(|r| r.rtype == rtype::CNAME).filter_map(Record::target).collect()
+                })
                 .unwrap_or_default();
             for target in targets {
                 if let Some(found) = rest.lookup(query, target, query.request.rtype).await {

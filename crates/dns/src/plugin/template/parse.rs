@@ -21,8 +21,10 @@ pub(super) fn template(line: &Directive, block: &[Name]) -> Result<Template, Pro
     let own: Vec<Name> = rest.iter().flat_map(|zone| zones(&zone.text).unwrap_or_default()).collect();
     let zones = if rest.is_empty() { block.to_vec() } else { own };
     let mut template = Template {
-        class: class::number(&class.text).ok_or_else(|| Problem::at(class, "is no class; accepted: IN, CH, HS, CS, NONE, ANY"))?,
-        rtype: rtype::number(&rtype.text).ok_or_else(|| Problem::at(rtype, "is no record type, in capitals, or ANY"))?,
+        class: class::number(&class.text)
+            .ok_or_else(|| Problem::at(class, "is no class; accepted: IN, CH, HS, CS, NONE, ANY"))?,
+        rtype: rtype::number(&rtype.text)
+            .ok_or_else(|| Problem::at(rtype, "is no record type, in capitals, or ANY"))?,
         counted: zones.iter().map(|_| OnceLock::new()).collect(),
         zones,
         matches: Matches::All,
@@ -43,8 +45,9 @@ pub(super) fn template(line: &Directive, block: &[Name]) -> Result<Template, Pro
             "additional" => lines(&mut template, Section::Additional, line)?,
             "rcode" => {
                 let name = line.one()?;
-                template.rcode = rcode::number(&name.text)
-                    .ok_or_else(|| Problem::at(name, "is no response code; accepted: NOERROR, NXDOMAIN, REFUSED, SERVFAIL, ..."))?;
+                template.rcode = rcode::number(&name.text).ok_or_else(|| {
+                    Problem::at(name, "is no response code; accepted: NOERROR, NXDOMAIN, REFUSED, SERVFAIL, ...")
+                })?;
             }
             "ederror" => template.extended = Some(extended(line)?),
             "fallthrough" => template.fall = Some(Fallthrough::parse(&line.args)?),
@@ -58,7 +61,7 @@ pub(super) fn template(line: &Directive, block: &[Name]) -> Result<Template, Pro
         (Some(zone), []) => {
             // What is excepted is for somebody else by its nature.
             template.fall.get_or_insert(Fallthrough::parse(&[])?);
-            Matches::Except(zone)
+            Matches::Except(Box::new(zone))
         }
         (Some(_), [first, ..]) => return Err(Problem::at(first, "match and except do not go together")),
         (None, patterns) => matches(patterns)?,
@@ -75,7 +78,7 @@ fn except_zone(line: &Directive) -> Result<Name, Problem> {
 fn matches(patterns: &[&Token]) -> Result<Matches, Problem> {
     let texts: Vec<&str> = patterns.iter().map(|pattern| pattern.text.as_str()).collect();
     if let Some(zone) = except::recognised(&texts) {
-        return Ok(Matches::Except(zone));
+        return Ok(Matches::Except(Box::new(zone)));
     }
     let mut compiled = Vec::new();
     for pattern in patterns {

@@ -5,8 +5,8 @@ use std::cmp::Ordering;
 use std::fmt::Write;
 
 const NAMES: &[&str] = &[
-    "and", "or", "not", "index", "slice", "len", "print", "printf", "println", "html", "js", "urlquery", "eq", "ne", "lt",
-    "le", "gt", "ge", "parseInt",
+    "and", "or", "not", "index", "slice", "len", "print", "printf", "println", "html", "js", "urlquery", "eq", "ne",
+    "lt", "le", "gt", "ge", "parseInt",
 ];
 
 pub(super) fn exists(name: &str) -> bool {

@@ -15,7 +15,10 @@ pub(super) enum Word {
     /// `if`, `index`, `true`.
     Name(String),
     /// `.Name`; a lone dot is empty. `glued` says that it follows the word before without a space.
-    Field { name: String, glued: bool },
+    Field {
+        name: String,
+        glued: bool,
+    },
     /// `$name`; `$` alone is empty.
     Variable(String),
     Text(String),
@@ -40,7 +43,8 @@ pub(super) fn pieces(text: &str) -> Result<Vec<Piece>, String> {
             Some((before, action)) => (before, Some(action)),
             None => (rest, None),
         };
-        let trims_before = action.is_some_and(|action| action.strip_prefix('-').is_some_and(|a| a.starts_with(char::is_whitespace)));
+        let trims_before =
+            action.is_some_and(|action| action.strip_prefix('-').is_some_and(|a| a.starts_with(char::is_whitespace)));
         let mut plain = if trim { before.trim_start() } else { before };
         if trims_before {
             plain = plain.trim_end();

@@ -17,9 +17,9 @@ pub(crate) struct Template {
 pub(super) enum Node {
     Text(String),
     Show(Pipeline),
-    If { condition: Pipeline, then: Vec<Node>, otherwise: Vec<Node> },
-    With { value: Pipeline, then: Vec<Node>, otherwise: Vec<Node> },
-    Range { names: Vec<String>, values: Pipeline, body: Vec<Node>, otherwise: Vec<Node> },
+    If { condition: Pipeline, then: Vec<Self>, otherwise: Vec<Self> },
+    With { value: Pipeline, then: Vec<Self>, otherwise: Vec<Self> },
+    Range { names: Vec<String>, values: Pipeline, body: Vec<Self>, otherwise: Vec<Self> },
     Call { name: String, argument: Option<Pipeline> },
     Break,
     Continue,
@@ -47,7 +47,10 @@ pub(super) enum Operand {
     Number(i128),
     Text(String),
     /// Fields of the dot, a variable or a pipeline in parentheses.
-    Chain { of: Root, fields: Vec<String> },
+    Chain {
+        of: Root,
+        fields: Vec<String>,
+    },
 }
 
 #[derive(Clone, Debug)]
@@ -64,7 +67,13 @@ impl Template {
     /// Compiles a template, or says what is wrong with it.
     pub(crate) fn compile(source: &str) -> Result<Self, String> {
         let pieces = lexer::pieces(source)?;
-        let mut parser = Parser { pieces: pieces.into_iter(), named: HashMap::new(), variables: vec![String::new()], depth: 0, loops: 0 };
+        let mut parser = Parser {
+            pieces: pieces.into_iter(),
+            named: HashMap::new(),
+            variables: vec![String::new()],
+            depth: 0,
+            loops: 0,
+        };
         let (body, end) = parser.nodes()?;
         if let End::Word(word) = end {
             return Err(format!("unexpected {{{{{word}}}}}"));
@@ -183,7 +192,9 @@ impl Parser {
                     _ => return Err("{{else}} without {{end}}".to_owned()),
                 },
                 // `else if` shares the end of the first one.
-                Some((Word::Name(again), rest)) if again == keyword && keyword != "range" => vec![self.block(keyword, rest)?],
+                Some((Word::Name(again), rest)) if again == keyword && keyword != "range" => {
+                    vec![self.block(keyword, rest)?]
+                }
                 Some(_) => return Err("unexpected words after {{else}}".to_owned()),
             },
         };
@@ -213,9 +224,8 @@ impl Parser {
     /// The nodes of a template of its own, which sees no variables but `$`.
     fn closed(&mut self, keyword: &str) -> Result<Vec<Node>, String> {
         let variables = std::mem::replace(&mut self.variables, vec![String::new()]);
-        let body = match self.nodes()? {
-            (body, End::Word(_)) => body,
-            _ => return Err(format!("{{{{{keyword}}}}} without {{{{end}}}}")),
+        let (body, End::Word(_)) = self.nodes()? else {
+            return Err(format!("{{{{{keyword}}}}} without {{{{end}}}}"));
         };
         self.variables = variables;
         Ok(body)
@@ -242,7 +252,9 @@ impl Parser {
             return Err("nested too deeply".to_owned());
         }
         let mut variable = None;
-        if let (Some(Word::Variable(name)), Some(second @ (Word::Declare | Word::Assign))) = (words.peek(0), words.peek(1)) {
+        if let (Some(Word::Variable(name)), Some(second @ (Word::Declare | Word::Assign))) =
+            (words.peek(0), words.peek(1))
+        {
             variable = Some((name.clone(), *second == Word::Declare));
             words.at += 2;
         }

@@ -13,7 +13,8 @@ const LONGEST: usize = 65_536;
 impl Template {
     /// The text for this data.
     pub(crate) fn render(&self, data: &Value) -> Result<String, String> {
-        let mut run = Run { template: self, text: String::new(), variables: vec![(String::new(), data.clone())], depth: 0 };
+        let mut run =
+            Run { template: self, text: String::new(), variables: vec![(String::new(), data.clone())], depth: 0 };
         run.nodes(&self.body, data)?;
         Ok(run.text)
     }
@@ -89,11 +90,22 @@ impl Run<'_> {
         Ok(Flow::On)
     }
 
-    fn range(&mut self, names: &[String], values: Value, body: &[Node], otherwise: &[Node], dot: &Value) -> Result<Flow, String> {
+    fn range(
+        &mut self,
+        names: &[String],
+        values: Value,
+        body: &[Node],
+        otherwise: &[Node],
+        dot: &Value,
+    ) -> Result<Flow, String> {
         let items: Vec<(Value, Value)> = match values {
-            Value::List(list) => list.into_iter().enumerate().map(|(index, item)| (Value::Int(index as i128), item)).collect(),
+            Value::List(list) => {
+                list.into_iter().enumerate().map(|(index, item)| (Value::Int(index as i128), item)).collect()
+            }
             Value::Map(map) => map.into_iter().map(|(key, item)| (Value::Text(key), item)).collect(),
-            Value::Int(count) if count <= LONGEST as i128 => (0..count).map(|n| (Value::Int(n), Value::Int(n))).collect(),
+            Value::Int(count) if count <= LONGEST as i128 => {
+                (0..count).map(|n| (Value::Int(n), Value::Int(n))).collect()
+            }
             Value::Nil => Vec::new(),
             other => return Err(format!("range can't iterate over {other}")),
         };

@@ -49,7 +49,10 @@ fn templates_render_as_in_go() {
         ("{{ $x := .N }}{{ $x }}{{ if true }}{{ $x = 8 }}{{ end }}{{ $x }}", "78"),
         ("a {{- .N -}} b", "a7b"),
         ("{{/* note */}}x{{- /* trim */ -}} y", "xy"),
-        (r#"{{ define "t" }}<{{ . }}>{{ end }}{{ template "t" .N }}{{ block "b" .Name }}{{ . }}{{ end }}"#, "<7>a.test."),
+        (
+            r#"{{ define "t" }}<{{ . }}>{{ end }}{{ template "t" .N }}{{ block "b" .Name }}{{ . }}{{ end }}"#,
+            "<7>a.test.",
+        ),
         (r#"{{ printf "%02x-%d-%s-%q-%v-%5d|%-3d|%%" 10 7 "s" "q" true 42 1 }}"#, r#"0a-7-s-"q"-true-   42|1  |%"#),
         (r#"{{ .N | printf "%03d" }}"#, "007"),
         (r#"{{ print 1 2 "a" 3 }}{{ println "x" 1 }}"#, "1 2a3x 1\n"),

@@ -12,9 +12,9 @@ pub(crate) enum Value {
     Bool(bool),
     Int(i128),
     Text(String),
-    List(Vec<Value>),
+    List(Vec<Self>),
     /// A missing key is nothing.
-    Map(BTreeMap<String, Value>),
+    Map(BTreeMap<String, Self>),
     /// A missing field is an error.
     Struct(Arc<dyn Fields>),
 }
