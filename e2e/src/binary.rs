@@ -11,7 +11,8 @@ pub fn twinstack() -> PathBuf {
     static PATH: OnceLock<PathBuf> = OnceLock::new();
     PATH.get_or_init(|| {
         let output = Command::new(env!("CARGO"))
-            .args(["build", "--quiet", "--package", "cli", "--message-format=json"])
+            // The whole workspace, so that crates have the features with which the tests were built and nothing is built twice.
+            .args(["build", "--quiet", "--workspace", "--bins", "--message-format=json"])
             .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
             .output()
             .expect("cargo runs");
@@ -20,6 +21,7 @@ pub fn twinstack() -> PathBuf {
         let path = messages
             .lines()
             .filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok())
+            .filter(|message| message["target"]["name"] == "twinstack")
             .find_map(|message| Some(PathBuf::from(message.get("executable")?.as_str()?)));
         path.expect("cargo says where the binary is")
     })

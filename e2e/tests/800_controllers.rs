@@ -214,6 +214,30 @@ fn nodes_have_pod_cidrs_and_services_load_balancers_of_both_families() {
 }
 
 #[test]
+fn a_second_family_reaches_nodes_that_are_there_or_an_event_says_why_not() {
+    for cluster in Cluster::all() {
+        let cidrs = ["get", "nodes", "-o", "jsonpath={range .items[*]}{.spec.podCIDRs}{\"\\n\"}{end}"];
+        let mut manager = cluster.manager("single", &["--leader-elect=false", "--cluster-cidr=10.244.0.0/16"]);
+        let single = cluster.says(&cidrs, |text| text.matches("10.244.").count() == 3);
+        manager.kill();
+        let _manager = cluster.manager("dual", &["--leader-elect=false"]);
+        match cluster.name {
+            "twinstack" => {
+                let dual = cluster.says(&cidrs, |text| text.matches("::/64").count() == 3);
+                for (before, after) in single.lines().zip(dual.lines()) {
+                    assert!(after.starts_with(before.trim_end_matches(']')), "the first stays the first: {dual}");
+                }
+            }
+            _ => {
+                let reasons = ["get", "events", "-A", "-o", "jsonpath={.items[*].reason}"];
+                cluster.says(&reasons, |text| text.matches("SecondPodCIDRRefused").count() == 3);
+                assert_eq!(cluster.kubectl.ok(&cidrs).trim(), single, "and nothing else changes");
+            }
+        }
+    }
+}
+
+#[test]
 fn one_of_two_managers_works_and_the_other_takes_over() {
     for cluster in Cluster::all() {
         let holder =

@@ -13,6 +13,7 @@ use std::{
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket},
     path::Path,
     process::Command,
+    sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 use tempfile::TempDir;
@@ -81,6 +82,15 @@ impl Dns {
 
 fn write(path: &Path, corefile: &str) {
     std::fs::write(path, corefile.replace("{BIND}", "bind 127.0.0.1 ::1")).expect("the Corefile can be written");
+}
+
+/// Tells a thread to end, also when the test fails.
+struct Ends<'a>(&'a AtomicBool);
+
+impl Drop for Ends<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
 }
 
 /// Code and records of the answer section, sorted.
@@ -217,11 +227,12 @@ fn a_corefile_that_is_not_understood_is_refused_with_the_place() {
 fn a_reload_loses_no_query_and_a_broken_file_changes_nothing() {
     let dns = Dns::start(STATIC);
     let address = dns.at(false);
-    let over = std::sync::atomic::AtomicBool::new(false);
+    let over = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let ends = Ends(&over);
         let asking = scope.spawn(|| {
             let mut asked = 0;
-            while !over.load(std::sync::atomic::Ordering::Relaxed) {
+            while !over.load(Ordering::Relaxed) {
                 assert!(udp(address, "host.test.", A).is_some_and(|answer| answer.rcode == 0), "after {asked} queries");
                 asked += 1;
             }
@@ -234,7 +245,7 @@ fn a_reload_loses_no_query_and_a_broken_file_changes_nothing() {
             wait_for(PATIENCE, || dns.process.output().contains("cannot be used; the old one goes on").then_some(()));
         assert!(told.is_some(), "{}", dns.process.output());
         assert_eq!(dns.ask("www.example.org.", AAAA), answer(0, &["AAAA 2001:db8::8"]));
-        over.store(true, std::sync::atomic::Ordering::Relaxed);
+        drop(ends);
         assert!(asking.join().expect("every query was answered") > 0);
     });
 }
@@ -262,6 +273,33 @@ fn bad_packets_are_refused_or_ignored_and_harm_nobody() {
     let mut half = TcpStream::connect(dns.at(true)).expect("connected");
     half.write_all(&[0, 40, 1]).expect("written");
     assert_eq!(dns.ask("host.test.", AAAA), answer(0, &["AAAA 2001:db8::1"]));
+}
+
+#[test]
+fn a_flood_over_udp_leaves_connections_and_health_alone() {
+    let port = free_port();
+    let dns = Dns::start(&STATIC.replace("    errors\n", &format!("    errors\n    health 127.0.0.1:{port}\n")));
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let ends = Ends(&over);
+        scope.spawn(|| {
+            let socket = UdpSocket::bind("127.0.0.1:0").expect("a socket");
+            socket.connect(dns.at(false)).expect("connected");
+            let packet = question("host.test.", A);
+            while !over.load(Ordering::Relaxed) {
+                // Answers are never read: their buffer runs over, and that is nobody else's trouble.
+                let _ = socket.send(&packet);
+            }
+        });
+        for _ in 0..20 {
+            for v6 in [false, true] {
+                assert_eq!(tcp(dns.at(v6), "host.test.", AAAA), Some(answer(0, &["AAAA 2001:db8::1"])));
+            }
+            assert!(get(port, "/health").ends_with("\r\n\r\nOK"));
+        }
+        drop(ends);
+    });
+    assert_eq!(dns.ask("host.test.", A), answer(0, &["A 192.0.2.1"]));
 }
 
 /// A port of loopback that nobody has.

@@ -251,3 +251,146 @@ fn hash(text: &str) -> String {
     let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA512, text.as_bytes());
     digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::testing;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_usual_corefiles_of_clusters_are_understood() {
+        let kubeadm = ".:53 {
+    errors
+    health {
+       lameduck 5s
+    }
+    ready
+    kubernetes cluster.local in-addr.arpa ip6.arpa {
+       pods insecure
+       fallthrough in-addr.arpa ip6.arpa
+       ttl 30
+    }
+    prometheus :9153
+    forward . 192.0.2.53 [2001:db8::53]:53 {
+       max_concurrent 1000
+    }
+    cache 30 {
+       disable success cluster.local
+       disable denial cluster.local
+    }
+    loop
+    reload
+    loadbalance
+}
+";
+        let openshift = "# foo
+foo.com:5353 bar.com:5353  {
+    prometheus 127.0.0.1:9153
+    forward . 192.0.2.1 2001:DB8::1 {
+        policy random
+    }
+    errors
+    log . {
+        class error
+    }
+    bufsize 1232
+    cache 900 {
+        denial 9984 30
+    }
+}
+.:5353 {
+    bufsize 1232
+    errors
+    log . {
+        class denial error
+    }
+    health {
+        lameduck 20s
+    }
+    ready
+    kubernetes cluster.local in-addr.arpa ip6.arpa {
+        pods insecure
+        fallthrough in-addr.arpa ip6.arpa
+    }
+    prometheus 127.0.0.1:9153
+    forward . 192.0.2.53 {
+        policy sequential
+        force_tcp
+    }
+    cache 900 {
+        denial 9984 30
+    }
+    reload
+}
+hostname.bind:5353 {
+    chaos
+}
+";
+        for (text, endpoints, addresses) in [(kubeadm, 1, 3), (openshift, 1, 3)] {
+            let built = testing::build(text).unwrap_or_else(|problem| panic!("{problem}"));
+            assert_eq!((built.routes.len(), built.http.len()), (endpoints, addresses), "{text}");
+            assert!(built.reload.is_some());
+            assert_eq!(built.checks.len(), 1);
+        }
+    }
+
+    #[test]
+    fn zones_that_meet_are_refused() {
+        for (text, expected) in [
+            (
+                "a.test {\n}\nA.test {\n}",
+                "Corefile:3:1: \"A.test\": this zone and port are already served by another block",
+            ),
+            (
+                "a {\n}\nb {\n bind 127.0.0.1\n}",
+                "Corefile:3:1: \"b\": one block on this port listens on every address, another on some; give both a bind",
+            ),
+        ] {
+            assert_eq!(testing::refused(text), expected);
+        }
+        assert!(testing::build("a:53 {\n}\na:54 {\n}").is_ok());
+    }
+
+    #[test]
+    fn comments_and_layout_do_not_change_the_hash() {
+        let hash = |text| testing::build(text).unwrap().hash;
+        assert_eq!(hash(". {\n any\n}"), hash("# x\n.   {\n\tany # y\n}\n"));
+        assert_ne!(hash(". {\n any\n}"), hash(". {\n any\n errors\n}"));
+    }
+
+    /// Words that plugins know, and some that none does.
+    fn word() -> impl Strategy<Value = String> {
+        let known = "IN A AAAA ANY . a.test 10.0.0.0/8 fd00::/9 192.0.2.1 [::1]:53 tls://192.0.2.1%x 5 0 -1 5s 1h 10% x=y \
+                     @kubernetes ^a.*$ ( {{.Name}} {{ name exact suffix regex answer auto type net * stop continue \
+                     immediate verify success denial REFUSED NOERROR disabled verified policy random class all";
+        proptest::sample::select(known.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+    }
+
+    fn line(names: Vec<&'static str>) -> impl Strategy<Value = String> {
+        let words = proptest::collection::vec(word(), 0..5);
+        (proptest::sample::select(names), words).prop_map(|(name, words)| format!("{name} {}", words.join(" ")))
+    }
+
+    fn inner() -> Vec<&'static str> {
+        "match answer authority rcode fallthrough ederror except pods ttl namespaces kubeconfig labels ignore success denial \
+         prefetch serve_stale servfail disable keepttl policy expire health_check max_concurrent failover tls_servername \
+         lameduck class consolidate monitor allow block filter drop reload no_reverse 192.0.2.1 name"
+            .split_whitespace()
+            .collect()
+    }
+
+    proptest! {
+        #[test]
+        fn any_lines_are_set_up_or_refused(
+            lines in proptest::collection::vec(
+                (line(crate::plugin::names().collect()), proptest::collection::vec(line(inner()), 0..4)), 0..6),
+        ) {
+            let mut text = ". {\n".to_owned();
+            for (line, block) in lines {
+                text.push_str(&format!(" {line} {{\n  {}\n }}\n", block.join("\n  ")));
+            }
+            text.push('}');
+            let _ = testing::build(&text);
+        }
+    }
+}

@@ -288,3 +288,33 @@ fn slices_may_be_smaller() {
         plan(wanted, &[]).create.iter().map(|slice| slice.endpoints.as_ref().unwrap().len()).collect();
     assert_eq!(sizes, [10, 10, 5]);
 }
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(40))]
+
+    /// Whatever comes and goes: every slice set holds exactly the Pods that are there, once, and none is over-full.
+    #[test]
+    fn slices_hold_exactly_what_is_there(
+        steps in proptest::collection::vec(proptest::collection::btree_set(0_usize..260, 0..240), 1..6),
+        shape in 0_usize..4,
+    ) {
+        let families = Families::ALL[shape];
+        let mut lab = Lab::new(families);
+        for numbers in steps {
+            let there: Vec<Arc<Pod>> = numbers.iter().map(|number| pod(*number, Families::both(Family::V4))).collect();
+            lab.follow(&there);
+            for family in families.iter() {
+                proptest::prop_assert!(lab.sizes(family).iter().all(|size| *size <= 100));
+                let slices = lab.slices.iter().filter(|slice| slice.address_type == family.to_string());
+                let targets = slices.flat_map(|slice| slice.endpoints.iter().flatten()).map(|endpoint| {
+                    endpoint.target_ref.as_ref().and_then(|target| target.name.clone()).unwrap()
+                });
+                let mut found: Vec<String> = targets.collect();
+                found.sort();
+                let mut wanted: Vec<String> = numbers.iter().map(|number| format!("p{number}")).collect();
+                wanted.sort();
+                proptest::prop_assert_eq!(found, wanted);
+            }
+        }
+    }
+}

@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 /// Imports in one file, all together. Two files that import each other end here.
 const IMPORTS: usize = 10_000;
+/// Blocks within blocks.
+const DEPTH: usize = 50;
 /// Words in one file with its imports: 64 times the largest Corefile known.
 const WORDS: usize = 1_000_000;
 
@@ -76,8 +78,14 @@ pub fn parse(name: &str, text: &str, files: &dyn Files) -> Result<Corefile, Prob
     // From here on words are taken from the end.
     words.reverse();
     let end = Place { file: name.into(), line: text.lines().count().max(1) as u32, column: 1 };
-    let mut parser =
-        Parser { words, files, snippets: HashMap::new(), imports: 0, end: Token { text: String::new(), place: end } };
+    let mut parser = Parser {
+        words,
+        files,
+        snippets: HashMap::new(),
+        imports: 0,
+        depth: 0,
+        end: Token { text: String::new(), place: end },
+    };
     let mut blocks = Vec::new();
     while parser.peek().is_some() {
         blocks.extend(parser.block(blocks.is_empty())?);
@@ -91,6 +99,7 @@ struct Parser<'a> {
     files: &'a dyn Files,
     snippets: HashMap<String, Vec<Word>>,
     imports: usize,
+    depth: usize,
     end: Token,
 }
 
@@ -198,7 +207,12 @@ impl Parser<'_> {
             }
             let Some(word) = self.next() else { break };
             if word.is("{") {
+                self.depth += 1;
+                if self.depth > DEPTH {
+                    return Err(Problem::at(&word.token, format!("more than {DEPTH} blocks within blocks")));
+                }
                 let block = self.directives(Some(&word))?;
+                self.depth -= 1;
                 return Ok(Directive { name, args, block: Some(block) });
             }
             args.push(Token { text: self.filled_in(&word.token.text), ..word.token });

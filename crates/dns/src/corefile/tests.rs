@@ -102,6 +102,12 @@ fn problems_say_where_and_what() {
 }
 
 #[test]
+fn blocks_have_an_end_to_their_depth() {
+    let problem = read(&format!(". {{\n{}", "a {\n".repeat(100_000))).unwrap_err().to_string();
+    assert_eq!(problem, "conf/Corefile:52:3: \"{\": more than 50 blocks within blocks");
+}
+
+#[test]
 fn keys_become_zones_and_ports_and_networks_become_reverse_zones() {
     for (text, expected) in [
         (".", ". 53"),

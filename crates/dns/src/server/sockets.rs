@@ -150,3 +150,37 @@ fn datagrams(address: SocketAddr) -> io::Result<UdpSocket> {
     socket.bind(&address.into())?;
     Ok(socket.into())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_packet_arrives_at_the_socket_of_the_address_that_was_asked() {
+        let opened = open(Endpoint { address: None, port: 0 }, 2).unwrap();
+        assert_eq!(opened.udp.len(), 2);
+        let hosts = [IpAddr::from(Ipv4Addr::LOCALHOST), IpAddr::from(Ipv6Addr::LOCALHOST)];
+        for host in hosts.into_iter().filter(|host| addresses::local().contains(host)) {
+            let client = UdpSocket::bind((host, 0)).unwrap();
+            client.connect((host, opened.port)).unwrap();
+            client.send(b"?").unwrap();
+            // On loopback it has arrived when `send` returns.
+            let mut received = opened.udp.iter().flatten().filter_map(|socket| {
+                let (_, source) = socket.recv_from(&mut [0; 8]).ok()?;
+                Some((socket.local_addr().ok()?, source))
+            });
+            let arrived = received.next();
+            assert_eq!(arrived, Some((SocketAddr::new(host, opened.port), client.local_addr().unwrap())));
+        }
+    }
+
+    #[test]
+    fn a_port_that_is_taken_is_told() {
+        for host in [IpAddr::from(Ipv4Addr::LOCALHOST), IpAddr::from(Ipv6Addr::LOCALHOST)] {
+            let taken = TcpListener::bind((host, 0)).unwrap();
+            let address = taken.local_addr().unwrap();
+            let error = open(Endpoint { address: Some(host), port: address.port() }, 1).err().unwrap();
+            assert_eq!(error.to_string(), format!("cannot listen on TCP {address}: the port is in use"));
+        }
+    }
+}

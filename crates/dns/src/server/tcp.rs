@@ -6,6 +6,7 @@ use crate::query::{Query, Transport};
 use crate::routes::Routes;
 use crate::wire::{Reject, Reply, Request};
 use arc_swap::ArcSwap;
+use futures::stream::{FuturesUnordered, StreamExt};
 use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::io;
@@ -22,6 +23,8 @@ use tokio_util::sync::CancellationToken;
 /// Connections at a time, and of one client.
 const CONNECTIONS: usize = 4096;
 const PER_CLIENT: usize = 256;
+/// Queries of one connection that are being answered at a time.
+const PIPELINED: usize = 32;
 /// How long a connection may be silent, and how long a query or an answer may take on its way.
 const IDLE: Duration = Duration::from_secs(10);
 const TRANSFER: Duration = Duration::from_secs(5);
@@ -114,60 +117,141 @@ async fn accept(
     Ok((stream, source, permit))
 }
 
+/// Reads queries and writes answers as they are ready, in whatever order (RFC 7766, section 7).
 async fn connection(
-    mut stream: TcpStream,
+    stream: TcpStream,
     source: SocketAddr,
     routes: &ArcSwap<Routes>,
     stop: &CancellationToken,
 ) -> io::Result<()> {
     stream.set_nodelay(true)?;
-    let mut buffer = Vec::new();
-    let mut reply = Reply::new();
+    let (mut reader, mut writer) = stream.into_split();
+    let mut received: Vec<u8> = Vec::new();
+    let mut running = FuturesUnordered::new();
+    let mut open = true;
     loop {
-        let mut length = [0; 2];
+        while running.len() < PIPELINED
+            && let Some(packet) = message(&mut received)
+        {
+            running.push(answered(packet, source, routes.load_full()));
+        }
+        if !open && running.is_empty() {
+            return Ok(());
+        }
+        // A message that has begun must end soon; between messages there is more time.
+        let patience = if received.is_empty() { IDLE } else { TRANSFER };
         tokio::select! {
-            () = stop.cancelled() => return Ok(()),
-            read = timeout(IDLE, stream.read_exact(&mut length)) => match read {
+            () = stop.cancelled(), if open => open = false,
+            Some(answer) = running.next(), if !running.is_empty() => {
+                let Some((framed, refresh)) = answer else { return Ok(()) };
+                timeout(TRANSFER, writer.write_all(&framed)).await.map_err(|_| io::ErrorKind::TimedOut)??;
+                if let Some((chain, query)) = refresh {
+                    chain.refresh(&routes.load_full(), query).await;
+                }
+            }
+            read = timeout(patience, reader.read_buf(&mut received)), if open && running.len() < PIPELINED => match read {
+                Ok(Ok(0)) => open = false,
                 Ok(Ok(_)) => {}
-                // Silent for too long, or closed between two queries.
-                Err(_) => return Ok(()),
-                Ok(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
                 Ok(Err(error)) => return Err(error),
+                // Silence while an answer is being made is no fault of the client.
+                Err(_) if !running.is_empty() => {}
+                Err(_) => return Ok(()),
             },
         }
-        buffer.resize(usize::from(u16::from_be_bytes(length)), 0);
-        timeout(TRANSFER, stream.read_exact(&mut buffer)).await.map_err(|_| io::ErrorKind::TimedOut)??;
-        let routes = routes.load_full();
-        let Some((packet, refresh)) = answered(&buffer, source, &routes, &mut reply).await else { return Ok(()) };
-        let mut framed = Vec::with_capacity(2 + packet.len());
-        framed.extend((packet.len() as u16).to_be_bytes());
-        framed.extend(packet);
-        timeout(TRANSFER, stream.write_all(&framed)).await.map_err(|_| io::ErrorKind::TimedOut)??;
-        if let Some((chain, query)) = refresh {
-            chain.refresh(&routes, query).await;
-        }
     }
+}
+
+/// The first whole message of what was received.
+fn message(received: &mut Vec<u8>) -> Option<Vec<u8>> {
+    let length = usize::from(u16::from_be_bytes(*received.first_chunk()?));
+    if received.len() < 2 + length {
+        return None;
+    }
+    let rest = received.split_off(2 + length);
+    let mut whole = std::mem::replace(received, rest);
+    Some(whole.split_off(2))
+}
+
+fn framed(packet: &[u8]) -> Vec<u8> {
+    let mut framed = Vec::with_capacity(2 + packet.len());
+    framed.extend((packet.len() as u16).to_be_bytes());
+    framed.extend_from_slice(packet);
+    framed
 }
 
 /// A query whose answer should be fetched anew, and by whom.
 type Refresh = Option<(Arc<Chain>, Query)>;
 
-/// The packet to send; `None` ends the connection.
-async fn answered(
-    packet: &[u8],
-    source: SocketAddr,
-    routes: &Arc<Routes>,
-    reply: &mut Reply,
-) -> Option<(Vec<u8>, Refresh)> {
-    let request = match Request::parse(packet) {
+/// The bytes to send; `None` ends the connection.
+async fn answered(packet: Vec<u8>, source: SocketAddr, routes: Arc<Routes>) -> Option<(Vec<u8>, Refresh)> {
+    let request = match Request::parse(&packet) {
         Ok(request) => request,
         Err(Reject::Ignore) => return None,
-        Err(Reject::Answer(code)) => return Reply::header_only(packet, code).map(|header| (header.into(), None)),
+        Err(Reject::Answer(code)) => return Reply::header_only(&packet, code).map(|header| (framed(&header), None)),
     };
     let mut query = Query::new(request, source, Transport::Tcp, packet.len());
+    let mut reply = Reply::new();
     reply.reset(&query.request.name, query.request.rtype, query.request.class);
-    let chain = answer::resolve(routes, &mut query, reply).await;
-    let packet = answer::finish(chain.as_deref(), &query, reply)?.to_vec();
+    let chain = answer::resolve(&routes, &mut query, &mut reply).await;
+    let packet = framed(answer::finish(chain.as_deref(), &query, &mut reply)?);
     let refresh = chain.filter(|_| answer::wants_refresh(&query)).map(|chain| (chain, query));
     Some((packet, refresh))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing;
+
+    #[test]
+    fn messages_are_taken_one_by_one_when_they_are_whole() {
+        let mut received = vec![0, 2, 7, 8, 0, 0, 0, 3, 1];
+        assert_eq!(message(&mut received), Some(vec![7, 8]));
+        assert_eq!(message(&mut received), Some(vec![]));
+        assert_eq!(message(&mut received), None);
+        received.extend([2, 3]);
+        assert_eq!(message(&mut received), Some(vec![1, 2, 3]));
+        assert_eq!(message(&mut received), None);
+    }
+
+    #[tokio::test]
+    async fn many_queries_on_one_connection_are_all_answered_also_after_the_last_word() {
+        for address in ["127.0.0.1:0", "[::1]:0"] {
+            let instance = testing::build(". {\n hosts {\n 192.0.2.1 a.test\n }\n}").unwrap();
+            let routes = Arc::new(ArcSwap::new(Arc::clone(instance.routes.values().next().unwrap())));
+            let listener = TcpListener::bind(address).await.unwrap();
+            let server = listener.local_addr().unwrap();
+            let stop = CancellationToken::new();
+            let serving = serve(listener, routes, Clients::new(), stop.clone());
+            let asking = async {
+                let mut stream = TcpStream::connect(server).await.unwrap();
+                let query = testing::query("a.test.", 1).request;
+                for id in 0..100u16 {
+                    stream.write_all(&framed(&query.to_wire(id))).await.unwrap();
+                }
+                stream.shutdown().await.unwrap();
+                let mut all = Vec::new();
+                stream.read_to_end(&mut all).await.unwrap();
+                let mut ids = Vec::new();
+                while let Some(packet) = message(&mut all) {
+                    ids.push(u16::from_be_bytes([packet[0], packet[1]]));
+                }
+                ids.sort_unstable();
+                assert_eq!(ids, (0..100).collect::<Vec<u16>>());
+                stop.cancel();
+            };
+            tokio::join!(serving, asking);
+        }
+    }
+
+    #[test]
+    fn one_client_cannot_have_all_connections() {
+        let clients = Clients::new();
+        let (one, other) = ("192.0.2.1".parse().unwrap(), "2001:db8::1".parse().unwrap());
+        let mut guests: Vec<Guest> = (0..PER_CLIENT).filter_map(|_| clients.enter(one)).collect();
+        assert_eq!(guests.len(), PER_CLIENT);
+        assert!(clients.enter(one).is_none() && clients.enter(other).is_some());
+        guests.pop();
+        assert!(clients.enter(one).is_some());
+    }
 }

@@ -84,7 +84,8 @@ impl Election {
         let mut renewed = Instant::now();
         while renewed.elapsed() < self.settings.renew {
             sleep(self.settings.retry).await;
-            let left = self.settings.renew.saturating_sub(renewed.elapsed());
+            // One attempt even when the process was stopped for long: the lease may still be ours.
+            let left = self.settings.renew.saturating_sub(renewed.elapsed()).max(self.settings.retry);
             match timeout(left, self.attempt()).await {
                 Ok(true) => renewed = Instant::now(),
                 Ok(false) if !self.is_leader() => break,
