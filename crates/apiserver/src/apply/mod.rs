@@ -16,8 +16,6 @@ mod replay;
 mod request;
 mod scale;
 mod set;
-#[cfg(test)]
-mod speed;
 mod steady;
 #[cfg(test)]
 mod tests;

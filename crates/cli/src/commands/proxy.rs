@@ -22,6 +22,7 @@ use proxy::{
 };
 use runtime::{
     admin::Admin,
+    client,
     config::Settings,
     http::{Limits, Server},
     listen::{self, Hosts},
@@ -104,7 +105,7 @@ fn serve(log: &Log, options: Options, nft: Arc<dyn Nft>) -> anyhow::Result<()> {
     let Options { kubeconfig, healthz, metrics, cleanup: _, proxy } = options;
     component::run(log, async |admin, tasks| {
         let alone = Alone::take()?;
-        let client = client(kubeconfig.as_deref()).await?;
+        let client = client::connect(kubeconfig.as_deref(), "twinstack-proxy").await?;
         let health = ProxyHealth::new(&proxy.families, proxy.sync_period * 2);
         let counters = ProxyMetrics::new(&admin.metrics);
         serve_health(healthz, &health, &counters, &tasks)?;
@@ -118,19 +119,6 @@ fn serve(log: &Log, options: Options, nft: Arc<dyn Nft>) -> anyhow::Result<()> {
         });
         Ok(())
     })
-}
-
-async fn client(kubeconfig: Option<&std::path::Path>) -> anyhow::Result<kube::Client> {
-    let config = match kubeconfig {
-        Some(path) => {
-            let file = kube::config::Kubeconfig::read_from(path)
-                .map_err(|error| anyhow::anyhow!("--kubeconfig: cannot read {}: {error}", path.display()))?;
-            kube::Config::from_custom_kubeconfig(file, &kube::config::KubeConfigOptions::default()).await?
-        }
-        None => kube::Config::incluster()
-            .map_err(|error| anyhow::anyhow!("no --kubeconfig is given and this is no pod: {error}"))?,
-    };
-    Ok(kube::Client::try_from(config)?)
 }
 
 fn serve_health(
