@@ -70,6 +70,14 @@ impl Lab {
         self.try_start().await.expect("a server in memory starts")
     }
 
+    /// Starts it and ends what runs beside requests, for tests that call such a part themselves and count what it did.
+    pub async fn start_still(self) -> Arc<ApiServer> {
+        let server = Arc::new(self.server);
+        start::run(&server, &self.tasks).await.expect("a server in memory starts");
+        self.tasks.abort();
+        server
+    }
+
     /// Starts it, or says why it does not.
     pub async fn try_start(self) -> Result<Arc<ApiServer>, start::StartError> {
         let server = Arc::new(self.server);

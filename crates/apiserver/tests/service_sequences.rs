@@ -34,10 +34,14 @@ fn settings(families: Families) -> Settings {
     }
 }
 
-async fn start(store: Store, families: Families) -> Arc<ApiServer> {
+fn lab(store: Store, families: Families) -> Lab {
     let mut lab = Lab::on(store);
     lab.server.services = Services::new(settings(families));
-    lab.start().await
+    lab
+}
+
+async fn start(store: Store, families: Families) -> Arc<ApiServer> {
+    lab(store, families).start().await
 }
 
 /// One request; names and specs are chosen by number from small sets, so that requests meet.
@@ -226,7 +230,8 @@ async fn a_server_that_was_cut_off_after_any_step_finds_everything_in_order() {
 #[tokio::test]
 async fn what_another_writer_broke_is_mended_and_told() {
     for families in Families::ALL {
-        let server = start(Store::memory(Retention::default()), families).await;
+        // The repair that follows a deleted address by itself would be first now and then.
+        let server = lab(Store::memory(Retention::default()), families).start_still().await;
         for (name, spec) in [(0, 1), (1, 11)] {
             assert_eq!(send(&server, Request::Create(name, spec)).await, 201);
         }
