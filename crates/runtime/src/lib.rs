@@ -2,7 +2,8 @@
 //!
 //! A component reads its settings ([`config`]), opens its sockets ([`listen`]), proves who it is ([`pki`], [`tls`]),
 //! serves and is watched ([`http`], [`admin`], [`health`], [`metrics`], [`log`]), and runs and ends as named tasks
-//! ([`task`], [`shutdown`]). It reaches the cluster ([`client`]), alone among its like ([`lease`]), and perhaps a cloud
+//! ([`task`], [`shutdown`]). It reaches the cluster ([`client`]), alone among its like ([`lease`]), makes
+//! objects agree with each other ([`controller`]), and perhaps a cloud
 //! ([`cloud`]). `cli` joins these parts; components take the ones they need.
 
 pub mod admin;
@@ -12,6 +13,7 @@ pub mod build;
 pub mod client;
 pub mod cloud;
 pub mod config;
+pub mod controller;
 pub mod health;
 pub mod http;
 pub mod kubeconfig;

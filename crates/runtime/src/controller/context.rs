@@ -1,6 +1,7 @@
 //! What every controller is given: the client, shared stores, queues, events, options.
 
-use super::{Events, Options, Queue, Store};
+use super::{Events, Queue, Store};
+use crate::{admin::Admin, backoff::Backoff, task::Tasks};
 use futures::future::{BoxFuture, join_all};
 use kube::{
     Api, Client, Resource,
@@ -11,7 +12,6 @@ use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family, gauge::Gauge},
 };
-use runtime::{admin::Admin, backoff::Backoff, task::Tasks};
 use serde::de::DeserializeOwned;
 use std::{
     any::{Any, TypeId},
@@ -26,14 +26,13 @@ use std::{
 const RETRY: Backoff = Backoff { first: Duration::from_millis(20), cap: Duration::from_secs(60) };
 
 /// The parts that controllers share; clones share them.
-#[derive(Clone)]
-pub struct Context {
-    inner: Arc<Inner>,
+pub struct Context<O> {
+    inner: Arc<Inner<O>>,
 }
 
-struct Inner {
+struct Inner<O> {
     client: Client,
-    options: Options,
+    options: O,
     admin: Admin,
     tasks: Tasks,
     /// Stores and other things that there is one of, by type.
@@ -41,15 +40,21 @@ struct Inner {
     queues: QueuesMetrics,
 }
 
-impl fmt::Debug for Context {
+impl<O> Clone for Context<O> {
+    fn clone(&self) -> Self {
+        Self { inner: Arc::clone(&self.inner) }
+    }
+}
+
+impl<O: fmt::Debug> fmt::Debug for Context<O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Context").field("options", &self.inner.options).finish_non_exhaustive()
     }
 }
 
-impl Context {
+impl<O> Context<O> {
     /// A context whose watches run in `tasks`. Nothing is watched before a controller asks for it.
-    pub fn new(client: Client, options: Options, admin: &Admin, tasks: &Tasks) -> Self {
+    pub fn new(client: Client, options: O, admin: &Admin, tasks: &Tasks) -> Self {
         let queues = QueuesMetrics::new(admin);
         let stores = Mutex::default();
         let inner = Inner { client, options, admin: admin.clone(), tasks: tasks.clone(), stores, queues };
@@ -62,7 +67,7 @@ impl Context {
     }
 
     /// What the flags say.
-    pub fn options(&self) -> &Options {
+    pub fn options(&self) -> &O {
         &self.inner.options
     }
 

@@ -1,12 +1,12 @@
 //! The table of controllers and what `--controllers=` picks from it.
 
 use super::{Context, Result};
+use crate::suggest;
 use futures::future::BoxFuture;
-use runtime::suggest;
 
 /// One controller.
-#[derive(Clone, Copy, Debug)]
-pub struct Controller {
+#[derive(Debug)]
+pub struct Controller<O> {
     /// Upstream's name.
     pub name: &'static str,
     /// Upstream's older name; empty when it has none.
@@ -14,7 +14,7 @@ pub struct Controller {
     /// Whether `*` means it as well.
     pub default_on: bool,
     /// Runs it. Restarted after an error or a panic; ends for good with `Ok`; stopped by being dropped.
-    pub run: fn(Context) -> BoxFuture<'static, Result<()>>,
+    pub run: fn(Context<O>) -> BoxFuture<'static, Result<()>>,
 }
 
 /// `--controllers=`: `*` for all that are on by default, a name, `-name` for all but that one. The first word for a
@@ -41,7 +41,7 @@ impl Default for Selection {
 
 impl Selection {
     /// Reads a list of words.
-    pub fn parse(list: &str, known: &[&Controller]) -> Result<Self, UnknownController> {
+    pub fn parse<O>(list: &str, known: &[&Controller<O>]) -> Result<Self, UnknownController> {
         let words: Vec<String> =
             list.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect();
         for word in words.iter().filter(|word| *word != "*") {
@@ -59,7 +59,7 @@ impl Selection {
 
     /// Whether it picks this controller.
     #[must_use]
-    pub fn picks(&self, controller: &Controller) -> bool {
+    pub fn picks<O>(&self, controller: &Controller<O>) -> bool {
         let own = self.words.iter().find_map(|word| match word.strip_prefix('-') {
             Some(name) => controller.is_called(name).then_some(false),
             None => controller.is_called(word).then_some(true),
@@ -68,14 +68,18 @@ impl Selection {
     }
 }
 
-impl Controller {
+impl<O> Controller<O> {
     fn is_called(&self, name: &str) -> bool {
         !name.is_empty() && (name == self.name || name == self.alias)
     }
 }
 
 /// Runs the picked controllers, each as a task of its name, until the process stops.
-pub fn start(context: &Context, controllers: &[&'static Controller], selection: &Selection) {
+pub fn start<O: Send + Sync + 'static>(
+    context: &Context<O>,
+    controllers: &[&'static Controller<O>],
+    selection: &Selection,
+) {
     for controller in controllers.iter().copied().filter(|controller| selection.picks(controller)) {
         let shared = context.clone();
         context.tasks().restarting(controller.name, move |stop| {

@@ -1,4 +1,9 @@
-//! What flags decide, for all controllers. Each room has its own part.
+//! The kit of `runtime::controller` with the options of these controllers. Each room has its own part of them.
+
+pub use runtime::controller::{
+    Change, Events, Index, Key, Next, Queue, Reconcile, Result, Selection, Store, matches_labels, reference, selects,
+    start, work,
+};
 
 use crate::{endpointslice, hollow, housekeeping, mirroring, node_ipam, routes, service_lb};
 
@@ -20,3 +25,8 @@ pub struct Options {
     /// Namespaces, owners, nodes and their like.
     pub housekeeping: housekeeping::Options,
 }
+
+/// What a controller of this crate is given.
+pub type Context = runtime::controller::Context<Options>;
+/// A controller of this crate.
+pub type Controller = runtime::controller::Controller<Options>;

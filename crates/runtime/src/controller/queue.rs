@@ -1,7 +1,7 @@
 //! Keys that wait to be worked on: each once, one worker at a time, later if asked, slower while it fails.
 
+use crate::backoff::{self, Backoff};
 use parking_lot::Mutex;
-use runtime::backoff::{self, Backoff};
 use std::{
     collections::{BTreeSet, HashMap, HashSet, VecDeque},
     fmt,

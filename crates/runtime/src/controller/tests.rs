@@ -1,10 +1,10 @@
 //! Stores that read their own writes, queues that neither lose nor double a key, selection of controllers.
 
 use super::*;
+use crate::backoff::Backoff;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::runtime::watcher::Event;
 use parking_lot::Mutex;
-use runtime::backoff::Backoff;
 use std::{
     sync::{
         Arc,
@@ -150,11 +150,11 @@ async fn errors_and_panics_are_tried_again_and_concern_their_key_alone() {
 
 #[test]
 fn the_first_word_for_a_controller_counts() {
-    static ALL: &[Controller] = &[
+    static ALL: &[Controller<()>] = &[
         Controller { name: "a-controller", alias: "a", default_on: true, run: |_| Box::pin(async { Ok(()) }) },
         Controller { name: "b-controller", alias: "", default_on: false, run: |_| Box::pin(async { Ok(()) }) },
     ];
-    let known: Vec<&Controller> = ALL.iter().collect();
+    let known: Vec<&Controller<()>> = ALL.iter().collect();
     for (list, picked) in [
         ("*", [true, false]),
         ("*,b-controller", [true, true]),

@@ -1,6 +1,7 @@
 //! The kit that all controllers are made of: level-triggered, keyed, nothing recomputed that did not change.
 //!
-//! - [`Context`]: the client, the shared [`Store`]s (one watch per kind for the whole process), queues, events, options.
+//! - [`Context`]: the client, the shared [`Store`]s (one watch per kind for the whole process), queues, events, and the
+//!   options of the component, whatever they are.
 //! - [`Store`]: what the API holds of one kind, with [`Index`]es and change callbacks. Writers put back what the API
 //!   answered ([`Store::remember`], [`Store::forget`]), so a controller always reads its own writes and never does a
 //!   thing twice because a watch lags.
@@ -11,17 +12,17 @@
 //! A controller is a struct with the stores it reads. It subscribes, queues keys, and reconciles one key at a time:
 //!
 //! ```no_run
-//! use control::framework::{Context, Controller, Key, Next, Reconcile, Result, Store, work};
+//! use runtime::controller::{Context, Controller, Key, Next, Reconcile, Result, Store, work};
 //! use k8s_openapi::api::core::v1::{ConfigMap, Service};
 //! use kube::{Client, api::{Api, PostParams}};
 //!
-//! pub const CONTROLLERS: &[Controller] =
+//! pub const CONTROLLERS: &[Controller<()>] =
 //!     &[Controller { name: "example-controller", alias: "example", default_on: true, run: |context| Box::pin(run(context)) }];
 //!
 //! /// Makes a ConfigMap beside every Service.
 //! struct Example { client: Client, services: Store<Service>, maps: Store<ConfigMap> }
 //!
-//! async fn run(context: Context) -> Result<()> {
+//! async fn run(context: Context<()>) -> Result<()> {
 //!     let (services, maps) = (context.store::<Service>(), context.store::<ConfigMap>());
 //!     let queue = context.queue("example");
 //!     // Both lead to the key of the Service; the subscriptions end with this function. Callbacks only read and queue.
@@ -50,7 +51,6 @@
 mod context;
 mod events;
 mod key;
-mod options;
 mod queue;
 mod select;
 mod store;
@@ -62,7 +62,6 @@ mod work;
 pub use context::{Context, Synced};
 pub use events::{Events, reference};
 pub use key::Key;
-pub use options::Options;
 pub use queue::Queue;
 pub use select::{matches_labels, selects};
 pub use store::{Change, Index, Store, Subscription};
@@ -70,6 +69,6 @@ pub use table::{Controller, Selection, UnknownController, start};
 pub use work::{Next, Reconcile, work};
 
 /// Why a reconcile did not work out. Always retried: the next attempt starts from what is stored then.
-pub type Error = runtime::http::BoxError;
+pub type Error = crate::http::BoxError;
 /// What a reconcile comes to.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
