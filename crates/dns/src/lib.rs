@@ -9,6 +9,7 @@ pub mod chain;
 pub mod corefile;
 pub mod metrics;
 pub mod observe;
+pub mod operator;
 pub mod plugin;
 pub mod query;
 mod random;

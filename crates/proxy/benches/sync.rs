@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use kernel::netns::Namespace;
 use kernel::nft::{Nft, RealNft};
 use net::Family;
-use proxy::backend::nft::{Fixed, NftBackend};
+use proxy::backend::{Backend, Fixed, nft::NftBackend};
 use proxy::plan::{Frontend, LocalPods, NodePortMatch, Pool, Route, ServicePlan, Sources, To};
 use proxy::track::{Name, Protocol};
 
@@ -49,7 +49,7 @@ fn measure(family: Family, size: u32) -> (Duration, Vec<Duration>) {
     };
     let plans: Vec<_> = (0..size).map(|n| (name(n), plan(family, n, 0))).collect();
     let start = Instant::now();
-    backend.sync(&fixed, plans).expect("a first sync");
+    backend.sync(&fixed, &mut plans.into_iter()).expect("a first sync");
     let first = start.elapsed();
     let (_never, quiet) = std::sync::mpsc::channel::<()>();
     let changes = (1..=CHANGES)
@@ -57,7 +57,9 @@ fn measure(family: Family, size: u32) -> (Duration, Vec<Duration>) {
             // Changes come one by one: what the kernel does after the last one is over.
             let _ = quiet.recv_timeout(PAUSE);
             let start = Instant::now();
-            backend.sync(&fixed, [(name(step % size), plan(family, step % size, step))]).expect("a change");
+            backend
+                .sync(&fixed, &mut std::iter::once((name(step % size), plan(family, step % size, step))))
+                .expect("a change");
             start.elapsed()
         })
         .collect();

@@ -16,7 +16,7 @@ use runtime::admin::Admin;
 use runtime::http::{Body, text};
 use runtime::metrics::Metrics;
 
-use crate::backend::nft::Done;
+use crate::backend::Done;
 
 type Label = [(&'static str, &'static str); 1];
 type Timed = PerLabel<Label, Histogram, fn() -> Histogram>;

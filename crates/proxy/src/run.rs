@@ -9,13 +9,12 @@ use std::time::{Duration, Instant};
 
 use futures::{FutureExt, StreamExt};
 use kernel::conntrack::Conntrack;
-use kernel::nft::{Nft, NftError};
 use kube::Client;
 use net::Family;
 use runtime::task::Tasks;
 use tokio_util::sync::CancellationToken;
 
-use crate::backend::nft::{Done, NftBackend};
+use crate::backend::{self, Backend, Done};
 use crate::health::ProxyHealth;
 use crate::health_ports::HealthPorts;
 use crate::metrics::ProxyMetrics;
@@ -35,7 +34,7 @@ const FIRST_RETRY: Duration = Duration::from_millis(500);
 pub struct Proxy {
     settings: Settings,
     tracker: Tracker,
-    backends: Vec<NftBackend>,
+    backends: Vec<Box<dyn Backend>>,
     kernel: Kernel,
     health: ProxyHealth,
     health_ports: HealthPorts,
@@ -45,8 +44,8 @@ pub struct Proxy {
 /// What the proxy works on.
 #[derive(Clone)]
 pub struct Kernel {
-    /// Rules.
-    pub nft: Arc<dyn Nft>,
+    /// Makes the rules of a family.
+    pub rules: Arc<dyn Fn(Family) -> Box<dyn Backend> + Send + Sync>,
     /// Flows.
     pub conntrack: Arc<dyn Conntrack>,
 }
@@ -68,10 +67,9 @@ impl Proxy {
     /// Nothing known and nothing done yet.
     #[must_use]
     pub fn new(settings: Settings, kernel: Kernel, health: ProxyHealth, metrics: ProxyMetrics, tasks: &Tasks) -> Self {
-        let backend = |family: &Family| NftBackend::new(*family, Arc::clone(&kernel.nft));
         Self {
             tracker: Tracker::new(&settings.node_name, &settings.own_addresses),
-            backends: settings.families.iter().map(backend).collect(),
+            backends: settings.families.iter().map(|family| (kernel.rules)(*family)).collect(),
             settings,
             kernel,
             health_ports: HealthPorts::new(tasks.clone(), health.clone()),
@@ -110,7 +108,7 @@ impl Proxy {
                     self.queue(&mut schedule);
                 },
                 _ = anew.tick() => if schedule.last.is_some() {
-                    self.backends.iter_mut().for_each(NftBackend::forget);
+                    self.backends.iter_mut().for_each(|backend| backend.forget());
                     self.queue(&mut schedule);
                 },
             }
@@ -146,15 +144,15 @@ impl Proxy {
         let changed = self.tracker.take_changed();
         let Self { settings, tracker, backends, kernel, health, health_ports, metrics } = self;
         let (tracker, settings, changed) = (&*tracker, &*settings, &changed);
-        let sync = |backend: &mut NftBackend| {
+        let sync = |backend: &mut Box<dyn Backend>| {
             let start = Instant::now();
             let family = backend.family();
-            let done = sync_family(backend, tracker, settings, changed);
+            let done = sync_family(&mut **backend, tracker, settings, changed);
             metrics.synced(family, done.as_ref().ok().copied(), start.elapsed());
             match done {
                 Ok(done) => {
                     health.updated(family);
-                    forget_flows(&*kernel.conntrack, backend);
+                    forget_flows(&*kernel.conntrack, &mut **backend);
                     if !first {
                         changed.triggers.iter().for_each(|since| metrics.programmed(family, *since));
                     }
@@ -192,17 +190,17 @@ impl Proxy {
 
     /// Whether the tables are as they were left; tidies up on the way.
     fn look_after(&mut self) -> bool {
-        let look = |backend: &mut NftBackend| {
+        let look = |backend: &mut Box<dyn Backend>| {
             let family = backend.family();
             let intact = backend.tidy().and_then(|()| backend.check());
             match intact {
                 Ok(true) => true,
                 Ok(false) => {
-                    tracing::warn!(%family, "somebody changed the nftables table; writing it anew");
+                    tracing::warn!(%family, "somebody changed the rules; writing them anew");
                     false
                 }
                 Err(error) => {
-                    tracing::warn!(%family, %error, "cannot look at the nftables table; writing it anew");
+                    tracing::warn!(%family, %error, "cannot look at the rules; writing them anew");
                     backend.forget();
                     false
                 }
@@ -214,7 +212,7 @@ impl Proxy {
 }
 
 /// Makes the kernel forget UDP flows to endpoints that are gone. Without it they end by themselves, but late.
-fn forget_flows(conntrack: &dyn Conntrack, backend: &mut NftBackend) {
+fn forget_flows(conntrack: &dyn Conntrack, backend: &mut dyn Backend) {
     let family = backend.family();
     let changes = backend.take_udp();
     if changes.is_empty() {
@@ -236,11 +234,11 @@ fn forget_flows(conntrack: &dyn Conntrack, backend: &mut NftBackend) {
 }
 
 fn sync_family(
-    backend: &mut NftBackend,
+    backend: &mut dyn Backend,
     tracker: &Tracker,
     settings: &Settings,
     changed: &Changed,
-) -> Result<Done, NftError> {
+) -> backend::Result<Done> {
     let family = backend.family();
     let node = tracker.node();
     let fixed = settings.fixed(family, node);
@@ -249,14 +247,14 @@ fn sync_family(
         (name.clone(), plan)
     };
     if backend.wants_everything(&fixed) {
-        return backend.sync(&fixed, tracker.iter().map(|(name, _)| planned(name)));
+        return backend.sync(&fixed, &mut tracker.iter().map(|(name, _)| planned(name)));
     }
     match changed.node {
         true => {
             let gone = changed.services.iter().filter(|name| tracker.get(name).is_none());
-            backend.sync(&fixed, tracker.iter().map(|(name, _)| name).chain(gone).map(planned))
+            backend.sync(&fixed, &mut tracker.iter().map(|(name, _)| name).chain(gone).map(planned))
         }
-        false => backend.sync(&fixed, changed.services.iter().map(planned)),
+        false => backend.sync(&fixed, &mut changed.services.iter().map(planned)),
     }
 }
 

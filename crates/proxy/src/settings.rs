@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use net::Family;
 
-use crate::backend::nft::Fixed;
+use crate::backend::Fixed;
 use crate::plan::{DetectLocal, NodePortAddresses};
 use crate::track::Node;
 

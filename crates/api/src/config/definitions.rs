@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 /// Name and text of every definition, in the order in which they are applied.
-pub fn definition_texts() -> [(&'static str, &'static str); 6] {
-    [
+pub fn definition_texts() -> Vec<(&'static str, &'static str)> {
+    vec![
         ("infrastructures.config.openshift.io", include_str!("crds/infrastructures.yaml")),
         ("networks.config.openshift.io", include_str!("crds/networks.yaml")),
         ("ingresses.config.openshift.io", include_str!("crds/ingresses.yaml")),
@@ -23,5 +23,5 @@ pub fn definitions() -> Vec<Value> {
         Ok(definition) => definition,
         Err(error) => unreachable!("the definition of {name} is part of the program: {error}"),
     };
-    definition_texts().map(read).into()
+    definition_texts().into_iter().map(read).collect()
 }

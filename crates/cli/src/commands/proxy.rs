@@ -13,7 +13,7 @@ use kernel::{
 use net::{Cidr, DualStack, flags};
 use proxy::{
     alone::Alone,
-    backend,
+    backend::{self, Backend, nft::NftBackend},
     health::ProxyHealth,
     metrics::ProxyMetrics,
     plan::{DetectLocal, NodePortAddresses},
@@ -111,7 +111,8 @@ fn serve(log: &Log, options: Options, nft: Arc<dyn Nft>) -> anyhow::Result<()> {
         serve_health(healthz, &health, &counters, &tasks)?;
         serve_metrics(metrics, admin, &tasks)?;
         tracing::info!(node = proxy.node_name, families = ?proxy.families, "proxy starts");
-        let proxy = Proxy::new(proxy, Kernel { nft, conntrack: Arc::new(RealConntrack) }, health, counters, &tasks);
+        let rules = Arc::new(move |family| Box::new(NftBackend::new(family, Arc::clone(&nft))) as Box<dyn Backend>);
+        let proxy = Proxy::new(proxy, Kernel { rules, conntrack: Arc::new(RealConntrack) }, health, counters, &tasks);
         tasks.once("proxy", |stop| async move {
             proxy.run(client, stop).await;
             drop(alone);

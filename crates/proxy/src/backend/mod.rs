@@ -1,3 +1,65 @@
 //! Bringing plans into the kernel, one room per mechanism.
 
 pub mod nft;
+
+use net::Family;
+
+use crate::plan::{LocalPods, NodePortMatch, ServicePlan};
+use crate::stale::UdpChange;
+use crate::track::Name;
+
+/// Why the kernel could not be changed. Always tried again, with everything.
+pub type Error = Box<dyn std::error::Error + Send + Sync>;
+/// What a change comes to.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// The rules of one family, in whatever the kernel keeps them. They outlive the process, and the next one takes them over
+/// without a moment at which there are none.
+pub trait Backend: std::fmt::Debug + Send {
+    /// The family.
+    fn family(&self) -> Family;
+
+    /// Whether the next sync must be told about all Services: what the kernel has is not known, or rules that all share
+    /// are different.
+    fn wants_everything(&self, fixed: &Fixed) -> bool;
+
+    /// Makes `plans` true: all of them when [`wants_everything`](Self::wants_everything), else those that changed; an empty
+    /// plan is a Service that is gone. After an error the next sync wants everything.
+    fn sync(&mut self, fixed: &Fixed, plans: &mut dyn Iterator<Item = (Name, ServicePlan)>) -> Result<Done>;
+
+    /// Looks whether the rules are as they were left. When they are not, the next sync wants everything.
+    fn check(&mut self) -> Result<bool>;
+
+    /// Removes what nothing leads to any more and could not be removed at once.
+    fn tidy(&mut self) -> Result<()>;
+
+    /// Takes nothing for granted from here on: the next sync wants everything.
+    fn forget(&mut self);
+
+    /// UDP frontends that have other endpoints since this was last asked; flows to the old ones have to be forgotten.
+    fn take_udp(&mut self) -> Vec<UdpChange>;
+}
+
+/// What all Services of a family share.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fixed {
+    /// The bit of a packet's mark that asks for masquerading.
+    pub masquerade_mark: u32,
+    /// Masquerade everything to cluster IPs.
+    pub masquerade_all: bool,
+    /// Who is a pod.
+    pub local: LocalPods,
+    /// Where node ports are open.
+    pub node_ports: NodePortMatch,
+}
+
+/// What a sync did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Done {
+    /// The kernel has it already.
+    Nothing,
+    /// Elements of some Services.
+    Partial,
+    /// The whole table.
+    Full,
+}

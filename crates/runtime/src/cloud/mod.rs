@@ -1,6 +1,10 @@
 //! What the controllers ask of a cloud. The one seam between them and whoever talks to its API: `control` asks, a provider
 //! answers, `cli` joins them.
 
+mod dns;
+
+pub use dns::{DnsEntry, DnsProvider, DnsZone};
+
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::{LoadBalancerStatus, Node, Service};
 use net::Cidr;

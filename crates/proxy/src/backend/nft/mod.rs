@@ -4,7 +4,7 @@
 //! nor a change costs more in a large cluster: a change is the elements of the Services that changed. Only a Service with
 //! session affinity has a chain of its own.
 //!
-//! `run` calls [`NftBackend::sync`]; the kernel is reached through [`Nft`]. The table outlives the process, and the next
+//! `run` calls [`Backend::sync`]; the kernel is reached through [`Nft`]. The table outlives the process, and the next
 //! one takes it over in one transaction: at no moment are there no rules.
 
 mod chains;
@@ -19,26 +19,14 @@ use std::sync::Arc;
 use kernel::nft::{Nft, NftError, Operation, Transaction};
 use net::Family;
 
-use crate::plan::{LocalPods, NodePortMatch, Pool, ServicePlan};
+use super::{Backend, Done, Fixed, Result};
+use crate::plan::{Pool, ServicePlan};
 use crate::stale::UdpChange;
 use crate::track::Name;
 
 pub use schema::TABLE;
 
 use state::{State, Touched};
-
-/// What all Services of a family share.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fixed {
-    /// The bit of a packet's mark that asks for masquerading.
-    pub masquerade_mark: u32,
-    /// Masquerade everything to cluster IPs.
-    pub masquerade_all: bool,
-    /// Who is a pod.
-    pub local: LocalPods,
-    /// Where node ports are open.
-    pub node_ports: NodePortMatch,
-}
 
 /// The table of one family.
 pub struct NftBackend {
@@ -62,87 +50,11 @@ struct Known {
     stale: Vec<String>,
 }
 
-/// What a sync did.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Done {
-    /// The kernel has it already.
-    Nothing,
-    /// Elements of some Services.
-    Partial,
-    /// The whole table.
-    Full,
-}
-
 impl NftBackend {
     /// Of a family; nothing is done yet.
     #[must_use]
     pub fn new(family: Family, nft: Arc<dyn Nft>) -> Self {
         Self { family, nft, known: None, udp: Vec::new() }
-    }
-
-    /// The family.
-    #[must_use]
-    pub fn family(&self) -> Family {
-        self.family
-    }
-
-    /// Whether the next sync must be told about all Services: what the kernel has is not known, or rules that all share
-    /// are different.
-    #[must_use]
-    pub fn wants_everything(&self, fixed: &Fixed) -> bool {
-        self.known.as_ref().is_none_or(|known| known.fixed != *fixed)
-    }
-
-    /// UDP frontends that have other endpoints since this was last asked; flows to the old ones have to be forgotten.
-    pub fn take_udp(&mut self) -> Vec<UdpChange> {
-        std::mem::take(&mut self.udp)
-    }
-
-    /// Takes nothing for granted from here on: the next sync wants everything.
-    pub fn forget(&mut self) {
-        self.known = None;
-    }
-
-    /// Makes `plans` true: all of them when [`wants_everything`](Self::wants_everything), else those that changed; an empty
-    /// plan is a Service that is gone.
-    pub fn sync(
-        &mut self,
-        fixed: &Fixed,
-        plans: impl IntoIterator<Item = (Name, ServicePlan)>,
-    ) -> Result<Done, NftError> {
-        match self.known.take() {
-            Some(known) if known.fixed == *fixed => self.change(known, plans),
-            _ => self.replace(fixed, plans),
-        }
-    }
-
-    /// Looks whether the chains are as they were left. When they are not, the next sync wants everything.
-    pub fn check(&mut self) -> Result<bool, NftError> {
-        let Some(known) = &self.known else { return Ok(false) };
-        let there = self.nft.chains(self.family, TABLE)?.unwrap_or_default();
-        let there: BTreeMap<&str, usize> = there.iter().map(|chain| (chain.name.as_str(), chain.rules)).collect();
-        let intact = known.rules(self.family).iter().all(|(chain, rules)| there.get(&**chain) == Some(&rules.len()));
-        if !intact {
-            self.known = None;
-        }
-        Ok(intact)
-    }
-
-    /// Removes chains that nothing leads to any more.
-    pub fn tidy(&mut self) -> Result<(), NftError> {
-        let Some(known) = &mut self.known else { return Ok(()) };
-        if known.stale.is_empty() {
-            return Ok(());
-        }
-        let mut transaction = Transaction::new(self.family, TABLE);
-        for chain in std::mem::take(&mut known.stale) {
-            transaction.push(Operation::DeleteChain { chain });
-        }
-        let done = self.nft.commit(&transaction);
-        if done.is_err() {
-            self.known = None;
-        }
-        done
     }
 
     fn change(
@@ -187,6 +99,60 @@ impl NftBackend {
         self.udp.extend(known.state.udp());
         self.known = Some(known);
         Ok(Done::Full)
+    }
+}
+
+impl Backend for NftBackend {
+    fn family(&self) -> Family {
+        self.family
+    }
+
+    fn wants_everything(&self, fixed: &Fixed) -> bool {
+        self.known.as_ref().is_none_or(|known| known.fixed != *fixed)
+    }
+
+    fn sync(&mut self, fixed: &Fixed, plans: &mut dyn Iterator<Item = (Name, ServicePlan)>) -> Result<Done> {
+        match self.known.take() {
+            Some(known) if known.fixed == *fixed => Ok(self.change(known, plans)?),
+            _ => Ok(self.replace(fixed, plans)?),
+        }
+    }
+
+    /// Looks whether the chains have as many rules as they were left with.
+    fn check(&mut self) -> Result<bool> {
+        let Some(known) = &self.known else { return Ok(false) };
+        let there = self.nft.chains(self.family, TABLE)?.unwrap_or_default();
+        let there: BTreeMap<&str, usize> = there.iter().map(|chain| (chain.name.as_str(), chain.rules)).collect();
+        let intact = known.rules(self.family).iter().all(|(chain, rules)| there.get(&**chain) == Some(&rules.len()));
+        if !intact {
+            self.known = None;
+        }
+        Ok(intact)
+    }
+
+    /// Removes chains that nothing leads to any more.
+    fn tidy(&mut self) -> Result<()> {
+        let Some(known) = &mut self.known else { return Ok(()) };
+        if known.stale.is_empty() {
+            return Ok(());
+        }
+        let mut transaction = Transaction::new(self.family, TABLE);
+        for chain in std::mem::take(&mut known.stale) {
+            transaction.push(Operation::DeleteChain { chain });
+        }
+        let done = self.nft.commit(&transaction);
+        if done.is_err() {
+            self.known = None;
+        }
+        Ok(done?)
+    }
+
+    fn forget(&mut self) {
+        self.known = None;
+    }
+
+    fn take_udp(&mut self) -> Vec<UdpChange> {
+        std::mem::take(&mut self.udp)
     }
 }
 

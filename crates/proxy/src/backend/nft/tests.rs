@@ -7,6 +7,7 @@ use parking_lot::Mutex;
 
 use super::*;
 use crate::plan::{Affinity, Frontend, Route, Sources, To};
+use crate::plan::{LocalPods, NodePortMatch};
 use crate::track::Protocol;
 
 /// The fake, and the text of all that was committed.
@@ -125,7 +126,10 @@ fn the_table_of_each_family_is_this() {
         [(Family::V4, include_str!("golden/ipv4.txt")), (Family::V6, include_str!("golden/ipv6.txt"))]
     {
         let (mut backend, nft) = backend(family);
-        assert_eq!(backend.sync(&fixed(family), [(name("web"), everything(family))]).unwrap(), Done::Full);
+        assert_eq!(
+            backend.sync(&fixed(family), &mut [(name("web"), everything(family))].into_iter()).unwrap(),
+            Done::Full
+        );
         if std::env::var_os("BLESS").is_some() {
             let file = if family == Family::V4 { "ipv4" } else { "ipv6" };
             let path = format!("{}/src/backend/nft/golden/{file}.txt", env!("CARGO_MANIFEST_DIR"));
@@ -145,10 +149,10 @@ fn a_change_is_the_elements_that_changed() {
             (name(&format!("s{n}")), service(vec![route(address(family, n), To::Inside(pool(family, &[1, 2, 3])))]))
         })
         .collect();
-    backend.sync(&fixed(family), many).unwrap();
+    backend.sync(&fixed(family), &mut many.into_iter()).unwrap();
     let mut change = |last: &[u8]| {
         let plan = service(vec![route(address(family, 7), To::Inside(pool(family, last)))]);
-        backend.sync(&fixed(family), [(name("s7"), plan)]).unwrap()
+        backend.sync(&fixed(family), &mut [(name("s7"), plan)].into_iter()).unwrap()
     };
     assert_eq!(change(&[1, 2, 3]), Done::Nothing);
     assert_eq!(nft.count(), 1, "nothing to do costs no program");
@@ -170,7 +174,7 @@ fn a_change_is_the_elements_that_changed() {
          add element ip6 twinstack-proxy services { fd00::7 . tcp . 80 : goto pick-2 }\n"
     );
     change(&[]);
-    backend.sync(&fixed(family), [(name("s7"), ServicePlan::default())]).unwrap();
+    backend.sync(&fixed(family), &mut [(name("s7"), ServicePlan::default())].into_iter()).unwrap();
     assert!(!nft.listing(family).contains("fd00::7 "), "{}", nft.listing(family));
 }
 
@@ -179,7 +183,7 @@ fn whatever_the_way_the_table_ends_up_the_same() {
     for family in Family::BOTH {
         let steps = |backend: &mut NftBackend, plans: Vec<ServicePlan>| {
             for plan in plans {
-                backend.sync(&fixed(family), [(name("web"), plan)]).unwrap();
+                backend.sync(&fixed(family), &mut [(name("web"), plan)].into_iter()).unwrap();
             }
         };
         let local = |last: &[u8]| {
@@ -209,7 +213,7 @@ fn clients_with_affinity_have_a_chain_that_remembers_them() {
         let pool = sticky(pool(family, last));
         service(vec![route(address(family, 1), To::Inside(pool.clone())), route(NODE_PORT, To::Outside(pool))])
     };
-    backend.sync(&fixed(family), [(name("web"), plan(&[2, 3]))]).unwrap();
+    backend.sync(&fixed(family), &mut [(name("web"), plan(&[2, 3]))].into_iter()).unwrap();
     let listing = nft.listing(family);
     let (first, second) = {
         let affinity = Affinity { seconds: 60, protocol: Protocol::Tcp, id: 7 };
@@ -232,9 +236,9 @@ fn clients_with_affinity_have_a_chain_that_remembers_them() {
     assert!(listing.contains(&expected), "{listing}\nexpected\n{expected}");
     assert!(listing.contains("  services: 10.0.0.1 . tcp . 80 : goto sticky-0000000000000007\n"), "{listing}");
     assert!(listing.contains("  node-ports: udp . 30053 : goto masquerade-sticky-0000000000000007\n"), "{listing}");
-    backend.sync(&fixed(family), [(name("web"), plan(&[3]))]).unwrap();
+    backend.sync(&fixed(family), &mut [(name("web"), plan(&[3]))].into_iter()).unwrap();
     assert!(nft.last().contains("flush chain ip twinstack-proxy sticky-0000000000000007\n"), "{}", nft.last());
-    backend.sync(&fixed(family), [(name("web"), ServicePlan::default())]).unwrap();
+    backend.sync(&fixed(family), &mut [(name("web"), ServicePlan::default())].into_iter()).unwrap();
     backend.tidy().unwrap();
     assert!(!nft.listing(family).contains("sticky"), "{}", nft.listing(family));
     assert!(backend.check().unwrap());
@@ -246,10 +250,10 @@ fn two_services_with_one_frontend_do_not_mix() {
     let (mut backend, nft) = backend(family);
     let a = service(vec![route(NODE_PORT, To::Outside(pool(family, &[1])))]);
     let b = service(vec![route(NODE_PORT, To::Reject)]);
-    backend.sync(&fixed(family), [(name("b"), b), (name("a"), a)]).unwrap();
+    backend.sync(&fixed(family), &mut [(name("b"), b), (name("a"), a)].into_iter()).unwrap();
     assert!(nft.listing(family).contains("node-ports: udp . 30053 : goto node-port-masquerade-pick-1"));
     assert!(!nft.listing(family).contains("node-port-gates:"), "{}", nft.listing(family));
-    backend.sync(&fixed(family), [(name("a"), ServicePlan::default())]).unwrap();
+    backend.sync(&fixed(family), &mut [(name("a"), ServicePlan::default())].into_iter()).unwrap();
     assert!(nft.listing(family).contains("node-port-gates: udp . 30053 : goto refuse"), "{}", nft.listing(family));
     assert!(!nft.listing(family).contains("node-ports:"));
 }
@@ -260,15 +264,15 @@ fn a_new_process_takes_the_table_over_in_one_step() {
         let (mut old, nft) = backend(family);
         let pool = sticky(pool(family, &[1]));
         let gone = service(vec![route(address(family, 9), To::Inside(pool))]);
-        old.sync(&fixed(family), [(name("web"), everything(family)), (name("gone"), gone)]).unwrap();
+        old.sync(&fixed(family), &mut [(name("web"), everything(family)), (name("gone"), gone)].into_iter()).unwrap();
         let before = nft.count();
         let mut new = NftBackend::new(family, nft.clone());
-        assert_eq!(new.sync(&fixed(family), [(name("web"), everything(family))]).unwrap(), Done::Full);
+        assert_eq!(new.sync(&fixed(family), &mut [(name("web"), everything(family))].into_iter()).unwrap(), Done::Full);
         assert_eq!(nft.count(), before + 1);
         assert!(!nft.last().contains("delete table"), "{}", nft.last());
         assert!(!nft.last().contains("set affinity\n"), "who is with which endpoint is kept");
         let (mut fresh, reference) = backend(family);
-        fresh.sync(&fixed(family), [(name("web"), everything(family))]).unwrap();
+        fresh.sync(&fixed(family), &mut [(name("web"), everything(family))].into_iter()).unwrap();
         assert_eq!(nft.listing(family), reference.listing(family));
     }
 }
@@ -278,39 +282,39 @@ fn failures_and_strangers_are_mended_with_everything() {
     let family = Family::V6;
     let (mut backend, nft) = backend(family);
     let all = || [(name("web"), everything(family))];
-    backend.sync(&fixed(family), all()).unwrap();
+    backend.sync(&fixed(family), &mut all().into_iter()).unwrap();
     let good = nft.listing(family);
     assert!(backend.check().unwrap());
 
     nft.fake.lose(family, TABLE);
     assert!(!backend.check().unwrap() && backend.wants_everything(&fixed(family)));
-    backend.sync(&fixed(family), all()).unwrap();
+    backend.sync(&fixed(family), &mut all().into_iter()).unwrap();
     assert_eq!(nft.listing(family), good);
 
     nft.fake.lose_rules(family, TABLE);
     assert!(!backend.check().unwrap());
-    backend.sync(&fixed(family), all()).unwrap();
+    backend.sync(&fixed(family), &mut all().into_iter()).unwrap();
     assert_eq!(nft.listing(family), good);
 
     // The table is lost between two changes: the change fails, everything follows.
     nft.fake.lose(family, TABLE);
     let change = service(vec![route(address(family, 1), To::Reject)]);
-    backend.sync(&fixed(family), [(name("web"), change)]).unwrap_err();
+    backend.sync(&fixed(family), &mut [(name("web"), change)].into_iter()).unwrap_err();
     assert!(backend.wants_everything(&fixed(family)));
-    backend.sync(&fixed(family), all()).unwrap();
+    backend.sync(&fixed(family), &mut all().into_iter()).unwrap();
     assert_eq!(nft.listing(family), good);
 
     // A table that cannot be taken over is replaced.
     backend.forget();
     *nft.failures.lock() = 1;
-    backend.sync(&fixed(family), all()).unwrap();
+    backend.sync(&fixed(family), &mut all().into_iter()).unwrap();
     assert!(nft.last().starts_with("add table ip6 twinstack-proxy\ndelete table ip6 twinstack-proxy\n"));
     assert_eq!(nft.listing(family), good);
 
     // Other rules for all: everything, in place.
     let other = Fixed { masquerade_all: true, ..fixed(family) };
     assert!(backend.wants_everything(&other));
-    assert_eq!(backend.sync(&other, all()).unwrap(), Done::Full);
+    assert_eq!(backend.sync(&other, &mut all().into_iter()).unwrap(), Done::Full);
     assert!(nft.listing(family).contains("\n    ip6 daddr @cluster-ips meta mark set meta mark or 0x4000\n"));
 }
 
@@ -318,7 +322,9 @@ fn failures_and_strangers_are_mended_with_everything() {
 fn removing_leaves_nothing_of_ours() {
     let nft = Arc::new(FakeNft::default());
     for family in Family::BOTH {
-        NftBackend::new(family, nft.clone()).sync(&fixed(family), [(name("web"), everything(family))]).unwrap();
+        NftBackend::new(family, nft.clone())
+            .sync(&fixed(family), &mut [(name("web"), everything(family))].into_iter())
+            .unwrap();
     }
     assert_eq!(remove(&*nft).unwrap(), Family::BOTH);
     assert_eq!(remove(&*nft).unwrap(), []);

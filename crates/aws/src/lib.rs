@@ -1,0 +1,1 @@
+//! AWS: load balancers of Services with their security groups, and DNS records.

@@ -1,0 +1,1 @@
+//! The router: Routes and Ingresses become the configuration of HAProxy.
