@@ -65,6 +65,15 @@ impl Connection {
         Ok(body)
     }
 
+    /// Changes an object by a merge patch, which must succeed.
+    pub(crate) async fn merge(&mut self, path: &str, patch: &serde_json::Value) -> anyhow::Result<()> {
+        let answer =
+            self.send_as("application/merge-patch+json", Method::PATCH, path, patch.to_string().into()).await?;
+        let (status, body) = whole(answer).await?;
+        ensure!(status == StatusCode::OK, "PATCH {path}: {status}: {}", String::from_utf8_lossy(&body));
+        Ok(())
+    }
+
     /// The body of a watch as it comes.
     pub(crate) async fn watch(&mut self, path: &str) -> anyhow::Result<Incoming> {
         let answer = self.send(Method::GET, path, Bytes::new()).await?;
@@ -73,12 +82,22 @@ impl Connection {
     }
 
     async fn send(&mut self, method: Method, path: &str, body: Bytes) -> anyhow::Result<Response<Incoming>> {
+        self.send_as("application/json", method, path, body).await
+    }
+
+    async fn send_as(
+        &mut self,
+        content: &str,
+        method: Method,
+        path: &str,
+        body: Bytes,
+    ) -> anyhow::Result<Response<Incoming>> {
         let request = Request::builder()
             .method(method)
             .uri(path)
             .header(header::HOST, &self.host)
             .header(header::ACCEPT, "application/json")
-            .header(header::CONTENT_TYPE, "application/json")
+            .header(header::CONTENT_TYPE, content)
             .body(Full::new(body))?;
         self.sender.ready().await?;
         self.sender.send_request(request).await.with_context(|| format!("request for {path}"))

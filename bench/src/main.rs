@@ -1,8 +1,9 @@
-//! How fast `twinstack apiserver` is, measured from outside over TLS, beside kube-apiserver and etcd where they are named.
+//! How fast `twinstack apiserver` and `controller-manager` are, measured from outside, beside their peers where they are named.
 //!
 //! Run by `scripts/bench`. The README of this folder says what each line of the table means.
 
 mod client;
+mod controllers;
 mod credentials;
 mod measure;
 mod process;
@@ -27,7 +28,13 @@ async fn main() -> anyhow::Result<()> {
     allow_many_connections()?;
     // Whichever ends first: what was started is killed and removed when the others are dropped.
     tokio::select! {
-        done = run(&settings) => done,
+        done = async {
+            match std::env::args().nth(1).as_deref() {
+                Some("controllers") => controllers::run(&settings).await,
+                Some(other) => bail!("{other}: accepted is `controllers`, or nothing for the API server"),
+                None => run(&settings).await,
+            }
+        } => done,
         () = tokio::time::sleep(PATIENCE) => bail!("not done after {PATIENCE:?}; BENCH_SERVICES=10000 makes it shorter"),
         pressed = tokio::signal::ctrl_c() => { pressed?; bail!("interrupted") }
     }

@@ -10,6 +10,9 @@ use crate::measure;
 /// Services made at the end, to see whether the cost of one stays the same.
 const SERVICES: usize = 50_000;
 
+/// Pods that turn ready, to see how far behind their endpoints are.
+const PODS: usize = 20_000;
+
 /// See the module.
 pub(crate) struct Settings {
     /// The program to measure.
@@ -18,6 +21,10 @@ pub(crate) struct Settings {
     pub(crate) peer: Option<Peer>,
     /// How many Services are made in all.
     pub(crate) services: usize,
+    /// kube-controller-manager.
+    pub(crate) kube_controller_manager: Option<PathBuf>,
+    /// How many Pods turn ready.
+    pub(crate) pods: usize,
 }
 
 /// The programs of the peer.
@@ -47,7 +54,16 @@ impl Settings {
             })?,
             Err(_) => SERVICES,
         };
-        Ok(Self { twinstack, peer, services })
+        let pods = match env::var("BENCH_PODS") {
+            Ok(text) => text
+                .parse()
+                .ok()
+                .filter(|pods| *pods > 0)
+                .with_context(|| format!("BENCH_PODS: {text:?} is not accepted; a whole number from 1 on is"))?,
+            Err(_) => PODS,
+        };
+        let kube_controller_manager = program("KUBE_CONTROLLER_MANAGER")?;
+        Ok(Self { twinstack, peer, services, kube_controller_manager, pods })
     }
 }
 

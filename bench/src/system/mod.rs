@@ -4,6 +4,7 @@ pub(crate) mod peer;
 pub(crate) mod twinstack;
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::bail;
@@ -26,10 +27,15 @@ pub(crate) struct System {
     pub(crate) started: Instant,
     // Before the folder, so that nobody writes to it when it is removed.
     processes: Vec<Process>,
-    _folder: TempDir,
+    folder: TempDir,
 }
 
 impl System {
+    /// A folder that is gone with it.
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
     /// Memory of all its processes, in bytes.
     pub(crate) fn resident(&self) -> anyhow::Result<u64> {
         self.processes.iter().map(Process::resident).sum()

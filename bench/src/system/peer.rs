@@ -51,7 +51,7 @@ pub(crate) async fn start(peer: &Peer) -> anyhow::Result<System> {
         Process::start(&peer.kube_apiserver, apiserver, folder.path())?,
     ];
     let target = Target { address, tls: credentials.tls()? };
-    Ok(System { name: "kube-apiserver and etcd", target, started, processes, _folder: folder })
+    Ok(System { name: "kube-apiserver and etcd", target, started, processes, folder })
 }
 
 /// Writes what kube-apiserver needs to `folder`; the client is an administrator.

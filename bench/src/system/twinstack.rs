@@ -8,6 +8,9 @@ use crate::client::Target;
 use crate::credentials::Credentials;
 use crate::process::Process;
 
+/// The administrator's, in the folder of the system.
+pub(crate) const KUBECONFIG: &str = "data/admin.kubeconfig";
+
 /// Starts it and waits for the kubeconfig, which it writes before it listens.
 pub(crate) async fn start(program: &Path) -> anyhow::Result<System> {
     let folder = tempfile::tempdir()?;
@@ -28,8 +31,8 @@ pub(crate) async fn start(program: &Path) -> anyhow::Result<System> {
     ];
     let started = Instant::now();
     let mut processes = vec![Process::start(program, arguments, folder.path())?];
-    let kubeconfig = data.join("admin.kubeconfig");
+    let kubeconfig = folder.path().join(KUBECONFIG);
     let text = wait_for(&mut processes, "admin.kubeconfig", async || std::fs::read_to_string(&kubeconfig).ok()).await?;
     let target = Target { address, tls: Credentials::from_kubeconfig(&text)?.tls()? };
-    Ok(System { name: "twinstack", target, started, processes, _folder: folder })
+    Ok(System { name: "twinstack", target, started, processes, folder })
 }

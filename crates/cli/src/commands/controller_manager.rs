@@ -77,6 +77,9 @@ const FLAGS: &[Flag] = &[
     flag("node-monitor-period", "DURATION", "5s", "how often that is looked at"),
     flag("terminated-pod-gc-threshold", "COUNT", "12500", "ended pods that may stay; 0 keeps all"),
     flag("hollow-nodes", "COUNT", "0", "nodes without a machine, whose pods turn Running and Ready: for tests and scale runs"),
+    flag("hollow-start-delay", "DURATION", "0s", "how long a pod on them takes to start, unless its annotation says otherwise"),
+    flag("hollow-stop-delay", "DURATION", "0s", "how long it takes to stop; never longer than its grace period"),
+    flag("hollow-heartbeat", "DURATION", "10s", "how often they say that they are alive"),
     flag("leader-elect", "BOOL", "true", "work only while holding a lease, so that several can run and one works"),
     flag("leader-elect-lease-duration", "DURATION", "15s", "others wait this long after the last sign of life"),
     flag("leader-elect-renew-deadline", "DURATION", "10s", "give up after not having renewed for this long"),
@@ -289,10 +292,19 @@ fn options(given: &mut Settings, pods: Option<DualStack<Cidr>>) -> Options {
         hollow: hollow::Options {
             nodes: given.or("hollow-nodes", 0, "a number", str::parse::<u32>),
             families: clusters.map_or(Families::both(Family::V4), |clusters| clusters.families()),
-            ..defaults.hollow
+            start_delay: given.or("hollow-start-delay", defaults.hollow.start_delay, DURATION, read::duration),
+            stop_delay: given.or("hollow-stop-delay", defaults.hollow.stop_delay, DURATION, read::duration),
+            heartbeat: heartbeat(given, defaults.hollow.heartbeat),
         },
         housekeeping: housekeeping(given),
     }
+}
+
+fn heartbeat(given: &mut Settings, default: Duration) -> Duration {
+    given.or("hollow-heartbeat", default, DURATION, |text| match read::duration(text) {
+        Ok(period) if period.is_zero() => Err("must be longer than 0"),
+        read => read,
+    })
 }
 
 fn housekeeping(given: &mut Settings) -> housekeeping::Options {
