@@ -57,6 +57,7 @@ mod store;
 mod table;
 #[cfg(test)]
 mod tests;
+mod trim;
 mod work;
 
 pub use context::{Context, Synced};

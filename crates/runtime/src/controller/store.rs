@@ -3,7 +3,7 @@
 //! A watch lags behind the API; a controller that only saw the watch would do things twice. So whoever writes puts the
 //! API's answer into the store at once, and what the watch brings later is ignored if it is older.
 
-use super::Key;
+use super::{Key, trim::trim};
 use futures::{Stream, StreamExt};
 use kube::{Resource, ResourceExt, runtime::watcher};
 use parking_lot::{Mutex, RwLock};
@@ -289,8 +289,7 @@ impl<K: Resource + Send + Sync + 'static> Store<K> {
     }
 
     fn put(&self, telling: &Callbacks<K>, mut object: K, ours: bool) {
-        // Half of an object's bytes, and no controller reads them.
-        object.meta_mut().managed_fields = None;
+        trim(&mut object);
         let key = Key::of(&object);
         let (old, new) = {
             let mut state = self.inner.state.write();

@@ -1,0 +1,29 @@
+//! What a store does not keep: parts of objects that no controller reads, and that are most of their bytes.
+
+use k8s_openapi::api::core::v1::{Container, Pod};
+use kube::Resource;
+use std::any::Any;
+
+/// Drops them. A Pod is never written back whole, only by patches, so that nothing is lost in the API by this.
+pub(super) fn trim<K: Resource + Any>(object: &mut K) {
+    object.meta_mut().managed_fields = None;
+    let Some(pod) = (object as &mut dyn Any).downcast_mut::<Pod>() else { return };
+    let Some(spec) = &mut pod.spec else { return };
+    spec.volumes = None;
+    spec.init_containers.iter_mut().flatten().chain(&mut spec.containers).for_each(trim_container);
+}
+
+/// What a container runs and how it is looked after is the kubelet's business.
+fn trim_container(container: &mut Container) {
+    container.args = None;
+    container.command = None;
+    container.env = None;
+    container.env_from = None;
+    container.lifecycle = None;
+    container.liveness_probe = None;
+    container.readiness_probe = None;
+    container.security_context = None;
+    container.startup_probe = None;
+    container.volume_devices = None;
+    container.volume_mounts = None;
+}
