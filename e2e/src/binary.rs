@@ -6,10 +6,13 @@ use std::{
     sync::OnceLock,
 };
 
-/// Path of `twinstack`, built from this tree.
+/// Path of `twinstack`: built from this tree, or named by `TWINSTACK`.
 pub fn twinstack() -> PathBuf {
     static PATH: OnceLock<PathBuf> = OnceLock::new();
     PATH.get_or_init(|| {
+        if let Some(named) = std::env::var_os("TWINSTACK").filter(|path| !path.is_empty()) {
+            return PathBuf::from(named);
+        }
         let output = Command::new(env!("CARGO"))
             // The whole workspace, so that crates have the features with which the tests were built and nothing is built twice.
             .args(["build", "--quiet", "--workspace", "--bins", "--message-format=json"])

@@ -7,6 +7,7 @@ mod binary;
 mod etcd;
 mod kubectl;
 mod process;
+pub mod proxy_lab;
 mod server;
 
 pub use binary::{run, twinstack};

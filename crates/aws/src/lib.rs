@@ -1,1 +1,3 @@
 //! AWS: load balancers of Services with their security groups, and DNS records.
+
+pub mod account;

@@ -16,6 +16,10 @@ pub(crate) fn parse(words: impl Iterator<Item = OsString>) -> Result<(&'static C
         if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS }
     })?;
     let Some((name, given)) = matches.subcommand() else { return Err(ExitCode::from(USAGE)) };
+    let (name, given) = match given.subcommand() {
+        Some((part, inner)) => (format!("{name} {part}"), inner),
+        None => (name.to_owned(), given),
+    };
     let Some(command) = commands::ALL.iter().find(|command| command.name == name) else {
         return Err(ExitCode::from(USAGE));
     };
@@ -23,11 +27,16 @@ pub(crate) fn parse(words: impl Iterator<Item = OsString>) -> Result<(&'static C
         let values: Vec<&str> = given.get_many::<String>(flag.name)?.map(String::as_str).collect();
         Some((flag.name.to_owned(), values.join(",")))
     });
-    let mut settings = Settings::new(command.name).flags(flags).environment(std::env::vars());
+    let mut settings = Settings::new(&command.name.replace(' ', "-")).flags(flags).environment(std::env::vars());
     if let Some(path) = command.long_running.then(|| given.get_one::<String>("config")).flatten() {
         // A folder is for `up`, which reads it as what `init` wrote.
         let folder = command.name == "up" && Path::new(path).is_dir();
-        settings = if folder { settings } else { settings.file(Path::new(path)) };
+        settings = match command.name {
+            _ if folder => settings,
+            // It may be one of kube-proxy's.
+            "proxy" | "proxy explain" => commands::proxy::file::read(settings, Path::new(path)),
+            _ => settings.file(Path::new(path)),
+        };
     }
     Ok((command, settings))
 }
@@ -51,13 +60,21 @@ pub(crate) fn clap() -> clap::Command {
         .subcommand_required(true)
         .arg_required_else_help(true)
         .max_term_width(120);
-    commands::ALL.iter().fold(root, |root, command| root.subcommand(subcommand(command)))
+    let whole = commands::ALL.iter().filter(|command| !command.name.contains(' '));
+    whole.fold(root, |root, command| {
+        let is_part = |part: &&Command| part.name.strip_prefix(command.name).is_some_and(|rest| rest.starts_with(' '));
+        let parts = commands::ALL.iter().filter(is_part);
+        root.subcommand(parts.fold(subcommand(command), |sub, part| {
+            sub.args_conflicts_with_subcommands(true).subcommand(subcommand(part))
+        }))
+    })
 }
 
 fn subcommand(command: &Command) -> clap::Command {
     let example =
         format!("Example:\n{}", command.example.lines().map(|line| format!("  {line}\n")).collect::<String>());
-    let mut sub = clap::Command::new(command.name)
+    let word = command.name.rsplit(' ').next().unwrap_or(command.name);
+    let mut sub = clap::Command::new(word)
         .args_override_self(true)
         .about(command.about)
         .after_help(example.trim_end().to_owned());

@@ -9,7 +9,7 @@ use runtime::{
     shutdown::{self, Ending},
     task::Tasks,
 };
-use std::str::FromStr;
+use std::{str::FromStr, time::Duration};
 
 /// How to log.
 pub(crate) struct Log {
@@ -38,6 +38,15 @@ pub(crate) fn log(given: &mut Settings) -> Log {
 
 /// Starts the parts, then waits for a signal or a failure and stops everything.
 pub(crate) fn run(log: &Log, start: impl AsyncFnOnce(Admin, Tasks) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    run_within(log, shutdown::GRACE, start)
+}
+
+/// The same for what needs longer to stop.
+pub(crate) fn run_within(
+    log: &Log,
+    grace: Duration,
+    start: impl AsyncFnOnce(Admin, Tasks) -> anyhow::Result<()>,
+) -> anyhow::Result<()> {
     log::init(log.format, &log.level)?;
     let threads = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let ending = threads.block_on(async {
@@ -46,7 +55,7 @@ pub(crate) fn run(log: &Log, start: impl AsyncFnOnce(Admin, Tasks) -> anyhow::Re
         let tasks = Tasks::new(&admin.metrics, &admin.health);
         let health = admin.health.clone();
         start(admin, tasks.clone()).await?;
-        Ok::<_, anyhow::Error>(shutdown::wait(signals, &health, &tasks, shutdown::GRACE).await)
+        Ok::<_, anyhow::Error>(shutdown::wait(signals, &health, &tasks, grace).await)
     })?;
     // What is still blocked then is nobody's loss.
     threads.shutdown_background();

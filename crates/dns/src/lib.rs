@@ -19,3 +19,8 @@ pub mod server;
 mod testing;
 mod text;
 pub mod wire;
+
+/// So that tests can show which paths do not allocate.
+#[cfg(test)]
+#[global_allocator]
+static ALLOCATOR: kernel::allocations::Counting = kernel::allocations::Counting;

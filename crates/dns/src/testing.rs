@@ -22,8 +22,12 @@ pub(crate) fn query_from(source: &str, name: &str, rtype: u16) -> Query {
 }
 
 pub(crate) fn build(text: &str) -> Result<Instance, corefile::Problem> {
+    build_with(text, &Lasting::default())
+}
+
+pub(crate) fn build_with(text: &str, lasting: &Lasting) -> Result<Instance, corefile::Problem> {
     let file = corefile::parse("Corefile", text, &Disk)?;
-    build::build(&file, PathBuf::new(), 53, &Lasting::default())
+    build::build(&file, PathBuf::new(), 53, lasting)
 }
 
 /// The problem of a Corefile that has one.

@@ -1,8 +1,16 @@
 //! What Twinstack asks of Linux, and every program it starts. Components call it through small traits; its README follows.
 #![doc = include_str!("../README.md")]
 
+#[allow(unsafe_code)]
+pub mod allocations;
+pub mod child;
 pub mod conntrack;
+pub mod dummy;
+pub mod ipset;
+pub mod iptables;
+pub mod ipvs;
 mod netlink;
 pub mod netns;
 pub mod nft;
 pub mod process;
+pub mod udp;

@@ -1,13 +1,14 @@
-//! Messages to and from the kernel's netfilter over netlink. Used by `conntrack` and `nft`.
+//! Messages to and from the kernel over netlink. Used by `conntrack`, `nft`, `ipvs`, `ipset` and `dummy`.
 //!
-//! A message is a header, a small netfilter header, and attributes: length, kind, value, padded to four bytes. Numbers of
-//! headers are in the machine's order, those inside netfilter's attributes in the network's.
+//! A message is a header, a small header of the kernel's room it goes to (netfilter, generic, routing), and attributes:
+//! length, kind, value, padded to four bytes. Numbers of headers are in the machine's order, those inside netfilter's
+//! attributes in the network's.
 
 use std::io;
 use std::os::fd::OwnedFd;
 
 use net::Family;
-use rustix::net::netlink::{NETFILTER, SocketAddrNetlink};
+use rustix::net::netlink::{GENERIC, NETFILTER, SocketAddrNetlink};
 use rustix::net::sockopt::set_socket_timeout;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, sendto, socket_with, sockopt};
 
@@ -17,6 +18,7 @@ const REQUEST: u16 = 0x1;
 const ACK: u16 = 0x4;
 const DUMP: u16 = 0x300;
 const CREATE: u16 = 0x400;
+const EXCLUSIVE: u16 = 0x200;
 const ERROR: u16 = 0x2;
 const DONE: u16 = 0x3;
 const BATCH_BEGIN: u16 = 0x10;
@@ -32,6 +34,16 @@ pub(crate) struct Socket {
     socket: OwnedFd,
 }
 
+/// Who listens in the kernel.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Room {
+    Netfilter,
+    /// Numbered at run time; IPVS is one.
+    Generic,
+    /// Links, addresses, routes.
+    Routing,
+}
+
 /// A message in the making.
 pub(crate) struct Message {
     bytes: Vec<u8>,
@@ -44,9 +56,14 @@ impl Message {
             Family::V4 => AddressFamily::INET,
             Family::V6 => AddressFamily::INET6,
         };
-        let mut bytes = vec![0; HEADER + NETFILTER_HEADER];
+        Self::with_header(kind, &[u8::try_from(family.as_raw()).unwrap_or_default(), 0, 0, 0])
+    }
+
+    /// One with another header than netfilter's.
+    pub(crate) fn with_header(kind: u16, header: &[u8]) -> Self {
+        let mut bytes = vec![0; HEADER];
         bytes[4..6].copy_from_slice(&kind.to_ne_bytes());
-        bytes[HEADER] = u8::try_from(family.as_raw()).unwrap_or_default();
+        bytes.extend(header);
         Self { bytes }
     }
 
@@ -69,6 +86,12 @@ impl Message {
     /// Adds an attribute whose value is attributes.
     pub(crate) fn nested(&mut self, kind: u16, value: &[u8]) {
         self.attribute(kind | NESTED, value);
+    }
+
+    /// The bytes, for tests that compare them.
+    #[cfg(test)]
+    pub(crate) fn golden(self) -> String {
+        self.bytes[HEADER..].iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
     fn finish(mut self, flags: u16) -> Vec<u8> {
@@ -146,9 +169,38 @@ impl Socket {
 
     /// Opens one; reading the connection table needs CAP_NET_ADMIN.
     pub(crate) fn open() -> io::Result<Self> {
-        let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, Some(NETFILTER))?;
+        Self::open_to(Room::Netfilter)
+    }
+
+    /// Opens one to a room of the kernel.
+    pub(crate) fn open_to(room: Room) -> io::Result<Self> {
+        let protocol = match room {
+            Room::Netfilter => Some(NETFILTER),
+            Room::Generic => Some(GENERIC),
+            // Number 0, which is what no number means.
+            Room::Routing => None,
+        };
+        let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, protocol)?;
         set_socket_timeout(&socket, sockopt::Timeout::Recv, Some(PATIENCE))?;
         Ok(Self { socket })
+    }
+
+    /// Like `ask`, for something new: what is there already is an error.
+    pub(crate) fn make(&self, message: Message) -> io::Result<()> {
+        self.send(&message.finish(ACK | CREATE | EXCLUSIVE))?;
+        self.receive(|_| {})
+    }
+
+    /// Like `ask`; `each` is given the attributes of the answer, after a header as long as netfilter's.
+    pub(crate) fn get(&self, message: Message, each: impl FnMut(&[u8])) -> io::Result<()> {
+        self.send(&message.finish(ACK))?;
+        self.receive(each)
+    }
+
+    /// Like `dump`; `each` is given every answer with its header.
+    pub(crate) fn dump_whole(&self, message: Message, each: impl FnMut(&[u8])) -> io::Result<()> {
+        self.send(&message.finish(DUMP))?;
+        self.receive_whole(each)
     }
 
     /// Sends a message and waits until the kernel says that it is done.
@@ -169,6 +221,10 @@ impl Socket {
     }
 
     fn receive(&self, mut each: impl FnMut(&[u8])) -> io::Result<()> {
+        self.receive_whole(|body| each(body.get(NETFILTER_HEADER..).unwrap_or_default()))
+    }
+
+    fn receive_whole(&self, mut each: impl FnMut(&[u8])) -> io::Result<()> {
         let mut buffer = vec![0; BUFFER];
         loop {
             let (length, _) = recv(&self.socket, &mut buffer[..], RecvFlags::empty())?;
@@ -177,7 +233,7 @@ impl Socket {
                 match kind {
                     DONE => return Ok(()),
                     ERROR => return error(body),
-                    _ => each(body.get(NETFILTER_HEADER..).unwrap_or_default()),
+                    _ => each(body),
                 }
                 rest = after;
             }

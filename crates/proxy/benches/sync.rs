@@ -46,6 +46,7 @@ fn measure(family: Family, size: u32) -> (Duration, Vec<Duration>) {
         masquerade_all: false,
         local: LocalPods::Unknown,
         node_ports: NodePortMatch::All,
+        service_cidrs: Vec::new(),
     };
     let plans: Vec<_> = (0..size).map(|n| (name(n), plan(family, n, 0))).collect();
     let start = Instant::now();

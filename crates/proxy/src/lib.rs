@@ -3,6 +3,8 @@
 
 pub mod alone;
 pub mod backend;
+pub mod config;
+pub mod explain;
 pub mod health;
 mod health_ports;
 pub mod metrics;

@@ -136,6 +136,7 @@ fn now() -> f64 {
 /// The admin endpoints, and `/proxyMode` as kube-proxy has it.
 pub fn with_mode<B>(
     admin: Admin,
+    mode: &'static str,
 ) -> impl tower::Service<
     Request<B>,
     Response = Response<Body>,
@@ -144,7 +145,7 @@ pub fn with_mode<B>(
 > + Clone {
     tower::service_fn(move |request: Request<B>| {
         let answer = match request.uri().path() {
-            "/proxyMode" => Some(text(StatusCode::OK, "nftables")),
+            "/proxyMode" => Some(text(StatusCode::OK, mode)),
             _ => admin.answer(&request),
         };
         ready(Ok(answer.unwrap_or_else(|| text(StatusCode::NOT_FOUND, "404 page not found\n"))))

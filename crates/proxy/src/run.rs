@@ -22,7 +22,7 @@ use crate::plan;
 use crate::settings::Settings;
 use crate::stale;
 use crate::track::{Changed, Name, Tracker};
-use crate::watch::{self, Complete, Seen};
+use crate::watch::{self, Complete, Seen, Trouble};
 
 /// Everything is written anew this often, whatever the checks say.
 const ANEW: Duration = Duration::from_secs(3600);
@@ -115,18 +115,25 @@ impl Proxy {
         }
     }
 
-    fn take(&mut self, event: Result<Seen, kube::runtime::watcher::Error>, complete: &mut Complete) {
+    fn take(&mut self, event: Result<Seen, Trouble>, complete: &mut Complete) {
         match event {
             Ok(seen) => {
                 match &seen {
                     Seen::Service(_) => self.metrics.service_event(),
                     Seen::Slice(_) => self.metrics.endpoint_event(),
-                    Seen::Node(_) => {}
+                    Seen::Node(_) | Seen::Range(_) => {}
                 }
                 watch::take(&mut self.tracker, &seen, complete);
                 self.health.set_eligible(self.tracker.node().eligible);
             }
-            Err(error) => tracing::warn!(%error, "cannot follow the API; trying again, rules stay as they are"),
+            Err(Trouble::Ranges(error)) if !complete.ranges => {
+                tracing::info!(%error, "ServiceCIDRs cannot be read; traffic to unused cluster IPs is let through");
+                complete.ranges = true;
+            }
+            Err(Trouble::Ranges(error)) => tracing::debug!(%error, "ServiceCIDRs cannot be read"),
+            Err(Trouble::Rest(error)) => {
+                tracing::warn!(%error, "cannot follow the API; trying again, rules stay as they are");
+            }
         }
     }
 
@@ -233,6 +240,32 @@ fn forget_flows(conntrack: &dyn Conntrack, backend: &mut dyn Backend) {
     }
 }
 
+/// What the API says now, once.
+///
+/// # Errors
+/// When it cannot be read.
+pub async fn snapshot(client: &Client, settings: &Settings) -> Result<Tracker, kube::runtime::watcher::Error> {
+    let mut tracker = Tracker::new(&settings.node_name, &settings.own_addresses);
+    let mut events = watch::events(client, &settings.node_name);
+    let mut complete = Complete::default();
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(seen) => watch::take(&mut tracker, &seen, &mut complete),
+            Err(Trouble::Ranges(_)) => complete.ranges = true,
+            Err(Trouble::Rest(error)) => return Err(error),
+        }
+        if complete.all() {
+            break;
+        }
+    }
+    Ok(tracker)
+}
+
+/// Makes a backend that knows nothing do all that a proxy would do first.
+pub fn everything(backend: &mut dyn Backend, tracker: &Tracker, settings: &Settings) -> backend::Result<Done> {
+    sync_family(backend, tracker, settings, &Changed::default())
+}
+
 fn sync_family(
     backend: &mut dyn Backend,
     tracker: &Tracker,
@@ -241,7 +274,7 @@ fn sync_family(
 ) -> backend::Result<Done> {
     let family = backend.family();
     let node = tracker.node();
-    let fixed = settings.fixed(family, node);
+    let fixed = settings.fixed(family, tracker);
     let planned = |name: &Name| {
         let plan = tracker.get(name).map(|entry| plan::plan(family, name, entry, node)).unwrap_or_default();
         (name.clone(), plan)

@@ -7,7 +7,7 @@ use net::Family;
 
 use crate::backend::Fixed;
 use crate::plan::{DetectLocal, NodePortAddresses};
-use crate::track::Node;
+use crate::track::Tracker;
 
 /// All of it.
 #[derive(Clone, Debug)]
@@ -20,6 +20,8 @@ pub struct Settings {
     pub detect_local: DetectLocal,
     /// Where node ports are open.
     pub node_port_addresses: NodePortAddresses,
+    /// Whether node ports at all addresses are open at 127.0.0.1 too, where the mode can do that.
+    pub localhost_node_ports: bool,
     /// The bit of a packet's mark that asks for masquerading, as a mask.
     pub masquerade_mark: u32,
     /// Masquerade everything to cluster IPs.
@@ -33,14 +35,16 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// What all Services of a family share, with what the Node says now.
+    /// What all Services of a family share, with what the Node and the ServiceCIDRs say now.
     #[must_use]
-    pub fn fixed(&self, family: Family, node: &Node) -> Fixed {
+    pub fn fixed(&self, family: Family, tracker: &Tracker) -> Fixed {
+        let node = tracker.node();
         Fixed {
             masquerade_mark: self.masquerade_mark,
             masquerade_all: self.masquerade_all,
             local: self.detect_local.in_family(family, node),
             node_ports: self.node_port_addresses.in_family(family, node),
+            service_cidrs: tracker.service_cidrs(family),
         }
     }
 }

@@ -1,9 +1,10 @@
-//! Events from the API: Services, EndpointSlices and this node, in one stream.
+//! Events from the API: Services, EndpointSlices, this node and the ranges of cluster IPs, in one stream.
 
 use futures::stream::{BoxStream, SelectAll, select_all};
 use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::networking::v1::ServiceCIDR;
 use kube::runtime::watcher::{self, Event};
 use kube::runtime::{WatchStreamExt, watcher as follow};
 use kube::{Api, Client};
@@ -15,6 +16,16 @@ pub(crate) enum Seen {
     Service(Box<Event<core::Service>>),
     Slice(Box<Event<EndpointSlice>>),
     Node(Box<Event<core::Node>>),
+    Range(Box<Event<ServiceCIDR>>),
+}
+
+/// What cannot be followed, for now.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    /// ServiceCIDRs, which older clusters do not have.
+    Ranges(watcher::Error),
+    /// What there is no proxy without.
+    Rest(watcher::Error),
 }
 
 /// Which lists are complete.
@@ -23,17 +34,19 @@ pub(crate) struct Complete {
     services: bool,
     slices: bool,
     node: bool,
+    /// Or known not to be had.
+    pub(crate) ranges: bool,
 }
 
 impl Complete {
     pub(crate) fn all(self) -> bool {
-        self.services && self.slices && self.node
+        self.services && self.slices && self.node && self.ranges
     }
 }
 
-pub(crate) type Events = SelectAll<BoxStream<'static, Result<Seen, watcher::Error>>>;
+pub(crate) type Events = SelectAll<BoxStream<'static, Result<Seen, Trouble>>>;
 
-/// Follows all three for ever; an error is passed on, then tried again with growing pauses.
+/// Follows all of them for ever; an error is passed on, then tried again with growing pauses.
 pub(crate) fn events(client: &Client, node_name: &str) -> Events {
     const MINE: &str = "!service.kubernetes.io/service-proxy-name";
     const WITH_ADDRESS: &str = "!service.kubernetes.io/service-proxy-name,!service.kubernetes.io/headless";
@@ -42,10 +55,12 @@ pub(crate) fn events(client: &Client, node_name: &str) -> Events {
     let services = follow(Api::<core::Service>::all(client.clone()), config().labels(MINE)).default_backoff();
     let slices = follow(Api::<EndpointSlice>::all(client.clone()), config().labels(WITH_ADDRESS)).default_backoff();
     let nodes = follow(Api::<core::Node>::all(client.clone()), node).default_backoff();
+    let ranges = follow(Api::<ServiceCIDR>::all(client.clone()), config()).default_backoff();
     select_all([
-        services.map_ok(|event| Seen::Service(Box::new(event))).boxed(),
-        slices.map_ok(|event| Seen::Slice(Box::new(event))).boxed(),
-        nodes.map_ok(|event| Seen::Node(Box::new(event))).boxed(),
+        services.map_ok(|event| Seen::Service(Box::new(event))).map_err(Trouble::Rest).boxed(),
+        slices.map_ok(|event| Seen::Slice(Box::new(event))).map_err(Trouble::Rest).boxed(),
+        nodes.map_ok(|event| Seen::Node(Box::new(event))).map_err(Trouble::Rest).boxed(),
+        ranges.map_ok(|event| Seen::Range(Box::new(event))).map_err(Trouble::Ranges).boxed(),
     ])
 }
 
@@ -75,6 +90,15 @@ pub(crate) fn take(tracker: &mut Tracker, seen: &Seen, complete: &mut Complete) 
             Event::Delete(_) => tracker.set_node(None),
             Event::Init => {}
             Event::InitDone => complete.node = true,
+        },
+        Seen::Range(event) => match &**event {
+            Event::Apply(object) | Event::InitApply(object) => tracker.range(object),
+            Event::Delete(object) => tracker.no_range(object),
+            Event::Init => tracker.ranges_begin(),
+            Event::InitDone => {
+                tracker.ranges_end();
+                complete.ranges = true;
+            }
         },
     }
 }

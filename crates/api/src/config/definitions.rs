@@ -11,6 +11,9 @@ pub fn definition_texts() -> Vec<(&'static str, &'static str)> {
         ("dnses.config.openshift.io", include_str!("crds/dnses.yaml")),
         ("featuregates.config.openshift.io", include_str!("crds/featuregates.yaml")),
         ("ingresscontrollers.operator.openshift.io", include_str!("crds/ingresscontrollers.yaml")),
+        ("dnsrecords.ingress.operator.openshift.io", include_str!("crds/dnsrecords.yaml")),
+        ("dnses.operator.openshift.io", include_str!("crds/operator-dnses.yaml")),
+        ("routes.route.openshift.io", include_str!("crds/routes.yaml")),
     ]
 }
 

@@ -1,20 +1,24 @@
 //! The cluster's configuration as objects: config.openshift.io (Infrastructure, Network, Ingress, DNS, FeatureGate) and
-//! operator.openshift.io IngressController, as Rust types and as definitions for the API server.
+//! operator.openshift.io IngressController and DNS, as Rust types and as definitions for the API server.
 //!
 //! `twinstack init` writes them, operators read them. Field names, enums and rules are upstream's; the words are ours.
 //! A type holds what somebody here reads or writes; what else an object has is in its `rest` and survives a round trip.
 
 mod definitions;
 mod dns;
+mod dns_record;
 mod feature_gate;
 mod infrastructure;
 mod ingress;
-mod ingress_controller;
+pub mod ingress_controller;
 mod network;
+mod operator_dns;
+mod route;
 mod shell;
 
 pub use definitions::{definition_texts, definitions};
 pub use dns::{Dns, DnsSpec, DnsZone};
+pub use dns_record::{DNS_RECORD, DnsRecord, DnsRecordSpec, DnsRecordStatus, DnsZoneStatus, RecordType};
 pub use feature_gate::{
     CustomGates, FeatureGate, FeatureGateSpec, FeatureGateStatus, FeatureSet, GateName, VersionGates,
 };
@@ -25,10 +29,19 @@ pub use infrastructure::{
 pub use ingress::{AwsIngress, Ingress, IngressLoadBalancer, IngressPlatform, IngressSpec, IngressStatus, Placement};
 pub use ingress_controller::{
     AwsLoadBalancer, DnsManagement, HostNetwork, IngressController, IngressControllerSpec, IngressControllerStatus,
-    LoadBalancer, LoadBalancerKind, NetworkLoadBalancer, NodePort, Private, ProviderParameters, Publishing,
-    PublishingKind, Scope, Subnets,
+    LoadBalancer, LoadBalancerKind, NetworkLoadBalancer, NodePort, OperatorCondition, Private, Protocol,
+    ProviderParameters, Publishing, PublishingKind, Scope, Subnets,
 };
 pub use network::{ClusterNetwork, Network, NetworkSpec, NetworkStatus};
+pub use operator_dns::{
+    BundleName, DnsCache, DnsServer, DnsTemplate, ForwardPlugin, GenerateResponse, NodePlacement, OperatorDns,
+    OperatorDnsSpec, OperatorDnsStatus, ReturnEmpty, TemplateAction, TransportConfig, Upstream, UpstreamResolvers,
+    UpstreamTls,
+};
+pub use route::{
+    HeaderAction, HeaderActions, HeaderChange, HeaderValue, ROUTE, Route, RouteCondition, RouteHeaders, RouteIngress,
+    RoutePort, RouteSpec, RouteStatus, RouteTarget, RouteTls, SecretName,
+};
 pub use shell::Custom;
 
 /// Group and version of the cluster-wide objects, each named [`CLUSTER`].

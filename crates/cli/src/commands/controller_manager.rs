@@ -120,7 +120,7 @@ fn serve(log: &Log, flags: Flags) -> anyhow::Result<()> {
         let context = Context::new(client.clone(), options, &admin, &tasks);
         match election {
             None => start(&context, &selection),
-            Some(settings) => elect(Election::new(client, settings), context, selection, &tasks),
+            Some(settings) => elect(Election::new(client, settings), &tasks, move || start(&context, &selection)),
         }
         Ok(())
     })
@@ -137,14 +137,14 @@ pub(crate) fn start(context: &Context, selection: &Selection) {
     framework::start(context, &control::controllers(), selection);
 }
 
-/// Runs them while this process leads. Having lost the lease it ends, so that nothing it began goes on beside another.
-fn elect(mut election: Election, context: Context, selection: Selection, tasks: &Tasks) {
+/// Runs something while this process leads. Having lost the lease it ends, so that nothing it began goes on beside another.
+pub(crate) fn elect(mut election: Election, tasks: &Tasks, start: impl FnOnce() + Send + 'static) {
     tasks.once("leader-election", move |stop| async move {
         tokio::select! {
             () = stop.cancelled() => return Ok(()),
             () = election.acquire() => {}
         }
-        start(&context, &selection);
+        start();
         tokio::select! {
             () = stop.cancelled() => {
                 election.release().await;
@@ -155,7 +155,8 @@ fn elect(mut election: Election, context: Context, selection: Selection, tasks: 
     });
 }
 
-fn serve_admin(
+/// Serves health and metrics over HTTPS, with a certificate of its own when none is given.
+pub(crate) fn serve_admin(
     hosts: &Hosts,
     port: u16,
     files: Option<(PathBuf, PathBuf)>,
@@ -191,7 +192,7 @@ fn flags(given: &mut Settings) -> Option<Flags> {
     options.housekeeping.root_ca =
         given.optional("root-ca-file", "a file that can be read", |path| std::fs::read_to_string(path));
     let elect = given.or("leader-elect", true, "true, false", str::parse::<bool>);
-    let election = election(given);
+    let election = election(given, "kube-controller-manager");
     let hosts = given.or(
         "bind-address",
         Hosts::from_str("127.0.0.1,::1").ok()?,
@@ -215,8 +216,9 @@ fn flags(given: &mut Settings) -> Option<Flags> {
     })
 }
 
-fn election(given: &mut Settings) -> lease::Settings {
-    let mut settings = lease::Settings::new("kube-system", "kube-controller-manager", lease::identity());
+/// The flags of leader election; `name` is the lease's where it is not given.
+pub(crate) fn election(given: &mut Settings, name: &str) -> lease::Settings {
+    let mut settings = lease::Settings::new("kube-system", name, lease::identity());
     let name = |text: &str| if text.is_empty() { Err("is empty") } else { Ok(text.to_owned()) };
     settings.name = given.or("leader-elect-resource-name", settings.name, "a name", name);
     settings.namespace = given.or("leader-elect-resource-namespace", settings.namespace, "a namespace", name);

@@ -6,7 +6,9 @@ mod controller_manager;
 mod dns;
 mod init;
 mod man;
-mod proxy;
+pub(crate) mod proxy;
+mod router;
+mod proxy_ipvs;
 mod up;
 mod version;
 
@@ -15,7 +17,7 @@ use runtime::config::Settings;
 
 /// One command.
 pub(crate) struct Command {
-    /// Upstream's name for the component, or a plain verb.
+    /// Upstream's name for the component, or a plain verb; `proxy explain` is a part of `proxy`.
     pub(crate) name: &'static str,
     /// One line, lower case.
     pub(crate) about: &'static str,
@@ -27,7 +29,7 @@ pub(crate) struct Command {
     pub(crate) flags: &'static [Flag],
     /// The one that is given without its name.
     pub(crate) positional: Option<&'static str>,
-    /// Whether it serves until it is stopped, and so has the flags of `flag::COMMON`.
+    /// Whether it serves until it is stopped, or reads the settings of what does, and so has the flags of `flag::COMMON`.
     pub(crate) long_running: bool,
     /// Does it.
     pub(crate) run: fn(Settings) -> anyhow::Result<()>,
@@ -40,6 +42,8 @@ pub(crate) static ALL: &[Command] = &[
     apiserver::COMMAND,
     controller_manager::COMMAND,
     proxy::COMMAND,
+    router::COMMAND,
+    proxy::explain::COMMAND,
     dns::COMMAND,
     version::COMMAND,
     completions::COMMAND,

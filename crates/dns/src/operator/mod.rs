@@ -1,1 +1,92 @@
 //! The operator: the DNS resource becomes a Corefile and the objects that serve it.
+//!
+//! The way of data: stores -> [`cluster`] and [`check`] -> [`corefile`] and [`objects`] (pure) -> `apply` -> [`conditions`].
+//! What it manages runs either as a DaemonSet or, on a machine without real nodes, in this process (`process`).
+
+pub mod check;
+pub mod cluster;
+pub mod conditions;
+mod apply;
+mod controller;
+pub mod corefile;
+mod discovery;
+mod install;
+pub mod objects;
+mod process;
+pub mod resource;
+mod servers;
+mod stock;
+
+pub use install::{default_dns, definitions};
+pub use process::{Local, start as start_server};
+pub use servers::{Report, Reports};
+
+use runtime::controller::Controller;
+use std::time::Duration;
+
+/// The one DNS resource that is looked at.
+pub const DNS: &str = "default";
+/// Where servers and what belongs to them live.
+pub const NAMESPACE: &str = "openshift-dns";
+/// Name of ConfigMap, DaemonSet and Service.
+pub const NAME: &str = "dns-default";
+/// Where bundles of authorities are read.
+pub const CONFIG_NAMESPACE: &str = "openshift-config";
+/// Port of servers in Pods.
+pub const PORT: u16 = 5353;
+/// Whose objects these are.
+pub const OWNER_LABEL: &str = "dns.operator.openshift.io/owning-dns";
+/// What the Pods of the DaemonSet have in common.
+pub const POD_LABEL: &str = "dns.operator.openshift.io/daemonset-dns";
+/// In whose name fields are owned and events told.
+pub const MANAGER: &str = "dns-operator";
+
+/// What runs the Corefile.
+#[derive(Clone, Debug)]
+pub enum Operand {
+    /// A DaemonSet.
+    Workload {
+        /// The image of its Pods.
+        image: String,
+        /// The program in it.
+        program: Program,
+    },
+    /// The server in this process.
+    Process(Local),
+}
+
+/// A program that executes Corefiles.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Program {
+    /// Our own server.
+    #[default]
+    Twinstack,
+    /// The stock one.
+    CoreDns,
+}
+
+/// What the flags say.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// What runs the Corefile.
+    pub operand: Operand,
+    /// The domain of Services.
+    pub cluster_domain: crate::wire::Name,
+    /// The release whose feature gates count.
+    pub release: String,
+    /// What servers say they run.
+    pub reports: Reports,
+    /// How often servers of Pods are asked while one of them lags.
+    pub poll: Duration,
+}
+
+/// Its controllers: there is one.
+pub const CONTROLLERS: &[Controller<Options>] = &[Controller {
+    name: "dns-operator-controller",
+    alias: "dns-operator",
+    default_on: true,
+    run: |context| Box::pin(controller::run(context)),
+}];
+
+#[cfg(test)]
+mod tests;

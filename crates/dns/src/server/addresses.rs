@@ -1,4 +1,4 @@
-//! The machine's own addresses, from `/proc`: to answer from the address that was asked, each has a socket of its own.
+//! The machine's own addresses, from `/proc`: for `bind` with an interface, and for the name servers of a cluster's zone.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 

@@ -12,22 +12,22 @@ use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// How far a query came without waiting.
-pub(super) enum Begun {
+pub(super) enum Begun<'a> {
     /// The reply is made.
-    Done(Option<Arc<Chain>>),
+    Done(Option<&'a Arc<Chain>>),
     /// This plugin of the block must wait.
-    Waits(Arc<Chain>, usize),
+    Waits(&'a Arc<Chain>, usize),
 }
 
 /// Takes a query as far as it goes without waiting. The reply was reset to its question.
-pub(super) fn begin(routes: &Routes, query: &mut Query, reply: &mut Reply) -> Begun {
+pub(super) fn begin<'a>(routes: &'a Routes, query: &mut Query, reply: &mut Reply) -> Begun<'a> {
     let Some(chain) = routed(routes, query, reply) else { return Begun::Done(None) };
     let run = catch_unwind(AssertUnwindSafe(|| chain.run_now(query, reply)));
     match run {
         Ok(Ok(())) => Begun::Done(Some(chain)),
         Ok(Err(at)) => Begun::Waits(chain, at),
         Err(_) => {
-            panicked(&chain, query, reply);
+            panicked(chain, query, reply);
             Begun::Done(Some(chain))
         }
     }
@@ -44,16 +44,16 @@ pub(super) async fn go_on(routes: &Arc<Routes>, chain: &Chain, at: usize, query:
 /// From a question to its reply, however long it takes. The block that answered, if one did.
 pub(crate) async fn resolve(routes: &Arc<Routes>, query: &mut Query, reply: &mut Reply) -> Option<Arc<Chain>> {
     match begin(routes, query, reply) {
-        Begun::Done(chain) => chain,
+        Begun::Done(chain) => chain.cloned(),
         Begun::Waits(chain, at) => {
-            go_on(routes, &chain, at, query, reply).await;
-            Some(chain)
+            go_on(routes, chain, at, query, reply).await;
+            Some(Arc::clone(chain))
         }
     }
 }
 
 /// The block for a query; none when it is answered here.
-fn routed(routes: &Routes, query: &Query, reply: &mut Reply) -> Option<Arc<Chain>> {
+fn routed<'a>(routes: &'a Routes, query: &Query, reply: &mut Reply) -> Option<&'a Arc<Chain>> {
     if query.request.edns.is_some_and(|edns| edns.version != 0) {
         reply.rcode = rcode::BADVERS;
         return None;
@@ -67,7 +67,7 @@ fn routed(routes: &Routes, query: &Query, reply: &mut Reply) -> Option<Arc<Chain
     if chain.is_none() {
         reply.rcode = rcode::REFUSED;
     }
-    chain.cloned()
+    chain
 }
 
 fn panicked(chain: &Chain, query: &Query, reply: &mut Reply) {
@@ -138,7 +138,7 @@ empty.example {
         reply.reset(&query.request.name, query.request.rtype, query.request.class);
         let Begun::Done(chain) = begin(&routes, query, &mut reply) else { panic!("nothing here waits") };
         let shown = testing::shown(&reply);
-        (shown, finish(chain.as_deref(), query, &mut reply).unwrap().to_vec())
+        (shown, finish(chain.map(AsRef::as_ref), query, &mut reply).unwrap().to_vec())
     }
 
     #[test]

@@ -1,16 +1,14 @@
-//! Opening sockets. UDP has one per thread and address, all on one port: the kernel spreads clients over them.
+//! Opening sockets. UDP has one per thread and family, all on one port: the kernel spreads clients over them. One for all
+//! addresses is told to which of them a packet was sent.
 
-use super::addresses::{self, Local};
+use super::addresses;
 use crate::build::Endpoint;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
 
-/// Queries that may wait in the kernel while a thread is busy.
-const RECEIVE_BUFFER: usize = 4 << 20;
-/// Machines with more addresses than this (a node with an address per Service) get no socket for each; answers then leave
-/// from the address that the kernel chooses.
-const OWN_ADDRESSES: usize = 64;
+/// Queries that may wait in the kernel while a thread is busy, and answers while the network is.
+const BUFFER: usize = 4 << 20;
 /// Attempts to find a port that is free for both transports and families.
 const ATTEMPTS: usize = 16;
 
@@ -19,9 +17,8 @@ pub(super) struct Opened {
     /// Of each thread.
     pub(super) udp: Vec<Vec<UdpSocket>>,
     pub(super) tcp: Vec<TcpListener>,
+    #[cfg(test)]
     pub(super) port: u16,
-    /// Addresses that have sockets of their own.
-    pub(super) addresses: Vec<SocketAddr>,
 }
 
 /// A socket that could not be opened.
@@ -89,31 +86,12 @@ fn open_once(endpoint: Endpoint, threads: usize) -> Result<Opened, OpenError> {
             }
         }
     }
-    let mut addresses = Vec::new();
-    if endpoint.address.is_none() {
-        let own: Vec<SocketAddr> = addresses::all().into_iter().map(|local: Local| local.at(port)).collect();
-        add(&own, &mut udp, &mut addresses);
-    }
-    Ok(Opened { udp, tcp, port, addresses })
-}
-
-/// Opens sockets of their own for addresses of the machine. What cannot be opened (an address that is just going) is
-/// left to the socket for all addresses.
-pub(super) fn add(wanted: &[SocketAddr], udp: &mut [Vec<UdpSocket>], opened: &mut Vec<SocketAddr>) {
-    if wanted.len() + opened.len() > OWN_ADDRESSES {
-        tracing::warn!(
-            addresses = wanted.len(),
-            "this machine has too many addresses to have a socket for each; use bind"
-        );
-        return;
-    }
-    for address in wanted {
-        let sockets: io::Result<Vec<UdpSocket>> = udp.iter().map(|_| datagrams(*address)).collect();
-        if let Ok(sockets) = sockets {
-            udp.iter_mut().zip(sockets).for_each(|(thread, socket)| thread.push(socket));
-            opened.push(*address);
-        }
-    }
+    Ok(Opened {
+        udp,
+        tcp,
+        #[cfg(test)]
+        port,
+    })
 }
 
 fn scoped(host: IpAddr, port: u16) -> SocketAddr {
@@ -145,18 +123,24 @@ fn datagrams(address: SocketAddr) -> io::Result<UdpSocket> {
     }
     socket.set_reuse_port(true)?;
     // The kernel gives as much of it as it allows.
-    let _ = socket.set_recv_buffer_size(RECEIVE_BUFFER);
+    let _ = socket.set_recv_buffer_size(BUFFER);
+    let _ = socket.set_send_buffer_size(BUFFER);
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
-    Ok(socket.into())
+    let socket = socket.into();
+    if address.ip().is_unspecified() {
+        kernel::udp::learn_destination(&socket)?;
+    }
+    Ok(socket)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::net::TcpStream;
 
     #[test]
-    fn a_packet_arrives_at_the_socket_of_the_address_that_was_asked() {
+    fn one_port_is_open_in_both_families_for_every_thread() {
         let opened = open(Endpoint { address: None, port: 0 }, 2).unwrap();
         assert_eq!(opened.udp.len(), 2);
         let hosts = [IpAddr::from(Ipv4Addr::LOCALHOST), IpAddr::from(Ipv6Addr::LOCALHOST)];
@@ -165,12 +149,9 @@ mod tests {
             client.connect((host, opened.port)).unwrap();
             client.send(b"?").unwrap();
             // On loopback it has arrived when `send` returns.
-            let mut received = opened.udp.iter().flatten().filter_map(|socket| {
-                let (_, source) = socket.recv_from(&mut [0; 8]).ok()?;
-                Some((socket.local_addr().ok()?, source))
-            });
-            let arrived = received.next();
-            assert_eq!(arrived, Some((SocketAddr::new(host, opened.port), client.local_addr().unwrap())));
+            let mut received = opened.udp.iter().flatten().filter_map(|socket| socket.recv_from(&mut [0; 8]).ok());
+            assert_eq!(received.next(), Some((1, client.local_addr().unwrap())));
+            assert!(TcpStream::connect((host, opened.port)).is_ok());
         }
     }
 

@@ -3,8 +3,8 @@
 use super::http::{self, Current, Status};
 use super::reload::{self, LoadError};
 use super::sockets::{self, OpenError};
+use super::tcp;
 use super::udp::{Job as UdpJob, Thread};
-use super::{addresses, tcp};
 use crate::build::{Endpoint, Instance, Job, Lasting};
 use crate::plugin::kubernetes::STARTUP;
 use crate::random;
@@ -24,8 +24,6 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// How often new addresses of the machine are looked for.
-const RESCAN: Duration = Duration::from_secs(10);
 /// Longest time of going on after a signal: the process has ten seconds.
 const LAMEDUCK: Duration = Duration::from_secs(8);
 
@@ -118,8 +116,6 @@ struct Server {
 struct Open {
     routes: Arc<ArcSwap<Routes>>,
     stop: CancellationToken,
-    port: u16,
-    own: Vec<SocketAddr>,
     listening: Vec<SocketAddr>,
 }
 
@@ -200,7 +196,7 @@ impl Server {
     }
 
     fn serve(&mut self, endpoint: Endpoint, opened: sockets::Opened, routes: &Arc<Routes>) -> Result<(), StartError> {
-        let sockets::Opened { udp, tcp, port, addresses } = opened;
+        let sockets::Opened { udp, tcp, .. } = opened;
         let routes = Arc::new(ArcSwap::new(Arc::clone(routes)));
         let stop = CancellationToken::new();
         let mut listening = Vec::new();
@@ -210,46 +206,22 @@ impl Server {
             let work = tcp::serve(listener, Arc::clone(&routes), self.clients.clone(), stop.clone());
             self.connections.spawn(work);
         }
-        let open = Open { routes, stop, port, own: addresses, listening };
-        self.hand_out(udp, &open);
-        self.endpoints.insert(endpoint, open);
-        Ok(())
-    }
-
-    fn hand_out(&self, udp: Vec<Vec<std::net::UdpSocket>>, open: &Open) {
         for (thread, sockets) in self.threads.iter().zip(udp) {
             for socket in sockets {
-                thread.serve(UdpJob { socket, routes: Arc::clone(&open.routes), stop: open.stop.clone() });
+                thread.serve(UdpJob { socket, routes: Arc::clone(&routes), stop: stop.clone() });
             }
         }
-    }
-
-    /// Addresses that came since the last look get sockets of their own.
-    fn rescan(&mut self) {
-        let local = addresses::all();
-        let mut endpoints = std::mem::take(&mut self.endpoints);
-        for (endpoint, open) in &mut endpoints {
-            if endpoint.address.is_some() {
-                continue;
-            }
-            let new: Vec<SocketAddr> =
-                local.iter().map(|own| own.at(open.port)).filter(|own| !open.own.contains(own)).collect();
-            let mut udp: Vec<Vec<_>> = self.threads.iter().map(|_| Vec::new()).collect();
-            sockets::add(&new, &mut udp, &mut open.own);
-            self.hand_out(udp, open);
-        }
-        self.endpoints = endpoints;
+        self.endpoints.insert(endpoint, Open { routes, stop, listening });
+        Ok(())
     }
 
     async fn run(mut self, stop: CancellationToken, mut reload_signal: Signal) -> Result<(), StartError> {
         let fatal = self.lasting.fatal.clone();
-        let mut rescan = tokio::time::interval(RESCAN);
         let ended = loop {
             let look = self.next_look();
             tokio::select! {
                 () = stop.cancelled() => break Ok(()),
                 reason = fatal.told() => break Err(StartError::System(std::io::Error::other(reason))),
-                _ = rescan.tick() => self.rescan(),
                 _ = reload_signal.recv() => self.look(true).await,
                 () = look => self.look(false).await,
                 Some(_) = self.connections.join_next() => {}

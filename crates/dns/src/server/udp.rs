@@ -1,28 +1,38 @@
-//! UDP: a thread per core, each with sockets of its own. A query that need not wait is answered where it arrives,
-//! without a task, a lock or an allocation; one that must wait goes on beside, on the same thread.
+//! UDP: a thread per core, each with sockets of its own. Packets are taken and answered in batches. A query that need not
+//! wait is answered where it arrives, without a task, a lock or an allocation; one that must wait goes on beside, on the
+//! same thread.
 
 use super::answer::{self, Begun};
+use crate::chain::Chain;
 use crate::query::{Query, Transport};
 use crate::routes::Routes;
 use crate::wire::code::rcode;
 use crate::wire::{Reject, Reply, Request};
 use arc_swap::ArcSwap;
+use kernel::udp::{self, BATCH, Inbox, Outbox, Peer};
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::UdpSocket;
+use std::os::fd::AsFd;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::io::Interest;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-/// Longest query.
-const QUERY: usize = 4096;
-/// Packets taken from a socket before others get their turn.
-const BATCH: usize = 64;
+/// Longest query: what an Ethernet frame can hold. Nobody asks for more; who does is told that it is malformed.
+const QUERY: usize = 1472;
+/// Room for the answers of a batch; when it is full, they are sent before there are more.
+const ANSWERS: usize = 64 << 10;
 /// Queries of one socket that may wait at a time; more are refused, so that a slow upstream does not fill the memory.
 const WAITING: usize = 4096;
+/// How long a socket that cannot be read from is left alone.
+const PAUSE: Duration = Duration::from_millis(10);
 /// How long queries may go on after a stop.
 const DRAIN: Duration = Duration::from_secs(5);
+
+/// Batches that are still answered after a stop.
+const DRAINED: usize = 1024;
 
 /// A socket to serve, what it serves, and until when.
 pub(super) struct Job {
@@ -71,22 +81,28 @@ async fn run(mut jobs: UnboundedReceiver<Job>) {
 }
 
 async fn serve(socket: Arc<tokio::net::UdpSocket>, routes: Arc<ArcSwap<Routes>>, stop: CancellationToken) {
-    let mut server = Server { socket, routes, reply: Reply::new(), waiting: JoinSet::new() };
-    let mut buffer = vec![0; QUERY];
+    let mut server = Server::new(socket, routes);
+    let mut inbox = Inbox::new(QUERY);
     loop {
         tokio::select! {
             biased;
             () = stop.cancelled() => break,
             ready = server.socket.readable() => if ready.is_err() { break },
         }
-        if server.take(&mut buffer) == Taken::Some {
+        match server.take(&mut inbox) {
+            Taken::All => {}
             // There may be more; but others on this thread come first.
-            tokio::task::yield_now().await;
+            Taken::Some => tokio::task::yield_now().await,
+            Taken::Failed => tokio::time::sleep(PAUSE).await,
         }
         while server.waiting.try_join_next().is_some() {}
     }
-    // What has arrived already is still answered.
-    server.take(&mut buffer);
+    // What has arrived already is still answered, as much as there is room for in the kernel's buffer.
+    for _ in 0..DRAINED {
+        if server.take(&mut inbox) != Taken::Some {
+            break;
+        }
+    }
     let finished = async { while server.waiting.join_next().await.is_some() {} };
     let _the_rest_is_too_late = tokio::time::timeout(DRAIN, finished).await;
 }
@@ -96,76 +112,107 @@ async fn serve(socket: Arc<tokio::net::UdpSocket>, routes: Arc<ArcSwap<Routes>>,
 enum Taken {
     All,
     Some,
+    Failed,
 }
 
 struct Server {
     socket: Arc<tokio::net::UdpSocket>,
     routes: Arc<ArcSwap<Routes>>,
     reply: Reply,
+    outbox: Outbox,
     waiting: JoinSet<()>,
 }
 
 impl Server {
-    fn take(&mut self, buffer: &mut [u8]) -> Taken {
-        for _ in 0..BATCH {
-            match self.socket.try_recv_from(buffer) {
-                Ok((length, source)) => self.handle(&buffer[..length], source),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Taken::All,
-                // Such as a client's closed port, told by ICMP: nothing to do with the next packet.
-                Err(error) => tracing::debug!(%error, "receiving failed"),
-            }
-        }
-        Taken::Some
+    fn new(socket: Arc<tokio::net::UdpSocket>, routes: Arc<ArcSwap<Routes>>) -> Self {
+        Self { socket, routes, reply: Reply::new(), outbox: Outbox::new(ANSWERS), waiting: JoinSet::new() }
     }
 
-    fn handle(&mut self, packet: &[u8], source: SocketAddr) {
+    /// Answers a batch.
+    fn take(&mut self, inbox: &mut Inbox) -> Taken {
+        let mut count = 0;
+        let received = self.socket.try_io(Interest::READABLE, || {
+            count = inbox.receive(self.socket.as_fd())?;
+            // Less than a batch was all there is. Saying so spares the call that would find nothing: what comes later
+            // is told by the kernel.
+            if count == BATCH { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
+        });
+        let routes = self.routes.load_full();
+        for (packet, peer) in inbox.packets().take(count) {
+            self.handle(&routes, packet, &peer);
+        }
+        self.outbox.send(self.socket.as_fd());
+        match received {
+            Ok(()) => Taken::Some,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Taken::All,
+            Err(error) => {
+                tracing::debug!(%error, "receiving failed");
+                Taken::Failed
+            }
+        }
+    }
+
+    fn handle(&mut self, routes: &Arc<Routes>, packet: &[u8], peer: &Peer) {
         let request = match Request::parse(packet) {
             Ok(request) => request,
             Err(Reject::Ignore) => return,
             Err(Reject::Answer(code)) => {
                 if let Some(header) = Reply::header_only(packet, code) {
-                    self.send(&header, source);
+                    put(&mut self.outbox, &self.socket, &header, peer);
                 }
                 return;
             }
         };
-        let mut query = Query::new(request, source, Transport::Udp, packet.len());
+        let mut query = Query::new(request, peer.source, Transport::Udp, packet.len());
         self.reply.reset(&query.request.name, query.request.rtype, query.request.class);
-        let routes = self.routes.load();
-        let chain = match answer::begin(&routes, &mut query, &mut self.reply) {
+        let chain = match answer::begin(routes, &mut query, &mut self.reply) {
             Begun::Done(chain) => chain,
             Begun::Waits(chain, at) if self.waiting.len() < WAITING => {
-                let (routes, socket, mut reply) = (Arc::clone(&routes), Arc::clone(&self.socket), self.reply.clone());
-                self.waiting.spawn(async move {
-                    answer::go_on(&routes, &chain, at, &mut query, &mut reply).await;
-                    if let Some(packet) = answer::finish(Some(&chain), &query, &mut reply) {
-                        // Who has gone meanwhile gets nothing.
-                        let _ = socket.send_to(packet, source).await;
-                    }
-                    if answer::wants_refresh(&query) {
-                        chain.refresh(&routes, query).await;
-                    }
-                });
-                return;
+                let (chain, at) = (Arc::clone(chain), at);
+                return self.go_on(Arc::clone(routes), chain, at, query, *peer);
             }
             Begun::Waits(chain, _) => {
                 self.reply.fail(rcode::SERVFAIL, Some("too many queries wait for upstream servers".to_owned()));
                 Some(chain)
             }
         };
-        if let Some(packet) = answer::finish(chain.as_deref(), &query, &mut self.reply) {
-            // A full buffer loses the packet, as the network may; the client asks again.
-            let _ = self.socket.try_send_to(packet, source);
+        if let Some(packet) = answer::finish(chain.map(AsRef::as_ref), &query, &mut self.reply) {
+            put(&mut self.outbox, &self.socket, packet, peer);
         }
         if answer::wants_refresh(&query)
             && let Some(chain) = chain
         {
-            let routes = Arc::clone(&routes);
+            let (routes, chain) = (Arc::clone(routes), Arc::clone(chain));
             self.waiting.spawn(async move { chain.refresh(&routes, query).await });
         }
     }
 
-    fn send(&self, packet: &[u8], source: SocketAddr) {
-        let _ = self.socket.try_send_to(packet, source);
+    /// Lets a query wait, and answers it when it has what it waited for.
+    fn go_on(&mut self, routes: Arc<Routes>, chain: Arc<Chain>, at: usize, mut query: Query, peer: Peer) {
+        let (socket, mut reply) = (Arc::clone(&self.socket), self.reply.clone());
+        self.waiting.spawn(async move {
+            answer::go_on(&routes, &chain, at, &mut query, &mut reply).await;
+            if let Some(packet) = answer::finish(Some(&chain), &query, &mut reply) {
+                // Who has gone meanwhile gets nothing.
+                let sent = socket.async_io(Interest::WRITABLE, || udp::send(socket.as_fd(), packet, &peer)).await;
+                if let Err(error) = sent {
+                    tracing::debug!(%error, source = %peer.source, "an answer was not sent");
+                }
+            }
+            if answer::wants_refresh(&query) {
+                chain.refresh(&routes, query).await;
+            }
+        });
     }
 }
+
+/// Puts an answer to those that are sent together.
+fn put(outbox: &mut Outbox, socket: &tokio::net::UdpSocket, packet: &[u8], peer: &Peer) {
+    if !outbox.push(packet, peer) {
+        outbox.send(socket.as_fd());
+        let _an_empty_one_has_room = outbox.push(packet, peer);
+    }
+}
+
+#[cfg(test)]
+mod tests;

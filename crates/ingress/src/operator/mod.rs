@@ -1,1 +1,66 @@
-//! The operator: IngressControllers become Deployments, Services and DNS records; their conditions tell how it went.
+//! The operator: IngressControllers become routers, Services and DNS records; their conditions tell how it went.
+//!
+//! Two loops. `reconcile` takes an IngressController through `admit` (is it valid, what does it come to), `plan` (objects, pure), `apply`
+//! (idempotent writes) and `status` (conditions, pure). `dns` takes DNSRecords to a DNS service through `runtime::cloud::DnsProvider`.
+//! Mirrors OpenShift's ingress operator; docs/guide/ingress-operator.md says where it differs.
+
+pub mod admit;
+pub mod apply;
+pub mod cluster;
+pub mod dns;
+pub mod names;
+pub mod objects;
+pub mod plan;
+pub mod process;
+mod reconcile;
+mod remove;
+pub mod status;
+pub mod strategy;
+#[cfg(test)]
+mod tests;
+
+use runtime::{cloud::DnsProvider, controller};
+use std::{fmt, sync::Arc};
+
+/// What flags decide.
+#[derive(Clone)]
+pub struct Options {
+    /// Image of routers, for Deployments.
+    pub image: String,
+    /// Runs routers as processes instead.
+    pub process: Option<process::Process>,
+    /// Where records are published; none for nowhere.
+    pub dns: Option<Arc<dyn DnsProvider>>,
+    /// A zone that counts as configured when the DNS configuration names none.
+    pub own_zone: Option<String>,
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let dns = self.dns.as_ref().map(|provider| provider.name().to_owned());
+        let Self { image, process, own_zone, .. } = self;
+        f.debug_struct("Options")
+            .field("image", image)
+            .field("process", process)
+            .field("dns", &dns)
+            .field("own_zone", own_zone)
+            .finish()
+    }
+}
+
+/// The loops of the operator.
+pub const CONTROLLERS: &[controller::Controller<Options>] = &[
+    controller::Controller {
+        name: "ingress-controller",
+        alias: "ingress",
+        default_on: true,
+        run: |context| Box::pin(reconcile::run(context)),
+    },
+    controller::Controller { name: "dns-controller", alias: "dns", default_on: true, run: |context| Box::pin(dns::run(context)) },
+];
+
+/// Runs both loops.
+pub fn start(context: &controller::Context<Options>) {
+    let all: Vec<_> = CONTROLLERS.iter().collect();
+    controller::start(context, &all, &controller::Selection::default());
+}

@@ -1,1 +1,22 @@
-//! The router: Routes and Ingresses become the configuration of HAProxy.
+//! The router: Routes and Ingresses, served by HAProxy.
+//!
+//! [`watch`] follows the objects, [`model`] decides what they mean, [`haproxy`] does it, [`run`] joins them, and [`status`]
+//! tells the objects. [`settings`] is the environment, [`serve`] health and metrics.
+
+mod default_certificate;
+pub mod haproxy;
+mod log;
+mod metrics;
+pub mod model;
+pub mod object;
+mod run;
+mod select;
+mod serve;
+pub mod settings;
+mod status;
+pub(crate) mod text;
+mod watch;
+mod ways;
+
+pub use run::{Options, grace, start};
+pub use select::Selector;

@@ -193,7 +193,7 @@ fn ingress_controller(cluster: &Cluster) -> Custom<IngressControllerSpec, Value>
         domain: None,
         replicas: Some(replicas),
         endpoint_publishing_strategy: Some(strategy),
-        rest: Map::new(),
+        ..IngressControllerSpec::default()
     };
     let mut object = Custom::new(OPERATOR, "IngressController", Some(INGRESS_NAMESPACE), "default", spec, Value::Null);
     object.status = None;
@@ -201,14 +201,23 @@ fn ingress_controller(cluster: &Cluster) -> Custom<IngressControllerSpec, Value>
 }
 
 fn load_balancer(aws: &Aws) -> Publishing {
-    let sort = AwsLoadBalancer { kind: aws.load_balancer, network_load_balancer: None, rest: Map::new() };
+    let sort = AwsLoadBalancer {
+        kind: aws.load_balancer,
+        network_load_balancer: None,
+        classic_load_balancer: None,
+        rest: Map::new(),
+    };
     Publishing {
         kind: PublishingKind::LoadBalancerService,
         load_balancer: Some(LoadBalancer {
             scope: aws.scope,
             dns_management_policy: DnsManagement::Managed,
             allowed_source_ranges: None,
-            provider_parameters: Some(ProviderParameters { kind: "AWS".to_owned(), aws: Some(sort), rest: Map::new() }),
+            provider_parameters: Some(ProviderParameters {
+                kind: "AWS".to_owned(),
+                aws: Some(sort),
+                ..ProviderParameters::default()
+            }),
         }),
         host_network: None,
         node_port: None,

@@ -1,8 +1,10 @@
 //! Bringing plans into the kernel, one room per mechanism.
 
+pub mod iptables;
+pub mod ipvs;
 pub mod nft;
 
-use net::Family;
+use net::{Cidr, Family};
 
 use crate::plan::{LocalPods, NodePortMatch, ServicePlan};
 use crate::stale::UdpChange;
@@ -51,6 +53,8 @@ pub struct Fixed {
     pub local: LocalPods,
     /// Where node ports are open.
     pub node_ports: NodePortMatch,
+    /// Where the cluster's Services have their addresses, of this family.
+    pub service_cidrs: Vec<Cidr>,
 }
 
 /// What a sync did.

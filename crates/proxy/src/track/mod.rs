@@ -5,6 +5,7 @@
 
 mod name;
 mod node;
+mod ranges;
 mod service;
 mod slice;
 
@@ -14,11 +15,15 @@ use std::net::IpAddr;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
+use k8s_openapi::api::networking::v1::ServiceCIDR;
+use net::{Cidr, Family};
 
 pub use name::Name;
 pub use node::Node;
 pub use service::{Policy, Port, Protocol, Service};
 pub use slice::{Endpoint, Slice, SlicePort};
+
+use ranges::Ranges;
 
 /// The index.
 #[derive(Debug)]
@@ -29,6 +34,7 @@ pub struct Tracker {
     entries: HashMap<Name, Entry>,
     /// Which Service a slice was last seen with; its label may change.
     slices: HashMap<Name, Name>,
+    ranges: Ranges,
     changed: Changed,
     relisted: Relisted,
 }
@@ -47,7 +53,7 @@ pub struct Entry {
 pub struct Changed {
     /// These Services.
     pub services: BTreeSet<Name>,
-    /// Everything, because this node is not what it was.
+    /// Everything, because this node or the ranges of cluster IPs are not what they were.
     pub node: bool,
     /// When what the changed slices tell happened in the cluster, as far as they say.
     pub triggers: Vec<Timestamp>,
@@ -78,6 +84,7 @@ impl Tracker {
             node: Node::default(),
             entries: HashMap::new(),
             slices: HashMap::new(),
+            ranges: Ranges::default(),
             changed: Changed::default(),
             relisted: Relisted::default(),
         }
@@ -178,6 +185,32 @@ impl Tracker {
         for name in gone {
             self.set_slice(name, None);
         }
+    }
+
+    /// The ranges of cluster IPs, of a family.
+    #[must_use]
+    pub fn service_cidrs(&self, family: Family) -> Vec<Cidr> {
+        self.ranges.of(family)
+    }
+
+    /// A ServiceCIDR is there, or is different.
+    pub fn range(&mut self, object: &ServiceCIDR) {
+        self.changed.node |= self.ranges.set(object);
+    }
+
+    /// A ServiceCIDR is gone.
+    pub fn no_range(&mut self, object: &ServiceCIDR) {
+        self.changed.node |= self.ranges.remove(object);
+    }
+
+    /// A list of ServiceCIDRs begins.
+    pub fn ranges_begin(&mut self) {
+        self.ranges.list_begins();
+    }
+
+    /// The list of ServiceCIDRs is complete.
+    pub fn ranges_end(&mut self) {
+        self.changed.node |= self.ranges.list_ends();
     }
 
     fn set_service(&mut self, name: Name, service: Option<Service>) {

@@ -23,6 +23,9 @@ pub enum Protocol {
 }
 
 impl Protocol {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Tcp, Self::Udp, Self::Sctp];
+
     pub(super) fn read(text: Option<&str>) -> Option<Self> {
         match text.unwrap_or("TCP") {
             "TCP" => Some(Self::Tcp),

@@ -95,6 +95,33 @@ fn malformed_parts_are_left_out_and_the_rest_stays() {
 }
 
 #[test]
+fn ranges_of_cluster_ips_follow_their_objects() {
+    let range = |name: &str, cidrs: Value| -> ServiceCIDR {
+        serde_json::from_value(json!({"metadata": {"name": name}, "spec": {"cidrs": cidrs}})).unwrap()
+    };
+    let of = |tracker: &Tracker| {
+        Family::BOTH
+            .map(|family| tracker.service_cidrs(family).iter().map(Cidr::to_string).collect::<Vec<_>>().join(","))
+    };
+    let mut tracker = Tracker::new("n1", &[]);
+    tracker.range(&range("kubernetes", json!(["10.96.0.0/16", "fd00:10:96::/112"])));
+    assert!(tracker.take_changed().node);
+    tracker.range(&range("kubernetes", json!(["10.96.0.0/16", "fd00:10:96::/112"])));
+    assert!(!tracker.has_changed(), "nothing new");
+    tracker.range(&range("more", json!(["10.96.4.0/24", "10.97.0.0/16", "nonsense"])));
+    assert!(tracker.take_changed().node);
+    assert_eq!(of(&tracker), ["10.96.0.0/16,10.97.0.0/16", "fd00:10:96::/112"]);
+    tracker.ranges_begin();
+    tracker.range(&range("kubernetes", json!(["10.96.0.0/16", "fd00:10:96::/112"])));
+    tracker.ranges_end();
+    assert!(tracker.take_changed().node);
+    assert_eq!(of(&tracker), ["10.96.0.0/16", "fd00:10:96::/112"]);
+    tracker.no_range(&range("kubernetes", json!([])));
+    assert!(tracker.take_changed().node);
+    assert_eq!(of(&tracker), ["", ""]);
+}
+
+#[test]
 fn a_node_that_goes_away_is_no_change_of_rules() {
     let mut tracker = Tracker::new("n1", &[]);
     let node = |taints: Value| -> core::Node {
@@ -108,8 +135,8 @@ fn a_node_that_goes_away_is_no_change_of_rules() {
     };
     tracker.set_node(Some(&node(json!([]))));
     assert!(tracker.take_changed().node && tracker.node().eligible);
-    assert_eq!(tracker.node().address(net::Family::V4).unwrap().to_string(), "192.168.0.9");
-    assert_eq!(tracker.node().address(net::Family::V6).unwrap().to_string(), "fd09::9");
+    assert_eq!(tracker.node().address(Family::V4).unwrap().to_string(), "192.168.0.9");
+    assert_eq!(tracker.node().address(Family::V6).unwrap().to_string(), "fd09::9");
     tracker.set_node(Some(&node(json!([{"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule"}]))));
     assert!(!tracker.has_changed() && !tracker.node().eligible);
     tracker.set_node(None);

@@ -105,6 +105,37 @@ impl Settings {
         self
     }
 
+    /// Adds what a file of another form says: the setting's name, the file's field and the text as after the flag.
+    #[must_use]
+    pub fn fields<'a>(mut self, path: &Path, given: impl IntoIterator<Item = (&'a str, &'a str, String)>) -> Self {
+        for (name, field, text) in given {
+            let place = Place::File { path: path.to_owned(), key: Some(field.to_owned()) };
+            self.file.insert(name.to_owned(), (place, Some(text)));
+        }
+        self
+    }
+
+    /// Notes what is wrong with a field of such a file.
+    #[must_use]
+    pub fn wrong_field(mut self, path: &Path, field: &str, value: Option<String>, problem: &str) -> Self {
+        let place = Place::File { path: path.to_owned(), key: Some(field.to_owned()) };
+        self.mistakes.add(place, value, problem);
+        self
+    }
+
+    /// Forgets what flags and the environment say, except about `kept`: for a file that stands in their place. The answer says
+    /// where something was forgotten.
+    pub fn forget_all_but(&mut self, kept: &[&str]) -> Vec<Place> {
+        let mut forgotten = Vec::new();
+        for source in [&mut self.flags, &mut self.environment] {
+            let (keep, lose) = std::mem::take(source).into_iter().partition(|(name, _)| kept.contains(&name.as_str()));
+            *source = keep;
+            let lose: Source = lose;
+            forgotten.extend(lose.into_values().map(|(place, _)| place));
+        }
+        forgotten
+    }
+
     /// The setting `name`, or `None` when it was not given or is wrong (the mistake is then noted). `accepted`
     /// completes the sentence "accepted: ...".
     pub fn optional<T, E: Display>(

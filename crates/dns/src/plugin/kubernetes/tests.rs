@@ -71,6 +71,17 @@ pub(crate) fn plugin(stanza: &str, records: &Arc<Records>, local: &[&str]) -> Ku
     Kubernetes::new(&options, local.iter().map(|address| address.parse().unwrap()).collect(), Arc::new(cluster))
 }
 
+/// What a stanza finds when it looks for its cluster: these records, for as long as the second is there.
+pub(crate) fn lasting(stanza: &str, records: &Arc<Records>) -> (crate::build::Lasting, Arc<Cluster>) {
+    let file = corefile::parse("Corefile", &format!(". {{\n {stanza}\n}}"), &Disk).unwrap();
+    let options = parse::options(&file.blocks[0].directives[0], &[Name::ROOT], Path::new("")).unwrap();
+    let watched = CancellationToken::new().drop_guard();
+    let cluster = Arc::new(Cluster { records: Arc::clone(records), _watched: watched });
+    let lasting = crate::build::Lasting::default();
+    lasting.clusters.lock().insert(options.source(), Arc::downgrade(&cluster));
+    (lasting, cluster)
+}
+
 const STANZA: &str =
     "kubernetes cluster.local in-addr.arpa ip6.arpa {\n pods insecure\n fallthrough in-addr.arpa ip6.arpa\n }";
 

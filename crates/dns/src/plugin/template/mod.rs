@@ -59,6 +59,8 @@ enum Line {
     Fixed(Record),
     /// Only the owner is filled in: it is the name asked for.
     Owned(Record),
+    /// Only the owner is filled in: it is the template's zone.
+    Zoned(Record),
     /// It is rendered and then read.
     Rendered(go::Template),
 }

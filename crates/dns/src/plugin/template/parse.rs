@@ -122,9 +122,13 @@ fn prepared(template: go::Template) -> Line {
         return Line::Fixed(record);
     }
     // The owner must stand alone: `{{ .Name }}x` is another name.
-    let text = template.text_after_name().filter(|text| text.starts_with(char::is_whitespace));
-    if let Some(Ok(record)) = text.map(|text| format!("owner.{text}").parse::<Record>()) {
-        return Line::Owned(record);
+    let after = |field| {
+        let text = template.text_after(field).filter(|text| text.starts_with(char::is_whitespace));
+        text.and_then(|text| format!("owner.{text}").parse::<Record>().ok())
+    };
+    match (after("Name"), after("Zone")) {
+        (Some(record), _) => Line::Owned(record),
+        (_, Some(record)) => Line::Zoned(record),
+        (None, None) => Line::Rendered(template),
     }
-    Line::Rendered(template)
 }

@@ -63,6 +63,7 @@ impl Template {
                 let (owner, record) = match line {
                     Line::Fixed(record) => (&record.name, record),
                     Line::Owned(record) => (&query.request.name, record),
+                    Line::Zoned(record) => (&self.zones[place], record),
                     Line::Rendered(template) => {
                         let data = data.get_or_insert_with(|| self.data(place, found, query));
                         let source = || template.source().to_owned();

@@ -1,12 +1,13 @@
-//! Chains that come and go with Services: one per number of endpoints, and one per Service port with affinity.
+//! Chains that come and go with Services: one per number of endpoints and transport, and one per Service port with affinity.
 
 use std::fmt;
 
 use kernel::nft::word;
 use net::Family;
 
-use super::schema::{AFFINITY, ENDPOINTS, NODE_ENDPOINTS};
+use super::schema::{self, AFFINITY};
 use crate::plan::Pool;
+use crate::track::Protocol;
 
 /// Endpoints for `others` are numbered from here, beside those for `own` of the same frontend.
 pub(super) const OTHERS_OFFSET: u32 = 65_536;
@@ -34,6 +35,7 @@ pub(super) enum Which {
 pub(super) struct Pick {
     pub(super) at: At,
     pub(super) which: Which,
+    pub(super) protocol: Protocol,
     pub(super) count: u32,
 }
 
@@ -45,25 +47,26 @@ impl fmt::Display for Pick {
             Which::Masquerade => "masquerade-pick",
             Which::Others => "others-pick",
         };
-        write!(f, "{at}{which}-{}", self.count)
+        write!(f, "{at}{which}-{}-{}", self.count, self.protocol)
     }
 }
 
 impl Pick {
     pub(super) fn rules(self, family: Family, mark: &str) -> Vec<String> {
         let ip = word(family);
-        let (key, map) = match self.at {
-            At::Address => (format!("{ip} daddr . meta l4proto . th dport"), ENDPOINTS),
-            At::NodePort => ("meta l4proto . th dport".to_owned(), NODE_ENDPOINTS),
+        let key = match self.at {
+            At::Address => format!("{ip} daddr . meta l4proto . th dport"),
+            At::NodePort => "meta l4proto . th dport".to_owned(),
         };
+        let map = schema::endpoints(self.at, self.protocol);
         let offset = if self.which == Which::Others { format!(" offset {OTHERS_OFFSET}") } else { String::new() };
         let mut rules = Vec::new();
         if self.which == Which::Masquerade {
             rules.push(mark.to_owned());
         }
         rules.push(format!(
-            "meta l4proto {{ tcp, udp, sctp }} dnat {ip} to {key} . numgen random mod {}{offset} map @{map}",
-            self.count
+            "meta l4proto {} dnat {ip} to {key} . numgen random mod {}{offset} map @{map}",
+            self.protocol, self.count
         ));
         rules
     }

@@ -49,18 +49,18 @@ pub(super) fn elements(route: &Route) -> Vec<Element> {
         To::Reject => list.push(way(Way::Gate, Verdict::Refuse)),
         To::Drop => list.push(way(Way::Gate, Verdict::Drop)),
         To::Inside(pool) => {
-            list.push(way(Way::Services, choose(at, pool, Which::Plain)));
+            list.push(way(Way::Services, choose(frontend, pool, Which::Plain)));
             endpoints(frontend, pool, 0, &mut list);
         }
         To::Outside(pool) => {
-            list.push(way(Way::Services, choose(at, pool, Which::Masquerade)));
+            list.push(way(Way::Services, choose(frontend, pool, Which::Masquerade)));
             endpoints(frontend, pool, 0, &mut list);
         }
         To::OutsideLocal { own, others } => {
             list.push(way(Way::Services, Verdict::Local(at)));
-            list.push(way(Way::Own, choose(at, own, Which::Plain)));
+            list.push(way(Way::Own, choose(frontend, own, Which::Plain)));
             endpoints(frontend, own, 0, &mut list);
-            list.push(way(Way::Others, choose(at, others, Which::Others)));
+            list.push(way(Way::Others, choose(frontend, others, Which::Others)));
             endpoints(frontend, others, OTHERS_OFFSET, &mut list);
         }
     }
@@ -72,19 +72,19 @@ pub(super) fn elements(route: &Route) -> Vec<Element> {
     list
 }
 
-fn at(frontend: Frontend) -> At {
+pub(super) fn at(frontend: Frontend) -> At {
     match frontend {
         Frontend::Address { .. } => At::Address,
         Frontend::NodePort { .. } => At::NodePort,
     }
 }
 
-fn choose(at: At, pool: &Pool, which: Which) -> Verdict {
+fn choose(frontend: Frontend, pool: &Pool, which: Which) -> Verdict {
     match (pool.affinity, which) {
         _ if pool.endpoints.is_empty() => Verdict::Drop,
         (Some(affinity), Which::Masquerade) => Verdict::MasqueradeSticky(affinity.id),
         (Some(affinity), _) => Verdict::Sticky(affinity.id),
-        (None, _) => Verdict::Pick(Pick { at, which, count: count(pool) }),
+        (None, _) => Verdict::Pick(Pick { at: at(frontend), which, protocol: frontend.protocol(), count: count(pool) }),
     }
 }
 
@@ -109,7 +109,7 @@ impl Element {
                 (map.name(at(*frontend)), nft::Element::pair(key(*frontend), verdict.value()))
             }
             Self::Endpoint { frontend, index, endpoint } => {
-                let map = if at(*frontend) == At::Address { schema::ENDPOINTS } else { schema::NODE_ENDPOINTS };
+                let map = schema::endpoints(at(*frontend), frontend.protocol());
                 let mut key = key(*frontend);
                 key.push(Part::Number(*index));
                 let value = Value::Parts(vec![Part::Address(endpoint.ip()), Part::Port(endpoint.port())]);
@@ -137,7 +137,7 @@ fn key(frontend: Frontend) -> Vec<Part> {
 }
 
 impl Way {
-    const fn name(self, at: At) -> &'static str {
+    pub(super) const fn name(self, at: At) -> &'static str {
         match (self, at) {
             (Self::Gate, At::Address) => schema::GATE,
             (Self::Gate, At::NodePort) => schema::NODE_GATE,
@@ -152,7 +152,7 @@ impl Way {
 }
 
 impl Verdict {
-    fn value(self) -> Value {
+    pub(super) fn value(self) -> Value {
         let chain = match self {
             Self::Drop => return Value::Drop,
             Self::Refuse => "refuse".to_owned(),

@@ -11,6 +11,7 @@ mod chains;
 mod compile;
 mod schema;
 mod state;
+mod way;
 mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +26,7 @@ use crate::stale::UdpChange;
 use crate::track::Name;
 
 pub use schema::TABLE;
+pub use way::way;
 
 use state::{State, Touched};
 

@@ -6,7 +6,9 @@ use kernel::nft::{SetKind, word};
 use net::{Cidr, Family, HasFamily};
 
 use super::Fixed;
+use super::chains::At;
 use crate::plan::{LocalPods, NodePortMatch};
+use crate::track::Protocol;
 
 /// Name of the table in both families.
 pub const TABLE: &str = "twinstack-proxy";
@@ -15,12 +17,10 @@ pub(super) const SERVICES: &str = "services";
 pub(super) const OWN: &str = "services-own";
 pub(super) const OTHERS: &str = "services-others";
 pub(super) const GATE: &str = "gates";
-pub(super) const ENDPOINTS: &str = "endpoints";
 pub(super) const NODE_PORTS: &str = "node-ports";
 pub(super) const NODE_OWN: &str = "node-ports-own";
 pub(super) const NODE_OTHERS: &str = "node-ports-others";
 pub(super) const NODE_GATE: &str = "node-port-gates";
-pub(super) const NODE_ENDPOINTS: &str = "node-port-endpoints";
 pub(super) const ALLOWED: &str = "allowed-sources";
 pub(super) const CLUSTER_IPS: &str = "cluster-ips";
 pub(super) const HAIRPINS: &str = "hairpins";
@@ -33,26 +33,42 @@ pub(super) fn sets(family: Family) -> Vec<(SetKind, &'static str, String)> {
     let ip = word(family);
     let address = format!("typeof {ip} daddr . meta l4proto . th dport");
     let node_port = "typeof meta l4proto . th dport";
-    let endpoint = format!("{ip} daddr . th dport");
     let map = |name, definition: String| (SetKind::Map, name, definition);
     let set = |name, definition: String| (SetKind::Set, name, definition);
-    vec![
+    let mut sets = vec![
         map(SERVICES, format!("{address} : verdict")),
         map(OWN, format!("{address} : verdict")),
         map(OTHERS, format!("{address} : verdict")),
         map(GATE, format!("{address} : verdict")),
-        map(ENDPOINTS, format!("{address} . numgen random mod 2 : {endpoint}")),
         map(NODE_PORTS, format!("{node_port} : verdict")),
         map(NODE_OWN, format!("{node_port} : verdict")),
         map(NODE_OTHERS, format!("{node_port} : verdict")),
         map(NODE_GATE, format!("{node_port} : verdict")),
-        map(NODE_ENDPOINTS, format!("{node_port} . numgen random mod 2 : {endpoint}")),
         set(ALLOWED, format!("{address} . {ip} saddr; flags interval")),
         set(CLUSTER_IPS, format!("typeof {ip} daddr")),
         set(HAIRPINS, format!("typeof {ip} saddr . {ip} daddr")),
         set(NODE_ADDRESSES, format!("typeof {ip} daddr; flags interval")),
         set(AFFINITY, format!("typeof {ip} saddr . numgen random mod 2; size 1048576; flags dynamic,timeout")),
-    ]
+    ];
+    for protocol in Protocol::ALL {
+        let endpoint = format!("numgen random mod 2 : {ip} daddr . {protocol} dport");
+        sets.push(map(endpoints(At::Address, protocol), format!("{address} . {endpoint}")));
+        sets.push(map(endpoints(At::NodePort, protocol), format!("{node_port} . {endpoint}")));
+    }
+    sets
+}
+
+/// The map with the endpoints of frontends. One for each transport: nft (1.0.6) takes a rule that translates ports by a map of
+/// another process only if rule and map name the same transport.
+pub(super) const fn endpoints(at: At, protocol: Protocol) -> &'static str {
+    match (at, protocol) {
+        (At::Address, Protocol::Tcp) => "endpoints-tcp",
+        (At::Address, Protocol::Udp) => "endpoints-udp",
+        (At::Address, Protocol::Sctp) => "endpoints-sctp",
+        (At::NodePort, Protocol::Tcp) => "node-port-endpoints-tcp",
+        (At::NodePort, Protocol::Udp) => "node-port-endpoints-udp",
+        (At::NodePort, Protocol::Sctp) => "node-port-endpoints-sctp",
+    }
 }
 
 /// Chains that the kernel calls. `gate` is before the destination changes; `-late` is after it.
@@ -109,6 +125,8 @@ pub(super) fn rules(family: Family, fixed: &Fixed) -> Vec<(&'static str, String)
     // What still has a cluster IP as its destination has no such port.
     for chain in ["forward-late", "output-late"] {
         rules.push((chain, format!("ct state new {ip} daddr @{CLUSTER_IPS} goto refuse")));
+        // An address that no Service has must not wander off to some router.
+        rules.extend(fixed.service_cidrs.iter().map(|cidr| (chain, format!("ct state new {ip} daddr {cidr} drop"))));
     }
     rules.push((
         "postrouting",

@@ -57,6 +57,7 @@ fn fixed(family: Family) -> Fixed {
         masquerade_all: false,
         local: LocalPods::Within(cidr("10.1.0.0/16", "fd01::/48").unwrap()),
         node_ports: NodePortMatch::In(vec![cidr("192.168.0.1/32", "fd09::1/128").unwrap()]),
+        service_cidrs: vec![cidr("10.0.0.0/16", "fd00::/112").unwrap()],
     }
 }
 
@@ -159,19 +160,19 @@ fn a_change_is_the_elements_that_changed() {
     assert_eq!(change(&[1, 2, 4]), Done::Partial);
     assert_eq!(
         nft.last(),
-        "delete element ip6 twinstack-proxy endpoints { fd00::7 . tcp . 80 . 2 }\n\
-         add element ip6 twinstack-proxy endpoints { fd00::7 . tcp . 80 . 2 : fd01::4 . 8080 }\n"
+        "delete element ip6 twinstack-proxy endpoints-tcp { fd00::7 . tcp . 80 . 2 }\n\
+         add element ip6 twinstack-proxy endpoints-tcp { fd00::7 . tcp . 80 . 2 : fd01::4 . 8080 }\n"
     );
     change(&[2, 4]);
     assert_eq!(
         nft.last(),
-        "add chain ip6 twinstack-proxy pick-2\n\
-         flush chain ip6 twinstack-proxy pick-2\n\
-         add rule ip6 twinstack-proxy pick-2 meta l4proto { tcp, udp, sctp } dnat ip6 to ip6 daddr . meta l4proto . th dport . numgen random mod 2 map @endpoints\n\
-         delete element ip6 twinstack-proxy endpoints { fd00::7 . tcp . 80 . 0, fd00::7 . tcp . 80 . 2 }\n\
+        "add chain ip6 twinstack-proxy pick-2-tcp\n\
+         flush chain ip6 twinstack-proxy pick-2-tcp\n\
+         add rule ip6 twinstack-proxy pick-2-tcp meta l4proto tcp dnat ip6 to ip6 daddr . meta l4proto . th dport . numgen random mod 2 map @endpoints-tcp\n\
+         delete element ip6 twinstack-proxy endpoints-tcp { fd00::7 . tcp . 80 . 0, fd00::7 . tcp . 80 . 2 }\n\
          delete element ip6 twinstack-proxy services { fd00::7 . tcp . 80 }\n\
-         add element ip6 twinstack-proxy endpoints { fd00::7 . tcp . 80 . 0 : fd01::4 . 8080 }\n\
-         add element ip6 twinstack-proxy services { fd00::7 . tcp . 80 : goto pick-2 }\n"
+         add element ip6 twinstack-proxy endpoints-tcp { fd00::7 . tcp . 80 . 0 : fd01::4 . 8080 }\n\
+         add element ip6 twinstack-proxy services { fd00::7 . tcp . 80 : goto pick-2-tcp }\n"
     );
     change(&[]);
     backend.sync(&fixed(family), &mut [(name("s7"), ServicePlan::default())].into_iter()).unwrap();
@@ -251,7 +252,7 @@ fn two_services_with_one_frontend_do_not_mix() {
     let a = service(vec![route(NODE_PORT, To::Outside(pool(family, &[1])))]);
     let b = service(vec![route(NODE_PORT, To::Reject)]);
     backend.sync(&fixed(family), &mut [(name("b"), b), (name("a"), a)].into_iter()).unwrap();
-    assert!(nft.listing(family).contains("node-ports: udp . 30053 : goto node-port-masquerade-pick-1"));
+    assert!(nft.listing(family).contains("node-ports: udp . 30053 : goto node-port-masquerade-pick-1-udp"));
     assert!(!nft.listing(family).contains("node-port-gates:"), "{}", nft.listing(family));
     backend.sync(&fixed(family), &mut [(name("a"), ServicePlan::default())].into_iter()).unwrap();
     assert!(nft.listing(family).contains("node-port-gates: udp . 30053 : goto refuse"), "{}", nft.listing(family));

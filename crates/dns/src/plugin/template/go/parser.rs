@@ -87,12 +87,12 @@ impl Template {
         &self.source
     }
 
-    /// What follows, if the template is `{{ .Name }}` and then plain text.
-    pub(crate) fn text_after_name(&self) -> Option<&str> {
+    /// What follows, if the template is one field such as `{{ .Name }}` and then plain text.
+    pub(crate) fn text_after(&self, field: &str) -> Option<&str> {
         let [Node::Show(pipeline), Node::Text(text)] = self.body.as_slice() else { return None };
         let ([Command { words }], None) = (pipeline.commands.as_slice(), &pipeline.variable) else { return None };
         match words.as_slice() {
-            [Operand::Chain { of: Root::Dot, fields }] if *fields == ["Name"] => Some(text),
+            [Operand::Chain { of: Root::Dot, fields }] if *fields == [field] => Some(text),
             _ => None,
         }
     }

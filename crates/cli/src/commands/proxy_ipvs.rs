@@ -1,0 +1,86 @@
+//! `twinstack proxy --proxy-mode=ipvs`: its flags, what it needs of the machine, and removing what it made.
+
+use super::proxy::Rules;
+use crate::read;
+use kernel::{
+    dummy::RealLinks,
+    ipset::RealIpset,
+    iptables::{self, RealIptables},
+    ipvs::{Ipvs, Machine, RealIpvs, Timeouts},
+};
+use net::{Cidr, Family};
+use proxy::{
+    backend::ipvs::{self, IpvsBackend, Parts, SCHEDULERS, Settings as IpvsSettings},
+    settings::Settings as ProxySettings,
+};
+use runtime::config::Settings;
+use std::{sync::Arc, time::Duration};
+
+/// What the flags of this mode say.
+pub(super) struct Options {
+    settings: IpvsSettings,
+    machine: Machine,
+    /// How often everything is looked after when nothing happens.
+    pub(super) sync_period: Duration,
+    /// The shortest time between two changes.
+    pub(super) min_sync_period: Duration,
+}
+
+pub(super) fn options(given: &mut Settings) -> Options {
+    const DURATION: &str = "a length of time such as 90s or 1h30m";
+    let schedulers = SCHEDULERS.join(", ");
+    let scheduler = given.or("ipvs-scheduler", "rr".to_owned(), &schedulers, |text| match text {
+        "" => Ok("rr".to_owned()),
+        known if SCHEDULERS.contains(&known) => Ok(known.to_owned()),
+        other => Err(format!("there is no scheduler {other:?}")),
+    });
+    let excluded = given.or("ipvs-exclude-cidrs", Vec::new(), "CIDRs, separated by commas", |text| {
+        let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
+        words.map(str::parse::<Cidr>).collect::<Result<Vec<Cidr>, _>>()
+    });
+    let mut time = |flag, default| given.or(flag, default, DURATION, read::duration);
+    let timeouts = Timeouts {
+        tcp: time("ipvs-tcp-timeout", Duration::ZERO),
+        tcp_fin: time("ipvs-tcpfin-timeout", Duration::ZERO),
+        udp: time("ipvs-udp-timeout", Duration::ZERO),
+    };
+    let min_sync_period = time("ipvs-min-sync-period", Duration::ZERO);
+    let sync_period = given.or("ipvs-sync-period", Duration::from_secs(30), DURATION, |text| {
+        read::duration(text).and_then(|time| if time.is_zero() { Err("must be longer than 0") } else { Ok(time) })
+    });
+    let strict_arp = given.or("ipvs-strict-arp", false, "true, false", str::parse::<bool>);
+    Options {
+        settings: IpvsSettings { scheduler, excluded },
+        machine: Machine { timeouts, strict_arp },
+        sync_period,
+        min_sync_period,
+    }
+}
+
+/// What makes the rules of a family. Nothing is touched unless the kernel has IPVS and the machine has iptables.
+pub(super) fn rules(proxy: &ProxySettings, options: &Options) -> anyhow::Result<Rules> {
+    RealIpvs.probe()?;
+    let programs = RealIptables::new(iptables::detect());
+    proxy.families.iter().try_for_each(|family| programs.probe(*family))?;
+    RealIpvs.prepare(options.machine)?;
+    let (settings, parts) = (options.settings.clone(), parts());
+    Ok(Arc::new(move |family| Box::new(IpvsBackend::new(family, settings.clone(), parts.clone()))))
+}
+
+/// Removes what this mode made; says for which families there was something.
+pub(super) fn remove() -> anyhow::Result<Vec<Family>> {
+    // Asking IPVS would load it, on machines that never used it.
+    if !RealIpvs::is_loaded() {
+        return Ok(Vec::new());
+    }
+    ipvs::remove(&parts()).map_err(|error| anyhow::anyhow!("{error}"))
+}
+
+fn parts() -> Parts {
+    Parts {
+        ipvs: Arc::new(RealIpvs),
+        ipset: Arc::new(RealIpset),
+        links: Arc::new(RealLinks),
+        iptables: Arc::new(RealIptables::new(iptables::detect())),
+    }
+}

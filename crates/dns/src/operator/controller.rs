@@ -1,0 +1,457 @@
+//! The controller: one key, everything read from stores, written in an order in which nothing is used before it exists.
+
+use super::apply::{Live, Writer};
+use super::check::{self, Base, Mistake, Reason, Template};
+use super::cluster::Cluster;
+use super::conditions::{Numbers, Running, Seen, Templates, conditions};
+use super::corefile;
+use super::discovery::{self, Served};
+use super::objects::{self, Bundle};
+use super::resource::{Dns, FeatureGate, Infrastructure, Network};
+use super::{CONFIG_NAMESPACE, DNS, MANAGER, NAME, NAMESPACE, Operand, Options, install, servers};
+use api::config::{CLUSTER, OperatorCondition, OperatorDnsSpec, OperatorDnsStatus};
+use k8s_openapi::api::apps::v1::DaemonSet;
+use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
+use kube::api::{DeleteParams, Patch, PatchParams};
+use kube::runtime::{WatchStreamExt, watcher};
+use kube::{Api, Client, Resource};
+use parking_lot::Mutex;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::{family::Family, gauge::Gauge};
+use runtime::controller::{Context, Events, Key, Next, Queue, Reconcile, Result, Store, reference, work};
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use std::fmt::Debug;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Everything is looked at again after this long, whatever happens.
+const RESYNC: Duration = Duration::from_secs(300);
+/// How often servers in Pods are asked when all of them run the newest.
+const CALM: Duration = Duration::from_secs(30);
+
+pub(super) async fn run(context: Context<Options>) -> Result<()> {
+    let client = context.client();
+    install::definitions(&client).await?;
+    let own = context.once(|| Own::new(&context));
+    let operator = Operator {
+        client: client.clone(),
+        dnses: context.store(),
+        networks: context.store(),
+        infrastructures: context.store(),
+        gates: context.store(),
+        own: Arc::clone(&own),
+        options: context.options().clone(),
+        writer: Writer::new(client.clone()),
+        events: context.events(MANAGER),
+        served: discovery::served(&client).await?,
+        wanted: Mutex::default(),
+        told: Mutex::default(),
+        states: context.once(|| States::new(&context)),
+    };
+    let queue: Queue<Key> = context.queue("dns-operator");
+    let key = || Key::cluster(DNS);
+    macro_rules! follow {
+        ($store:expr) => {{
+            let queue = queue.clone();
+            $store.on_change(move |_| queue.add(key()))
+        }};
+    }
+    let _subscriptions = [
+        follow!(operator.dnses),
+        follow!(operator.networks),
+        follow!(operator.infrastructures),
+        follow!(operator.gates),
+        follow!(own.maps),
+        follow!(own.daemonsets),
+        follow!(own.services),
+        follow!(own.bundles),
+    ];
+    context.synced(&[&operator.dnses, &operator.networks, &operator.infrastructures, &operator.gates]).await;
+    context.synced(&[&own.maps, &own.daemonsets, &own.services, &own.bundles]).await;
+    queue.add(key());
+    tokio::select! {
+        ended = work(&queue, 1, &operator) => ended,
+        () = operator.listen(&queue) => Ok(()),
+        () = operator.poll() => Ok(()),
+    }
+}
+
+/// What is watched in two namespaces alone.
+struct Own {
+    maps: Store<ConfigMap>,
+    daemonsets: Store<DaemonSet>,
+    services: Store<Service>,
+    pods: Store<Pod>,
+    /// In the namespace of the configuration.
+    bundles: Store<ConfigMap>,
+}
+
+impl Own {
+    fn new(context: &Context<Options>) -> Self {
+        Self {
+            maps: follow(context, NAMESPACE),
+            daemonsets: follow(context, NAMESPACE),
+            services: follow(context, NAMESPACE),
+            pods: follow(context, NAMESPACE),
+            bundles: follow(context, CONFIG_NAMESPACE),
+        }
+    }
+}
+
+fn follow<K>(context: &Context<Options>, namespace: &'static str) -> Store<K>
+where
+    K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
+    K: Clone + Debug + DeserializeOwned + Send + Sync + 'static,
+{
+    let (store, client) = (Store::<K>::default(), context.client());
+    let followed = store.clone();
+    context.tasks().restarting(&format!("watch-{namespace}-{}", K::plural(&())), move |stop| {
+        let (api, store) = (Api::<K>::namespaced(client.clone(), namespace), followed.clone());
+        async move {
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = store.follow(watcher(api, watcher::Config::default()).default_backoff()) => {}
+            }
+            Result::<()>::Ok(())
+        }
+    });
+    store
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct StateLabels {
+    name: String,
+    condition: String,
+}
+
+/// Conditions as numbers.
+struct States(Family<StateLabels, Gauge>);
+
+impl States {
+    fn new(context: &Context<Options>) -> Self {
+        let help = "Conditions of the DNS resource: 1 where it holds";
+        Self(context.admin().metrics.register("dns_operator_condition", help, Family::default()))
+    }
+
+    fn show(&self, conditions: &[OperatorCondition]) {
+        self.0.clear();
+        for one in conditions {
+            let labels = StateLabels { name: DNS.to_owned(), condition: one.kind.clone() };
+            self.0.get_or_create(&labels).set(i64::from(one.status == "True"));
+        }
+    }
+}
+
+struct Operator {
+    client: Client,
+    dnses: Store<Dns>,
+    networks: Store<Network>,
+    infrastructures: Store<Infrastructure>,
+    gates: Store<FeatureGate>,
+    own: Arc<Own>,
+    options: Options,
+    writer: Writer,
+    events: Events,
+    served: Served,
+    /// Hashes of the Corefile that servers should run.
+    wanted: Mutex<Vec<String>>,
+    /// The generation about which it was said that templates are not looked at.
+    told: Mutex<Option<i64>>,
+    states: Arc<States>,
+}
+
+/// What the resource comes to.
+struct Outcome {
+    /// To be written; `None` keeps what is there.
+    text: Option<String>,
+    base: Vec<Mistake>,
+    templates: Vec<Mistake>,
+    exclusions: Vec<(String, String)>,
+    /// Whether an older Corefile stays because this one is wrong.
+    kept: bool,
+}
+
+impl Reconcile for Operator {
+    type Key = Key;
+
+    async fn reconcile(&self, key: &Key) -> Result<Next> {
+        let Some(dns) = self.dnses.get(key) else {
+            install::default_dns(&self.client).await?;
+            return Ok(Next::After(RESYNC));
+        };
+        let cluster = self.cluster();
+        let bundles = self.bundles(&dns.spec);
+        let outcome = self.decide(&dns.spec, &cluster, &bundles);
+        let managed = dns.spec.management_state != "Unmanaged";
+        if managed {
+            self.write(&dns, &cluster, &bundles, outcome.text.as_deref()).await?;
+        }
+        self.tell_ignored(&dns, &cluster).await;
+        self.status(&dns, &cluster, &outcome, managed).await?;
+        Ok(Next::After(RESYNC))
+    }
+}
+
+impl Operator {
+    fn cluster(&self) -> Cluster {
+        let key = Key::cluster(CLUSTER);
+        Cluster::new(
+            self.networks.get(&key).as_deref(),
+            self.infrastructures.get(&key).as_deref(),
+            self.gates.get(&key).as_deref(),
+            &self.options.release,
+        )
+    }
+
+    /// The bundles that the resource names, as far as they exist.
+    fn bundles(&self, spec: &OperatorDnsSpec) -> Vec<Bundle> {
+        let transports = spec.servers.iter().map(|server| &server.forward_plugin.transport_config);
+        let transports = transports.chain(spec.upstream_resolvers.iter().map(|resolvers| &resolvers.transport_config));
+        let mut bundles: Vec<Bundle> = Vec::new();
+        for tls in transports.filter(|config| config.transport == "TLS").filter_map(|config| config.tls.as_ref()) {
+            let Some(name) = tls.ca_bundle.as_ref().map(|bundle| bundle.name.as_str()) else { continue };
+            let map = self.own.bundles.get(&Key::new(CONFIG_NAMESPACE, name));
+            let certificates = map.as_ref().and_then(|map| map.data.as_ref()?.get("ca-bundle.crt").cloned());
+            let Some((map, certificates)) = map.as_ref().zip(certificates) else {
+                tracing::warn!(configmap = name, "the bundle of authorities is not there; those of the system are used");
+                continue;
+            };
+            let version = map.metadata.resource_version.as_deref().unwrap_or_default();
+            let folder = format!("/etc/pki/{}-ca-{name}-{version}", tls.server_name);
+            if bundles.iter().all(|bundle| bundle.name != name) {
+                bundles.push(Bundle { name: name.to_owned(), certificates, folder });
+            }
+        }
+        bundles
+    }
+
+    /// The Corefile for this resource. What is not valid leaves the last valid one; where there is none, as much as is valid
+    /// is used, so that the cluster has its names.
+    fn decide(&self, spec: &OperatorDnsSpec, cluster: &Cluster, bundles: &[Bundle]) -> Outcome {
+        let domain = &self.options.cluster_domain;
+        let base = check::base(spec, domain);
+        let templates = match cluster.templates {
+            true => check::templates(&spec.templates, domain, cluster.families),
+            false => Ok(Vec::new()),
+        };
+        let files = objects::files(bundles);
+        let render = |base: &Base, templates: &[Template]| {
+            let parts = corefile::Parts { base, templates, domain, families: cluster.families, bundles: &files };
+            (parts.text(), parts.exclusions())
+        };
+        let mut outcome =
+            Outcome { text: None, base: Vec::new(), templates: Vec::new(), exclusions: Vec::new(), kept: false };
+        if let (Ok(base), Ok(templates)) = (&base, &templates) {
+            let (text, exclusions) = render(base, templates);
+            match corefile::hashes(&text) {
+                Ok(_) => return Outcome { text: Some(text), exclusions, ..outcome },
+                Err(problem) => outcome.base.push(Mistake {
+                    reason: Reason::InvalidConfiguration,
+                    path: "spec".to_owned(),
+                    value: String::new(),
+                    problem: format!("gives a Corefile that cannot be used: {problem}"),
+                    template: None,
+                }),
+            }
+        }
+        outcome.kept = self.live_corefile().is_some();
+        if !outcome.kept {
+            let plain = || check::base(&OperatorDnsSpec::default(), domain).ok();
+            outcome.text = base.as_ref().ok().cloned().or_else(plain).map(|base| render(&base, &[]).0);
+        }
+        outcome.base.extend(base.err().into_iter().flatten());
+        outcome.templates.extend(templates.err().into_iter().flatten());
+        outcome
+    }
+
+    fn live_corefile(&self) -> Option<String> {
+        let map = self.own.maps.get(&Key::new(NAMESPACE, NAME))?;
+        map.data.as_ref()?.get("Corefile").cloned()
+    }
+
+    async fn write(&self, dns: &Dns, cluster: &Cluster, bundles: &[Bundle], text: Option<&str>) -> Result<()> {
+        let service = self.own.services.get(&Key::new(NAMESPACE, NAME));
+        let placement = dns.spec.node_placement.clone().unwrap_or_default();
+        let parts = objects::Parts {
+            corefile: text,
+            operand: &self.options.operand,
+            placement: &placement,
+            // An address stays once it is given.
+            address: service.as_deref().and_then(cluster_ip).or(cluster.address),
+            bundles,
+            served: self.served,
+        };
+        for object in objects::wanted(&parts) {
+            match self.bring(&object).await {
+                Err(error) if object["kind"] == "Service" && service.is_none() && is_taken(&*error) => {
+                    let address = parts.address.map(|address| address.to_string()).unwrap_or_default();
+                    let note = format!("{address} belongs to another Service; the API chooses an address");
+                    self.events.warning(&reference(dns), "AddressTaken", note).await;
+                    let parts = objects::Parts { address: None, ..parts };
+                    let services = objects::wanted(&parts).into_iter().filter(|other| other["metadata"] == object["metadata"]);
+                    for service in services.filter(|other| other["kind"] == "Service") {
+                        self.bring(&service).await?;
+                    }
+                }
+                other => other?,
+            }
+        }
+        if objects::unwanted(&self.options.operand).is_some()
+            && let Some(daemonset) = self.own.daemonsets.get(&Key::new(NAMESPACE, NAME))
+        {
+            let api = Api::<DaemonSet>::namespaced(self.client.clone(), NAMESPACE);
+            api.delete(NAME, &DeleteParams::background()).await?;
+            self.own.daemonsets.forget(&daemonset);
+        }
+        Ok(())
+    }
+
+    /// Kinds that are watched are compared with what the API has, so that what somebody changed by hand is put right.
+    async fn bring(&self, object: &Value) -> Result<()> {
+        let key = Key::new(NAMESPACE, object["metadata"]["name"].as_str().unwrap_or_default());
+        let live = match object["kind"].as_str() {
+            Some("ConfigMap") => Some(self.own.maps.get(&key).map(|map| json!(*map))),
+            Some("DaemonSet") => Some(self.own.daemonsets.get(&key).map(|set| json!(*set))),
+            Some("Service") => Some(self.own.services.get(&key).map(|service| json!(*service))),
+            _ => None,
+        };
+        self.writer.bring(object, live.as_ref().map(|live| Live(live.as_ref()))).await
+    }
+
+    /// Says once for each change of the resource that its templates mean nothing while the gate is closed.
+    async fn tell_ignored(&self, dns: &Dns, cluster: &Cluster) {
+        if cluster.templates || dns.spec.templates.is_empty() {
+            return;
+        }
+        let generation = dns.metadata.generation;
+        if std::mem::replace(&mut *self.told.lock(), generation) != generation {
+            let note = format!("spec.templates is not looked at: the feature gate {} is closed", super::cluster::GATE);
+            self.events.warning(&reference(dns), "TemplatesIgnored", note).await;
+        }
+    }
+
+    async fn status(&self, dns: &Dns, cluster: &Cluster, outcome: &Outcome, managed: bool) -> Result<()> {
+        // What was just written is known before the watch brings it.
+        let text = outcome.text.clone().filter(|_| managed).or_else(|| self.live_corefile()).unwrap_or_default();
+        let wanted: Vec<String> = match &self.options.operand {
+            Operand::Process(local) => local.hash(&text).into_iter().collect(),
+            Operand::Workload { .. } => corefile::hashes(&text).map(Vec::from).unwrap_or_default(),
+        };
+        self.wanted.lock().clone_from(&wanted);
+        let service = self.own.services.get(&Key::new(NAMESPACE, NAME));
+        let address = service.as_deref().and_then(cluster_ip);
+        let reports = self.options.reports.all();
+        let domain = self.options.cluster_domain.to_string();
+        let domain = domain.trim_end_matches('.');
+        let templates = cluster.templates.then_some(Templates {
+            count: dns.spec.templates.len(),
+            mistakes: &outcome.templates,
+            exclusions: &outcome.exclusions,
+            domain,
+        });
+        let operand = match &self.options.operand {
+            Operand::Process(_) => Running::Process,
+            Operand::Workload { .. } => {
+                let set = self.own.daemonsets.get(&Key::new(NAMESPACE, NAME));
+                Running::Workload(set.map(|set| numbers(&set)))
+            }
+        };
+        let seen = Seen {
+            managed,
+            service: address.is_some(),
+            operand,
+            reports: &reports,
+            wanted: &wanted,
+            mistakes: &outcome.base,
+            kept: outcome.kept,
+            templates,
+        };
+        let before = dns.status.clone().unwrap_or_default();
+        let now = jiff::Timestamp::now();
+        // Whole seconds, as the API keeps them.
+        let now = jiff::Timestamp::from_second(now.as_second()).unwrap_or(now).to_string();
+        let after = OperatorDnsStatus {
+            cluster_ip: address.map(|address| address.to_string()).unwrap_or_default(),
+            cluster_domain: domain.to_owned(),
+            conditions: conditions(&seen, &before.conditions, &now),
+            rest: before.rest.clone(),
+        };
+        self.states.show(&after.conditions);
+        if after == before {
+            return Ok(());
+        }
+        let api = Api::<Dns>::all(self.client.clone());
+        let version = &dns.metadata.resource_version;
+        let patch = json!({"metadata": {"resourceVersion": version}, "status": after});
+        let written = api.patch_status(DNS, &PatchParams::default(), &Patch::Merge(&patch)).await?;
+        self.dnses.remember(written);
+        self.tell(dns, &before.conditions, &after.conditions).await;
+        Ok(())
+    }
+
+    /// Tells what has changed to those who look at the resource.
+    async fn tell(&self, dns: &Dns, before: &[OperatorCondition], after: &[OperatorCondition]) {
+        for one in after {
+            let known = before.iter().find(|known| known.kind == one.kind);
+            if known.is_some_and(|known| known.status == one.status && known.message == one.message) {
+                continue;
+            }
+            let object = reference(dns);
+            match (one.kind.as_str(), one.status.as_str()) {
+                ("Degraded" | "AAAAFilterDualStackWarning", "True") | ("TemplateConfigurationValid", "False") => {
+                    self.events.warning(&object, &one.reason, &one.message).await;
+                }
+                ("TemplateConfigurationApplied", "True") if known.is_some_and(|known| known.status != "True") => {
+                    self.events.normal(&object, "TemplatesApplied", &one.message).await;
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Looks again whenever a server says something new.
+    async fn listen(&self, queue: &Queue<Key>) {
+        loop {
+            self.options.reports.changed().await;
+            queue.add(Key::cluster(DNS));
+        }
+    }
+
+    /// Asks servers in Pods what they run; the one in this process tells by itself.
+    async fn poll(&self) {
+        if let Operand::Process(_) = self.options.operand {
+            return std::future::pending().await;
+        }
+        loop {
+            let reports = servers::ask(&self.own.pods).await;
+            let wanted = self.wanted.lock().clone();
+            let all = reports.values().all(|report| report.hash.as_ref().is_some_and(|hash| wanted.contains(hash)));
+            self.options.reports.set(reports);
+            tokio::time::sleep(if all { self.options.poll.max(CALM) } else { self.options.poll }).await;
+        }
+    }
+}
+
+fn cluster_ip(service: &Service) -> Option<IpAddr> {
+    service.spec.as_ref()?.cluster_ip.as_ref()?.parse().ok()
+}
+
+/// Whether the API refuses an address because somebody has it.
+fn is_taken(error: &(dyn std::error::Error + 'static)) -> bool {
+    match error.downcast_ref::<kube::Error>() {
+        Some(kube::Error::Api(status)) => status.code == 422 && status.message.contains("already allocated"),
+        _ => false,
+    }
+}
+
+fn numbers(set: &DaemonSet) -> Numbers {
+    let status = set.status.clone().unwrap_or_default();
+    Numbers {
+        desired: status.desired_number_scheduled,
+        available: status.number_available.unwrap_or(0),
+        updated: status.updated_number_scheduled.unwrap_or(0),
+        current: status.observed_generation >= set.metadata.generation,
+    }
+}

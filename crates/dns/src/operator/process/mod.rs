@@ -1,0 +1,240 @@
+//! The operand in this process: it watches the rendered ConfigMap, adapts it to this machine, and has the server take it up.
+//!
+//! Independent of the operator's controller: it goes on when another process leads, and begins with the file it wrote last
+//! when the API is away.
+
+mod adapt;
+
+use super::servers::{Report, Reports, refusals, running_hash};
+use super::{DNS, NAME, NAMESPACE, OWNER_LABEL, corefile::sha512};
+use crate::build::{self, Lasting};
+use crate::corefile::{self, Corefile, Disk};
+use crate::server::{self, Settings};
+use futures::StreamExt;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::runtime::watcher::{self, Event};
+use kube::runtime::WatchStreamExt;
+use kube::{Api, Client};
+use runtime::admin::Admin;
+use runtime::atomic_file;
+use runtime::listen::Hosts;
+use runtime::metrics::TextFormat;
+use runtime::task::Tasks;
+use std::collections::BTreeMap;
+use std::net::{IpAddr, TcpListener, UdpSocket};
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// By this the server is known in conditions.
+const SERVER: &str = "this process";
+/// Says which folder a bundle of authorities is expected in.
+pub(super) const FOLDER_ANNOTATION: &str = "dns.operator.openshift.io/folder";
+/// How often it is looked whether the server has taken up a file, and whether it can start by now.
+const PAUSE: Duration = Duration::from_millis(500);
+
+/// Where and how the server of this process answers.
+#[derive(Clone, Debug)]
+pub struct Local {
+    /// Addresses.
+    pub hosts: Hosts,
+    /// Port for UDP and TCP; 0 takes free ones.
+    pub port: u16,
+    /// How it reaches the API; the Pod's account when not given.
+    pub kubeconfig: Option<PathBuf>,
+    /// Where its files are kept.
+    pub folder: PathBuf,
+    /// Threads for UDP.
+    pub threads: usize,
+}
+
+impl Local {
+    fn file(&self) -> PathBuf {
+        self.folder.join("Corefile")
+    }
+
+    fn addresses(&self) -> Vec<IpAddr> {
+        match &self.hosts {
+            Hosts::Everywhere => Vec::new(),
+            Hosts::Each(addresses) => addresses.iter().copied().collect(),
+        }
+    }
+
+    /// The Corefile of the cluster, as it is run here.
+    fn adapted(&self, text: &str) -> Result<Corefile, corefile::Problem> {
+        Ok(adapt::adapt(corefile::parse("Corefile", text, &Disk)?, self))
+    }
+
+    /// The hash by which the server of this process knows the Corefile of the cluster.
+    #[must_use]
+    pub fn hash(&self, text: &str) -> Option<String> {
+        self.adapted(text).ok().map(|file| sha512(&file.to_string()))
+    }
+}
+
+/// Runs the server; it goes on as tasks.
+pub fn start(client: Client, local: Local, reports: Reports, admin: &Admin, tasks: &Tasks) {
+    let (admin, own_tasks) = (admin.clone(), tasks.clone());
+    let state = std::sync::Arc::new(tokio::sync::Mutex::new(Process {
+        local,
+        reports,
+        admin,
+        tasks: own_tasks,
+        text: None,
+        wanted: None,
+        started: false,
+        refused: 0,
+    }));
+    tasks.restarting("dns-operand", move |stop| {
+        let (state, client) = (std::sync::Arc::clone(&state), client.clone());
+        async move {
+            let mut process = state.lock().await;
+            tokio::select! {
+                () = stop.cancelled() => Ok::<_, runtime::controller::Error>(()),
+                result = process.follow(client) => result,
+            }
+        }
+    });
+}
+
+struct Process {
+    local: Local,
+    reports: Reports,
+    admin: Admin,
+    tasks: Tasks,
+    /// The newest Corefile of the cluster.
+    text: Option<String>,
+    /// The hash of the newest that was written for the server.
+    wanted: Option<String>,
+    started: bool,
+    /// Corefiles that the server has refused so far.
+    refused: u64,
+}
+
+impl Process {
+    async fn follow(&mut self, client: Client) -> Result<(), runtime::controller::Error> {
+        atomic_file::private_directory(&self.local.folder)?;
+        if !self.started && self.local.file().is_file() {
+            self.begin().await;
+        }
+        let config = watcher::Config::default().labels(&format!("{OWNER_LABEL}={DNS}"));
+        let maps = watcher::watcher(Api::<ConfigMap>::namespaced(client, NAMESPACE), config).default_backoff();
+        let mut maps = std::pin::pin!(maps);
+        let mut look = tokio::time::interval(PAUSE);
+        loop {
+            tokio::select! {
+                event = maps.next() => match event {
+                    Some(Ok(Event::InitApply(map) | Event::Apply(map))) => self.take(&map).await,
+                    Some(Ok(Event::Init | Event::InitDone | Event::Delete(_))) => {}
+                    Some(Err(error)) => tracing::warn!(%error, "the ConfigMap cannot be watched; the server goes on as it is"),
+                    None => return Err("the watch ended".into()),
+                },
+                _ = look.tick() => self.look().await,
+            }
+        }
+    }
+
+    async fn take(&mut self, map: &ConfigMap) {
+        let data = map.data.iter().flatten();
+        let mut data = data.map(|(key, text)| (key.as_str(), text));
+        if map.metadata.name.as_deref() == Some(NAME) {
+            self.text = data.find(|(key, _)| *key == "Corefile").map(|(_, text)| text.clone());
+        } else if let Some((_, certificates)) = data.find(|(key, _)| *key == "ca-bundle.crt")
+            && let Some(folder) = map.metadata.annotations.iter().flatten().find(|(key, _)| *key == FOLDER_ANNOTATION)
+        {
+            self.keep(folder.1, certificates);
+        }
+        self.write().await;
+    }
+
+    /// Writes a bundle of authorities to where the adapted Corefile expects it.
+    fn keep(&self, folder: &str, certificates: &str) {
+        let folder = adapt::here(folder, &self.local.folder);
+        let file = folder.join("ca-bundle.crt");
+        let written = atomic_file::private_directory(&folder)
+            .and_then(|()| atomic_file::write(&file, certificates.as_bytes(), atomic_file::PUBLIC));
+        if let Err(error) = written {
+            tracing::warn!(%error, file = %file.display(), "a bundle of authorities cannot be kept");
+        }
+    }
+
+    /// Gives the server the newest Corefile, if it can be used.
+    async fn write(&mut self) {
+        let Some(text) = &self.text else { return };
+        let checked = self.local.adapted(text).and_then(|file| {
+            build::build(&file, self.local.folder.clone(), self.local.port, &Lasting::default()).map(|_| file)
+        });
+        let file = match checked {
+            Ok(file) => file.to_string(),
+            Err(problem) => return self.report(Some(problem.to_string())),
+        };
+        let hash = sha512(&file);
+        if self.wanted.as_ref() != Some(&hash) {
+            if let Err(error) = atomic_file::write(&self.local.file(), file.as_bytes(), atomic_file::PUBLIC) {
+                return self.report(Some(format!("{}: {error}", self.local.file().display())));
+            }
+            self.wanted = Some(hash);
+        }
+        if !self.started {
+            self.begin().await;
+        }
+    }
+
+    async fn begin(&mut self) {
+        if let Err(problem) = self.free() {
+            return self.report(Some(problem));
+        }
+        let Local { port, threads, .. } = self.local;
+        let settings = Settings { conf: self.local.file(), port, threads };
+        match Box::pin(server::start(settings, self.admin.clone(), &self.tasks)).await {
+            Ok(started) => {
+                for address in &started.addresses {
+                    tracing::info!(%address, "DNS server listens");
+                }
+                self.started = true;
+                self.report(None);
+            }
+            Err(error) => self.report(Some(error.to_string())),
+        }
+    }
+
+    /// Whether the port can be had on every address; asked before the server starts, which it can do only once.
+    fn free(&self) -> Result<(), String> {
+        for address in self.local.addresses().into_iter().filter(|_| self.local.port != 0) {
+            let socket = (address, self.local.port);
+            let taken = UdpSocket::bind(socket).map(drop).and_then(|()| TcpListener::bind(socket).map(drop));
+            taken.map_err(|error| format!("{address} port {}: {error}", self.local.port))?;
+        }
+        Ok(())
+    }
+
+    /// Looks whether the server has come to the newest file; if it has not started, whether it can by now.
+    async fn look(&mut self) {
+        if !self.started {
+            return self.write().await;
+        }
+        let known = self.reports.all();
+        let reached = known.get(SERVER).is_some_and(|report| report.hash.is_some() && report.hash == self.wanted);
+        if !reached {
+            self.report(None);
+        }
+    }
+
+    /// Tells the controller what runs; `problem` is why the newest does not.
+    fn report(&mut self, problem: Option<String>) {
+        if let Some(problem) = &problem {
+            tracing::debug!(problem, "the newest Corefile does not run");
+        }
+        let metrics = if self.started { self.admin.metrics.render(TextFormat::Classic).body } else { String::new() };
+        let hash = running_hash(&metrics);
+        let refused = refusals(&metrics);
+        let newly = refused > self.refused && hash != self.wanted;
+        if hash == self.wanted {
+            self.refused = refused;
+        }
+        let problem = problem.or_else(|| newly.then(|| "the server refused the newest Corefile; its log says why".to_owned()));
+        self.reports.set(BTreeMap::from([(SERVER.to_owned(), Report { hash, problem })]));
+    }
+}
+
+#[cfg(test)]
+mod tests;

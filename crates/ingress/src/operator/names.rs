@@ -1,0 +1,76 @@
+//! Names, labels and annotations: upstream's, so that scripts and dashboards go on working.
+
+use std::collections::BTreeMap;
+
+/// Where IngressControllers and DNSRecords live.
+pub const OPERATOR_NAMESPACE: &str = api::config::INGRESS_NAMESPACE;
+/// Where routers live.
+pub const OPERAND_NAMESPACE: &str = "openshift-ingress";
+/// The IngressController that every cluster has.
+pub const DEFAULT: &str = "default";
+
+/// Whose object it is. A Service of our name without it is somebody else's.
+pub const OWNING: &str = "ingresscontroller.operator.openshift.io/owning-ingresscontroller";
+/// Which routers a Pod is one of.
+pub const DEPLOYMENT: &str = "ingresscontroller.operator.openshift.io/deployment-ingresscontroller";
+/// Which generation of them.
+pub const HASH: &str = "ingresscontroller.operator.openshift.io/hash";
+/// Keeps an IngressController until its routers and records are gone.
+pub const CONTROLLER_FINALIZER: &str = "ingresscontroller.operator.openshift.io/finalizer-ingresscontroller";
+/// Keeps a DNSRecord until no zone has it.
+pub const RECORD_FINALIZER: &str = "operator.openshift.io/ingress-dns";
+
+/// On an IngressController: replace the load balancer Service without asking when it cannot be changed.
+pub const AUTO_DELETE: &str = "ingress.operator.openshift.io/auto-delete-load-balancer";
+/// On an IngressController: `true` lets routers speak HTTP/2.
+pub const HTTP2: &str = "ingress.operator.openshift.io/default-enable-http2";
+/// On an IngressController: when old HAProxy processes are ended.
+pub const HARD_STOP_AFTER: &str = "ingress.operator.openshift.io/hard-stop-after";
+/// On a DNSRecord: the zone of its target, for when the load balancer is gone.
+pub const TARGET_ZONE: &str = "ingress.operator.openshift.io/target-hosted-zone-id";
+/// On an object of ours: what it was last written from.
+pub const WRITTEN: &str = "twinstack.dev/written-from";
+
+/// The names of everything that belongs to one IngressController.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Names {
+    /// The IngressController's own.
+    pub controller: String,
+    /// Deployment, load balancer Service, PodDisruptionBudget, NetworkPolicy.
+    pub router: String,
+    /// NodePort Service.
+    pub node_port: String,
+    /// ClusterIP Service.
+    pub internal: String,
+    /// Secret with the default certificate, when the operator makes it.
+    pub certificate: String,
+    /// Secret with the password for statistics.
+    pub stats: String,
+    /// The wildcard DNSRecord.
+    pub record: String,
+}
+
+impl Names {
+    /// Those of the IngressController of this name.
+    pub fn of(controller: &str) -> Self {
+        Self {
+            controller: controller.to_owned(),
+            router: format!("router-{controller}"),
+            node_port: format!("router-nodeport-{controller}"),
+            internal: format!("router-internal-{controller}"),
+            certificate: format!("router-certs-{controller}"),
+            stats: format!("router-stats-{controller}"),
+            record: format!("{controller}-wildcard"),
+        }
+    }
+
+    /// Labels of what the operator makes.
+    pub fn owning(&self) -> BTreeMap<String, String> {
+        BTreeMap::from([(OWNING.to_owned(), self.controller.clone())])
+    }
+
+    /// Labels by which the Pods are found.
+    pub fn selector(&self) -> BTreeMap<String, String> {
+        BTreeMap::from([(DEPLOYMENT.to_owned(), self.controller.clone())])
+    }
+}

@@ -1,0 +1,30 @@
+//! What an admitted IngressController comes to, as objects. Pure: everything that is observed is an argument.
+
+pub mod balancer;
+pub mod change;
+pub mod deployment;
+pub mod environment;
+pub mod live;
+pub mod progress;
+pub mod proxy_protocol;
+pub mod record;
+pub mod services;
+pub mod small;
+pub mod tls;
+#[cfg(test)]
+mod tests;
+
+use super::{admit::Admission, cluster::Cluster, names::Names, objects::IngressController};
+
+/// What every plan is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct Input<'a> {
+    /// The object.
+    pub controller: &'a IngressController,
+    /// What it was admitted as.
+    pub admission: &'a Admission,
+    /// The cluster's configuration.
+    pub cluster: &'a Cluster,
+    /// Names of what belongs to it.
+    pub names: &'a Names,
+}

@@ -1,0 +1,145 @@
+//! The round that looks after router processes: starts what should run, asks what runs whether it is ready.
+
+use super::{Entry, Shared, Wanted};
+use kernel::child::{self, Child};
+use std::{net::IpAddr, sync::Arc, time::Duration};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+use tokio_util::sync::CancellationToken;
+
+/// Between two rounds.
+const ROUND: Duration = Duration::from_millis(250);
+/// Rounds that one waits at most before it is started again.
+const LONGEST_PAUSE: u32 = 120;
+/// How long processes have to end when the operator does.
+const FAREWELL: Duration = Duration::from_secs(5);
+
+/// Goes round until it is stopped; then all processes are told to end.
+pub(super) async fn run(shared: Arc<Shared>, stop: CancellationToken) -> std::io::Result<()> {
+    while !stop.is_cancelled() {
+        shared.leaving.lock().retain_mut(|child| child.ended().is_none());
+        let names: Vec<String> = shared.entries.lock().keys().cloned().collect();
+        for name in names {
+            round(&shared, &name).await;
+        }
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = tokio::time::sleep(ROUND) => {}
+        }
+    }
+    let mut children: Vec<Child> =
+        std::mem::take(&mut *shared.entries.lock()).into_values().filter_map(|entry| entry.child).collect();
+    children.append(&mut shared.leaving.lock());
+    children.iter().for_each(Child::terminate);
+    let gone = async {
+        while children.iter_mut().any(|child| child.ended().is_none()) {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    // Those that take longer have been told.
+    let _ = tokio::time::timeout(FAREWELL, gone).await;
+    Ok(())
+}
+
+async fn round(shared: &Arc<Shared>, name: &str) {
+    let waits = !shared.leaving.lock().is_empty();
+    let probe = {
+        let mut entries = shared.entries.lock();
+        let Some(entry) = entries.get_mut(name) else { return };
+        if !waits {
+            entry.keep_running();
+        }
+        entry.child.is_some().then_some(entry.wanted.stats)
+    };
+    let answer = match probe {
+        Some(port) => ask(port).await,
+        None => Err("the router process does not run".to_owned()),
+    };
+    let changed = {
+        let mut entries = shared.entries.lock();
+        let Some(entry) = entries.get_mut(name) else { return };
+        let ready = answer.is_ok() && entry.child.is_some();
+        if let (Err(message), true) = (answer, entry.child.is_some()) {
+            entry.message = message;
+        }
+        if ready {
+            entry.failures = 0;
+        }
+        std::mem::replace(&mut entry.ready, ready) != ready
+    };
+    if changed {
+        let callbacks: Vec<_> = shared.callbacks.lock().iter().map(|(_, callback)| Arc::clone(callback)).collect();
+        callbacks.iter().for_each(|callback| callback(name));
+    }
+}
+
+impl Entry {
+    /// Starts the process unless it runs or has to wait.
+    fn keep_running(&mut self) {
+        if let Some(how) = self.child.as_mut().and_then(Child::ended) {
+            tracing::warn!(how, "a router process has ended and is started again");
+            self.message = format!("the router process has ended: {how}");
+            self.child = None;
+            self.pause = (4 << self.failures.min(5)).min(LONGEST_PAUSE);
+            self.failures += 1;
+        }
+        if self.child.is_some() {
+            return;
+        }
+        if self.pause > 0 {
+            self.pause -= 1;
+            return;
+        }
+        end_predecessor(&self.wanted);
+        match Child::start(&self.wanted.program, &self.wanted.words, &self.wanted.variables) {
+            Ok(child) => {
+                // Only there to be found after a crash.
+                let _ = std::fs::write(&self.wanted.pid_file, child.id().to_string());
+                self.message = "the router process has been started".to_owned();
+                self.child = Some(child);
+            }
+            Err(error) => {
+                self.message = format!("the router process cannot be started: {error}");
+                self.pause = LONGEST_PAUSE;
+            }
+        }
+    }
+}
+
+/// A router that an operator left behind when it was killed would hold the ports.
+fn end_predecessor(wanted: &Wanted) {
+    let id = std::fs::read_to_string(&wanted.pid_file).ok().and_then(|text| text.trim().parse().ok());
+    let Some(id) = id else { return };
+    let ours = format!("{} {}", wanted.program.display(), wanted.words.join(" "));
+    if child::command_line(id).is_some_and(|line| line == ours) {
+        tracing::info!(id, "a router process that was left behind is told to end");
+        child::terminate(id);
+    }
+}
+
+/// Whether the router says that it is ready, over either family.
+async fn ask(port: u16) -> Result<(), String> {
+    let mut last = String::new();
+    for address in net::Family::BOTH.map(net::Family::loopback) {
+        match tokio::time::timeout(Duration::from_secs(1), ask_at(address, port)).await {
+            Ok(Ok(200)) => return Ok(()),
+            Ok(Ok(status)) => last = format!("the router's health check answers {status}"),
+            Ok(Err(error)) if last.is_empty() => last = format!("the router's health check cannot be reached: {error}"),
+            Ok(Err(_)) => {}
+            Err(_) => last = "the router's health check does not answer".to_owned(),
+        }
+    }
+    Err(last)
+}
+
+async fn ask_at(address: IpAddr, port: u16) -> std::io::Result<u16> {
+    let mut stream = TcpStream::connect((address, port)).await?;
+    stream.write_all(b"GET /healthz/ready HTTP/1.0\r\nHost: localhost\r\n\r\n").await?;
+    let mut answer = [0_u8; 64];
+    let read = stream.read(&mut answer).await?;
+    let line = String::from_utf8_lossy(&answer[..read]).into_owned();
+    let code = line.split_whitespace().nth(1).and_then(|code| code.parse().ok());
+    code.ok_or_else(|| std::io::Error::other("no HTTP answer"))
+}

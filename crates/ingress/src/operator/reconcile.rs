@@ -1,0 +1,506 @@
+//! The loop of an IngressController: admit, apply every object, look at what there is, tell.
+//!
+//! Early steps end the pass; later ones are collected, so that one that fails does not keep the others from being done.
+
+use super::{
+    Options,
+    admit::{self, Refused},
+    apply,
+    cluster::Cluster,
+    names::{self, AUTO_DELETE, Names, OPERAND_NAMESPACE, OPERATOR_NAMESPACE},
+    objects::{DnsConfig, DnsRecord, Infrastructure, IngressConfig, IngressController, Network, singleton},
+    plan::{Input, balancer, change, deployment, live, progress, record, services, small},
+    process::Processes,
+    remove,
+    status::{self, Observed, operand::Operand},
+};
+use api::config::{DnsZone, PublishingKind, Topology};
+use jiff::Timestamp;
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    core::v1::{Event, Namespace, Secret, Service, ServiceAccount},
+    networking::v1::NetworkPolicy,
+    policy::v1::PodDisruptionBudget,
+    rbac::v1::{ClusterRole, ClusterRoleBinding},
+};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{ListParams, PostParams},
+};
+use runtime::{
+    controller::{Context, Events, Key, Next, Queue, Reconcile, Result, Store, reference, work},
+    pki::{Authority, Purpose},
+};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
+
+/// Everything the loop reads and writes through.
+pub(super) struct Controllers {
+    pub(super) client: Client,
+    pub(super) controllers: Store<IngressController>,
+    pub(super) records: Store<DnsRecord>,
+    pub(super) deployments: Store<Deployment>,
+    pub(super) services: Store<Service>,
+    config: Config,
+    events: Events,
+    options: Options,
+    pub(super) processes: Processes,
+    /// Whether the API has NetworkPolicies.
+    policies: bool,
+}
+
+/// The cluster's configuration.
+#[derive(Clone)]
+struct Config {
+    infrastructure: Store<Infrastructure>,
+    ingress: Store<IngressConfig>,
+    dns: Store<DnsConfig>,
+    network: Store<Network>,
+}
+
+/// What is made of it, with the zone of the lab where no other is named.
+impl Config {
+    fn read(&self, options: &Options) -> Cluster {
+        let mut cluster = Cluster::read(
+            singleton(&self.infrastructure).as_deref(),
+            singleton(&self.ingress).as_deref(),
+            singleton(&self.dns).as_deref(),
+            singleton(&self.network).as_deref(),
+        );
+        if cluster.zones.is_empty() {
+            cluster.zones.extend(options.own_zone.clone().map(|id| DnsZone { id, ..DnsZone::default() }));
+        }
+        cluster
+    }
+}
+
+/// Runs the loop.
+pub(super) async fn run(context: Context<Options>) -> Result<()> {
+    let config = Config {
+        infrastructure: context.store(),
+        ingress: context.store(),
+        dns: context.store(),
+        network: context.store(),
+    };
+    let (controllers, records) = (context.store::<IngressController>(), context.store::<DnsRecord>());
+    let (deployments, services) = (context.store::<Deployment>(), context.store::<Service>());
+    let queue: Queue<Key> = context.queue("ingress");
+    let owner = |labels: &std::collections::BTreeMap<String, String>| {
+        labels.get(names::OWNING).map(|name| Key::new(OPERATOR_NAMESPACE, name))
+    };
+    let default = Key::new(OPERATOR_NAMESPACE, names::DEFAULT);
+    let everything = {
+        let (queue, controllers, default) = (queue.clone(), controllers.clone(), default.clone());
+        move || {
+            queue.add(default.clone());
+            controllers.all().iter().for_each(|controller| queue.add(Key::of(&**controller)));
+        }
+    };
+    let _controllers = controllers.on_change({
+        let (queue, everything) = (queue.clone(), everything.clone());
+        move |change| {
+            queue.add(change.key());
+            // A domain that becomes free may be what another one waits for.
+            let domain = |one: &Arc<IngressController>| one.status.as_ref().and_then(|status| status.domain.clone());
+            if change.old.is_some() && change.old.and_then(domain) != change.new.and_then(domain) {
+                everything();
+            }
+        }
+    });
+    let _deployments = deployments.on_change({
+        let queue = queue.clone();
+        move |change| owner(change.object().labels()).into_iter().for_each(|key| queue.add(key))
+    });
+    let _services = services.on_change({
+        let queue = queue.clone();
+        move |change| change.both().filter_map(|one| owner(one.labels())).for_each(|key| queue.add(key))
+    });
+    let _records = records.on_change({
+        let queue = queue.clone();
+        move |change| owner(change.object().labels()).into_iter().for_each(|key| queue.add(key))
+    });
+    macro_rules! all_on_change {
+        ($($store:ident),*) => { ($(config.$store.on_change({ let all = everything.clone(); move |_| all() })),*) };
+    }
+    let _config = all_on_change!(infrastructure, ingress, dns, network);
+    context.synced(&[&controllers, &records, &deployments, &services]).await;
+    context.synced(&[&config.infrastructure, &config.ingress, &config.dns, &config.network]).await;
+    queue.add(default);
+    let processes = context.once(|| Processes::new(context.tasks()));
+    let _processes = processes.on_change({
+        let queue = queue.clone();
+        move |name| queue.add(Key::new(OPERATOR_NAMESPACE, name))
+    });
+    let controller = Controllers {
+        client: context.client(),
+        controllers,
+        records,
+        deployments,
+        services,
+        config,
+        events: context.events("ingress-operator"),
+        options: context.options().clone(),
+        processes: (*processes).clone(),
+        policies: has_policies(&context.client()).await,
+    };
+    work(&queue, 1, &controller).await
+}
+
+async fn has_policies(client: &Client) -> bool {
+    let kind = kube::core::GroupVersionKind::gvk("networking.k8s.io", "v1", "NetworkPolicy");
+    kube::discovery::pinned_kind(client, &kind).await.is_ok()
+}
+
+impl Reconcile for Controllers {
+    type Key = Key;
+
+    async fn reconcile(&self, key: &Key) -> Result<Next> {
+        if key.namespace != OPERATOR_NAMESPACE {
+            return Ok(Next::Done);
+        }
+        let cluster = self.config.read(&self.options);
+        let Some(controller) = self.controllers.get(key) else {
+            self.processes.stop(&key.name);
+            return self.create_default(key, &cluster).await;
+        };
+        if controller.metadata.deletion_timestamp.is_some() {
+            return remove::remove(self, &controller).await;
+        }
+        let api = self.api();
+        if let Some(written) = apply::finalizer(&api, &*controller, names::CONTROLLER_FINALIZER, true).await? {
+            self.controllers.remember(written);
+        }
+        let Some(controller) = self.controllers.get(key) else { return Ok(Next::Done) };
+        let others = self.other_domains(&controller);
+        let names = Names::of(&controller.name_any());
+        match admit::admit(&controller, &others, &cluster) {
+            Err(Refused(wrong)) => {
+                let status = status::refused(&controller, &wrong, Timestamp::now());
+                if self.is_news(&controller, "False", &wrong.join("; ")) {
+                    self.events.warning(&reference(&*controller), "Rejected", wrong.join("; ")).await;
+                }
+                apply::status(&api, &self.controllers, &controller, &status).await?;
+                Ok(Next::Done)
+            }
+            Ok(admission) => {
+                let input =
+                    Input { controller: &controller, admission: &admission, cluster: &cluster, names: &names };
+                self.tell_admission(input).await;
+                self.serve(input, &controller).await
+            }
+        }
+    }
+}
+
+impl Controllers {
+    pub(super) fn api(&self) -> Api<IngressController> {
+        Api::namespaced(self.client.clone(), OPERATOR_NAMESPACE)
+    }
+
+    fn other_domains(&self, controller: &IngressController) -> Vec<(String, String)> {
+        let admitted = |one: &&Arc<IngressController>| {
+            let status = one.status.as_ref();
+            one.name_any() != controller.name_any()
+                && status.is_some_and(|status| {
+                    status.conditions.iter().any(|condition| condition.kind == "Admitted" && condition.status == "True")
+                })
+        };
+        let all = self.controllers.all();
+        let domain = |one: &Arc<IngressController>| Some((one.name_any(), one.status.as_ref()?.domain.clone()?));
+        all.iter().filter(admitted).filter_map(domain).collect()
+    }
+
+    /// Whether the Admitted condition is about to change.
+    fn is_news(&self, controller: &IngressController, status: &str, message: &str) -> bool {
+        let conditions = controller.status.as_ref().map(|status| status.conditions.as_slice()).unwrap_or_default();
+        let known = conditions.iter().find(|condition| condition.kind == "Admitted");
+        known.is_none_or(|known| known.status != status || known.message != message)
+    }
+
+    async fn tell_admission(&self, input: Input<'_>) {
+        let told = input.admission.without_effect.join("; ");
+        if !self.is_news(input.controller, "True", &told) {
+            return;
+        }
+        let object = reference(input.controller);
+        self.events.normal(&object, "Admitted", "the IngressController is served").await;
+        if !told.is_empty() {
+            self.events.warning(&object, "NoEffect", told).await;
+        }
+        if input.admission.foreign_domain && input.admission.strategy.kind == PublishingKind::LoadBalancerService {
+            let note = format!(
+                "the domain {:?} is not below the base domain {:?}; its records are left to somebody else",
+                input.admission.domain, input.cluster.base_domain
+            );
+            self.events.warning(&object, "DomainNotMatching", note).await;
+        }
+    }
+
+    /// The default IngressController, if the cluster is to have one and it is not there.
+    async fn create_default(&self, key: &Key, cluster: &Cluster) -> Result<Next> {
+        let wanted = key.name == names::DEFAULT
+            && cluster.platform.is_some()
+            && !cluster.domain.is_empty()
+            && cluster.control_plane != Topology::External;
+        if !wanted {
+            return Ok(Next::Done);
+        }
+        let namespace = serde_json::json!({"metadata": {"name": OPERATOR_NAMESPACE}});
+        let namespaces: Api<Namespace> = Api::all(self.client.clone());
+        apply::create_once(&namespaces, OPERATOR_NAMESPACE, || Ok(namespace)).await?;
+        let mut new = IngressController::new(Some(OPERATOR_NAMESPACE), names::DEFAULT, Default::default());
+        new.spec.replicas = Some(cluster.replicas());
+        if cluster.is("AWS") && cluster.balancer == Some(api::config::LoadBalancerKind::Nlb) {
+            // Said outright, so that the Ingress configuration may change later without changing this one.
+            let mut strategy = super::strategy::wanted(None, None, cluster, true);
+            if let Some(aws) = strategy.aws_mut() {
+                aws.network_load_balancer = None;
+            }
+            new.spec.endpoint_publishing_strategy = Some(strategy);
+        }
+        match self.api().create(&PostParams::default(), &new).await {
+            Ok(created) => self.controllers.remember(created),
+            Err(kube::Error::Api(status)) if status.code == 409 => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(Next::Done)
+    }
+
+    async fn serve(&self, input: Input<'_>, object: &Arc<IngressController>) -> Result<Next> {
+        self.base(input).await?;
+        let mut failures: Vec<String> = Vec::new();
+        let mut note = |what: &str, outcome: Result<()>| {
+            if let Err(error) = outcome {
+                failures.push(format!("{what}: {error}"));
+            }
+        };
+        // Routers must agree with the load balancer that stands in front of them now.
+        let live = self.service(&input.names.router).filter(|live| live::is_owned(live, &input.names.controller));
+        note("default certificate", self.certificate(input).await);
+        note("routers", self.operand(input, live.as_deref()).await);
+        note("load balancer Service", self.balancer(input).await);
+        let live = self.service(&input.names.router).filter(|live| live::is_owned(live, &input.names.controller));
+        note("DNSRecord", self.record(input, live.as_deref()).await);
+        note("NodePort Service", self.plain(input, &input.names.node_port, services::node_port(input)).await);
+        note("internal Service", self.plain(input, &input.names.internal, Some(services::internal(input))).await);
+        note("endpoints", self.processes.endpoints(&self.client, &self.options, input, &self.services).await);
+        note("disruption budget", self.budget(input).await);
+        note("network policies", self.network_policies(input).await);
+        self.tell(input, object, live.as_deref(), &failures).await
+    }
+
+    /// Namespace, account and roles: nothing goes without them.
+    async fn base(&self, _input: Input<'_>) -> Result<()> {
+        let roles: Api<ClusterRole> = Api::all(self.client.clone());
+        apply::ensure(&roles, small::role()).await?;
+        let namespaces: Api<Namespace> = Api::all(self.client.clone());
+        apply::ensure(&namespaces, small::namespace()).await?;
+        let accounts: Api<ServiceAccount> = Api::namespaced(self.client.clone(), OPERAND_NAMESPACE);
+        apply::ensure(&accounts, small::account()).await?;
+        let bindings: Api<ClusterRoleBinding> = Api::all(self.client.clone());
+        apply::ensure(&bindings, small::binding()).await
+    }
+
+    async fn certificate(&self, input: Input<'_>) -> Result<()> {
+        let secrets: Api<Secret> = Api::namespaced(self.client.clone(), OPERAND_NAMESPACE);
+        let given = input.controller.spec.default_certificate.as_ref().is_some_and(|some| !some.name.is_empty());
+        if !given {
+            let name = format!("*.{}", input.admission.domain);
+            let make = || {
+                let now = SystemTime::now();
+                let purpose = Purpose::Serving { names: vec![name], addresses: Vec::new() };
+                let identity = Authority::create("ingress-operator", now)?.issue(&purpose, now)?;
+                Ok(small::certificate(input, identity.chain_pem(), identity.key_pem().expose()))
+            };
+            apply::create_once(&secrets, &input.names.certificate, make).await?;
+        }
+        let password = || Ok(small::stats(input, &password()?));
+        apply::create_once(&secrets, &input.names.stats, password).await
+    }
+
+    async fn operand(&self, input: Input<'_>, live: Option<&Service>) -> Result<()> {
+        if let Some(process) = &self.options.process {
+            return self.processes.run(&self.client, process, input, live).await;
+        }
+        let mut wanted = deployment::wanted(input, live, &self.options.image)?;
+        let known = self.deployments.get(&Key::new(OPERAND_NAMESPACE, &input.names.router));
+        if let Some(known) = &known {
+            deployment::keep_timeouts(&mut wanted, known);
+        }
+        let api: Api<Deployment> = Api::namespaced(self.client.clone(), OPERAND_NAMESPACE);
+        if let Some(written) = apply::put(&api, known.as_deref(), wanted).await? {
+            self.deployments.remember(written);
+        }
+        Ok(())
+    }
+
+    pub(super) fn service(&self, name: &str) -> Option<Arc<Service>> {
+        self.services.get(&Key::new(OPERAND_NAMESPACE, name))
+    }
+
+    async fn balancer(&self, input: Input<'_>) -> Result<()> {
+        let name = &input.names.router;
+        let known = self.service(name);
+        if known.as_ref().is_some_and(|known| !live::is_owned(known, &input.names.controller)) {
+            let wants = input.admission.strategy.kind == PublishingKind::LoadBalancerService;
+            return match wants {
+                true => Err(format!(
+                    "{OPERAND_NAMESPACE}/{name} is there without the label {}={}: it is somebody else's and stays as it is",
+                    names::OWNING, input.names.controller
+                )
+                .into()),
+                false => Ok(()),
+            };
+        }
+        let Some(wanted) = balancer::wanted(input, known.as_deref()) else {
+            return match known {
+                Some(known) => self.delete_service(&known).await,
+                None => Ok(()),
+            };
+        };
+        let Some(known) = known else {
+            let owner = self.deployments.get(&Key::new(OPERAND_NAMESPACE, name)).and_then(|one| one.uid());
+            let new = balancer::owned_by(wanted, owner.as_deref().map(|uid| (name.as_str(), uid)));
+            return apply::create_service(&self.client, &self.services, &process_service(&self.options, new)).await;
+        };
+        if known.metadata.deletion_timestamp.is_some() {
+            // Made anew when it is gone.
+            return Ok(());
+        }
+        let found = progress::differences(input, &known);
+        let stuck = found.iter().any(|difference| !progress::changes_in_place(input, difference));
+        if stuck && live::auto_deletes(input) {
+            tracing::info!(service = name, annotation = AUTO_DELETE, "the load balancer Service is replaced");
+            return self.delete_service(&known).await;
+        }
+        match change::update(input, &known, &wanted) {
+            Some(new) => apply::replace_service(&self.client, &self.services, &new).await,
+            None => Ok(()),
+        }
+    }
+
+    pub(super) async fn delete_service(&self, known: &Arc<Service>) -> Result<()> {
+        let api: Api<Service> = Api::namespaced(self.client.clone(), OPERAND_NAMESPACE);
+        if apply::delete(&api, &known.name_any()).await? {
+            self.services.forget(known);
+        }
+        Ok(())
+    }
+
+    async fn plain(&self, input: Input<'_>, name: &str, wanted: Option<Service>) -> Result<()> {
+        let known = self.service(name);
+        let foreign = known.as_ref().is_some_and(|known| !live::is_owned(known, &input.names.controller));
+        let (wanted, known) = match (wanted, known) {
+            (Some(_), Some(_)) if foreign => return Err(format!("{OPERAND_NAMESPACE}/{name} is somebody else's").into()),
+            (None, Some(known)) if !foreign => return self.delete_service(&known).await,
+            (None, _) => return Ok(()),
+            (Some(wanted), known) => (process_service(&self.options, wanted), known),
+        };
+        match known {
+            None => apply::create_service(&self.client, &self.services, &wanted).await,
+            Some(known) if known.metadata.deletion_timestamp.is_some() => Ok(()),
+            Some(known) => match services::update(&known, &wanted) {
+                Some(new) => apply::replace_service(&self.client, &self.services, &new).await,
+                None => Ok(()),
+            },
+        }
+    }
+
+    async fn record(&self, input: Input<'_>, live: Option<&Service>) -> Result<()> {
+        let Some(wanted) = record::wanted(input, live) else { return Ok(()) };
+        let known = self.records.get(&Key::new(OPERATOR_NAMESPACE, &input.names.record));
+        let api: Api<DnsRecord> = Api::namespaced(self.client.clone(), OPERATOR_NAMESPACE);
+        if let Some(written) = apply::put(&api, known.as_deref(), serde_json::to_value(wanted)?).await? {
+            self.records.remember(written);
+        }
+        Ok(())
+    }
+
+    async fn budget(&self, input: Input<'_>) -> Result<()> {
+        let budgets: Api<PodDisruptionBudget> = Api::namespaced(self.client.clone(), OPERAND_NAMESPACE);
+        match small::budget(input).filter(|_| self.options.process.is_none()) {
+            Some(wanted) => apply::ensure(&budgets, wanted).await,
+            None if budgets.get_opt(&input.names.router).await?.is_some() => {
+                apply::delete(&budgets, &input.names.router).await.map(drop)
+            }
+            None => Ok(()),
+        }
+    }
+
+    async fn network_policies(&self, input: Input<'_>) -> Result<()> {
+        if !self.policies || self.options.process.is_some() {
+            return Ok(());
+        }
+        let policies: Api<NetworkPolicy> = Api::namespaced(self.client.clone(), OPERAND_NAMESPACE);
+        for policy in small::policies(input) {
+            apply::ensure(&policies, policy).await?;
+        }
+        Ok(())
+    }
+
+    async fn tell(
+        &self,
+        input: Input<'_>,
+        object: &Arc<IngressController>,
+        live: Option<&Service>,
+        failures: &[String],
+    ) -> Result<Next> {
+        let wanted = deployment::replicas(input);
+        let operand = match self.options.process.is_some() {
+            true => self.processes.operand(&input.names.controller),
+            false => match self.deployments.get(&Key::new(OPERAND_NAMESPACE, &input.names.router)) {
+                Some(deployment) => Operand::of(&deployment),
+                None => Operand::nothing(wanted),
+            },
+        };
+        let complaint = self.complaint(live).await;
+        let record = self.records.get(&Key::new(OPERATOR_NAMESPACE, &input.names.record));
+        let observed = Observed {
+            operand: &operand,
+            balancer: live,
+            complaint: complaint.as_deref(),
+            record: record.as_deref(),
+            failures,
+        };
+        let (status, look_again) = status::status(input, observed, Timestamp::now());
+        apply::status(&self.api(), &self.controllers, object, &status).await?;
+        match failures.is_empty() {
+            true => Ok(look_again.map_or(Next::Done, |after| Next::After(after + Duration::from_secs(1)))),
+            false => Err(failures.join("; ").into()),
+        }
+    }
+
+    /// What the service controller last said about a load balancer that is not there.
+    async fn complaint(&self, service: Option<&Service>) -> Option<String> {
+        let service = service?;
+        let ingress = service.status.as_ref().and_then(|status| status.load_balancer.as_ref()?.ingress.as_ref());
+        if ingress.is_some_and(|list| !list.is_empty()) {
+            return None;
+        }
+        let uid = service.uid()?;
+        let events: Api<Event> = Api::namespaced(self.client.clone(), OPERAND_NAMESPACE);
+        let about = ListParams::default().fields(&format!("involvedObject.uid={uid},reason=SyncLoadBalancerFailed"));
+        // What cannot be asked is not said.
+        let list = events.list(&about).await.ok()?;
+        list.items.into_iter().max_by_key(|event| event.last_timestamp.clone().map(|time| time.0)).and_then(|event| event.message)
+    }
+}
+
+/// Services of routers that are processes have no Pods to select.
+fn process_service(options: &Options, mut service: Service) -> Service {
+    if let (Some(process), Some(spec)) = (&options.process, &mut service.spec) {
+        spec.selector = None;
+        spec.load_balancer_class.clone_from(&process.load_balancer_class.clone().filter(|_| {
+            spec.type_.as_deref() == Some("LoadBalancer")
+        }));
+    }
+    service
+}
+
+fn password() -> Result<String> {
+    let mut bytes = [0_u8; 18];
+    getrandom::fill(&mut bytes)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}

@@ -1,0 +1,99 @@
+//! Conditions of the load balancer: whether there is to be one, whether it is there, whether it is as wanted.
+
+use super::{Observed, condition};
+use crate::operator::plan::{Input, live, progress};
+use api::config::{LoadBalancerKind, OperatorCondition, PublishingKind};
+
+/// All of them.
+pub fn conditions(input: Input<'_>, observed: Observed<'_>) -> Vec<OperatorCondition> {
+    let kind = input.admission.strategy.kind;
+    let managed = kind == PublishingKind::LoadBalancerService;
+    if !managed {
+        return vec![
+            condition(
+                "LoadBalancerManaged",
+                "False",
+                "EndpointPublishingStrategyExcludesManagedLoadBalancer",
+                format!("The strategy {} has no load balancer of the operator's.", kind.name()),
+            ),
+            progressing(input, observed),
+        ];
+    }
+    let mut all = vec![
+        condition("LoadBalancerManaged", "True", "WantedByEndpointPublishingStrategy", "The strategy wants a load balancer."),
+        ready(observed),
+        progressing(input, observed),
+    ];
+    all.extend(dual_stack(input, observed));
+    all
+}
+
+fn ready(observed: Observed<'_>) -> OperatorCondition {
+    let kind = "LoadBalancerReady";
+    let Some(service) = observed.balancer else {
+        return condition(kind, "False", "ServiceNotFound", "The load balancer Service is not there.");
+    };
+    let ingress = service.status.as_ref().and_then(|status| status.load_balancer.as_ref()?.ingress.as_ref());
+    if ingress.is_some_and(|list| !list.is_empty()) {
+        return condition(kind, "True", "LoadBalancerProvisioned", "The load balancer is there.");
+    }
+    match observed.complaint {
+        Some(complaint) => {
+            let message = format!("The service controller says: {complaint}");
+            condition(kind, "False", "SyncLoadBalancerFailed", message)
+        }
+        None => condition(kind, "False", "LoadBalancerPending", "The load balancer is being made."),
+    }
+}
+
+fn progressing(input: Input<'_>, observed: Observed<'_>) -> OperatorCondition {
+    let kind = "LoadBalancerProgressing";
+    let strategy = &input.admission.strategy;
+    let still = |message: &str| condition(kind, "False", "LoadBalancerNotProgressing", message);
+    if strategy.kind != PublishingKind::LoadBalancerService {
+        return still("There is no load balancer to bring up to date.");
+    }
+    if strategy.load_balancer.is_none() {
+        return condition(kind, "Unknown", "StatusIncomplete", "What load balancer is wanted is not known yet.");
+    }
+    let Some(service) = observed.balancer else {
+        return condition(kind, "True", "NoService", "The load balancer Service is not there yet.");
+    };
+    let found = progress::differences(input, service);
+    let mut messages: Vec<String> = found.iter().map(|difference| progress::message(input, difference)).collect();
+    let asked = strategy.load_balancer.as_ref().and_then(|balancer| balancer.allowed_source_ranges.clone());
+    let live = service.spec.as_ref().and_then(|spec| spec.load_balancer_source_ranges.clone()).unwrap_or_default();
+    if asked.unwrap_or_default().is_empty() && !live.is_empty() {
+        messages.push(format!(
+            "The Service admits only {}, which the IngressController does not ask for. To make it the operator's, set \
+             spec.endpointPublishingStrategy.loadBalancer.allowedSourceRanges to it; to admit everybody, clear \
+             spec.loadBalancerSourceRanges of the Service.",
+            live.join(", ")
+        ));
+    }
+    match messages.is_empty() {
+        true => still("The load balancer is as wanted."),
+        false => condition(kind, "True", "OperandsProgressing", messages.join(" ")),
+    }
+}
+
+/// On a dual-stack cluster it is said for good whether clients of both families are served.
+fn dual_stack(input: Input<'_>, observed: Observed<'_>) -> Option<OperatorCondition> {
+    let effective = live::effective_kind(input, observed.balancer).filter(|_| input.cluster.is_dual_stack_aws())?;
+    let kind = "LoadBalancerDualStack";
+    let family = input.cluster.ip_family.name();
+    Some(match effective {
+        LoadBalancerKind::Nlb => {
+            condition(kind, "True", "NetworkLoadBalancer", format!("The load balancer has both families, as {family} says."))
+        }
+        LoadBalancerKind::Classic => condition(
+            kind,
+            "False",
+            "ClassicLoadBalancerIsIPv4Only",
+            format!(
+                "The cluster's IP family is {family}, but a Classic load balancer does not support dual-stack: this \
+                 IngressController is reached over IPv4 only. Use type NLB for both families."
+            ),
+        ),
+    })
+}

@@ -1,0 +1,20 @@
+//! HAProxy: its configuration, its maps, its runtime socket and its process.
+//!
+//! [`write`](mod@write) makes the files of a generation, [`process`] checks and starts one beside the last, [`live`] keeps what
+//! the running one holds and changes it through the socket, and says when only a new generation will do.
+
+mod backend;
+mod live;
+mod process;
+mod socket;
+mod stat;
+#[cfg(test)]
+mod tests;
+mod write;
+
+pub use live::{Live, Need};
+pub use process::{Haproxy, HaproxyError, Process};
+pub use socket::{Socket, SocketError};
+pub use stat::{Row, rows};
+pub(crate) use write::MONITOR;
+pub use write::{Files, Generation, Places, write};

@@ -1,0 +1,1 @@
+//! Generated configurations, checked by HAProxy itself.

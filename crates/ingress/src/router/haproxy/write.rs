@@ -1,0 +1,445 @@
+//! The files of one generation: configuration, maps, list of certificates.
+//!
+//! A generation is a folder of its own, complete before anything refers to it; being cut off leaves a folder that nobody
+//! reads. Certificates are shared, named by their content.
+
+use super::backend::{self, Pool};
+use crate::router::{
+    model::{Backend, Certificate, Host, Id, Leads, Map, Model},
+    settings::{AccessLog, LogTo, ProxyProtocol, Settings},
+    text,
+};
+use net::Family;
+use std::{
+    collections::{BTreeMap, HashMap},
+    fmt::Write as _,
+    fs, io,
+    io::Write as _,
+    os::unix::fs::OpenOptionsExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+/// The path that HAProxy itself answers while it works.
+pub(crate) const MONITOR: &str = "/_______internal_router_healthz";
+
+/// Where things are kept.
+#[derive(Clone, Debug)]
+pub struct Places {
+    folder: PathBuf,
+}
+
+impl Places {
+    /// In this folder, whose path must need no quotes.
+    pub fn new(folder: &Path) -> Result<Self, String> {
+        match folder.to_str().is_some_and(text::is_plain_file) {
+            true => Ok(Self { folder: folder.to_owned() }),
+            false => Err(format!(
+                "{} cannot be used; accepted: an absolute path of letters, digits and /-._+@=,",
+                folder.display()
+            )),
+        }
+    }
+
+    /// The folder itself.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The runtime socket.
+    pub fn admin(&self) -> PathBuf {
+        self.folder.join("admin.sock")
+    }
+
+    /// Where HAProxy writes its process id.
+    pub fn pid(&self) -> PathBuf {
+        self.folder.join("haproxy.pid")
+    }
+
+    /// Where access logs for standard output arrive.
+    pub fn log(&self) -> PathBuf {
+        self.folder.join("log.sock")
+    }
+
+    /// Between the frontend that reads names and the one that ends TLS.
+    fn tls(&self) -> PathBuf {
+        self.folder.join("tls.sock")
+    }
+
+    /// A generation's folder.
+    pub fn generation(&self, number: u64) -> PathBuf {
+        self.folder.join(format!("generation-{number}"))
+    }
+
+    /// The configuration of a generation.
+    pub fn config(&self, number: u64) -> PathBuf {
+        self.generation(number).join("haproxy.cfg")
+    }
+
+    /// A map of a generation; its path is also its name on the socket.
+    pub fn map(&self, number: u64, map: Map) -> PathBuf {
+        let name = match map {
+            Map::HttpExact => "http-exact.map",
+            Map::HttpPrefix => "http-prefix.map",
+            Map::TlsExact => "tls-exact.map",
+            Map::TlsPrefix => "tls-prefix.map",
+            Map::Sni => "sni.map",
+        };
+        self.generation(number).join(name)
+    }
+
+    fn certificate(&self, fingerprint: &str) -> PathBuf {
+        self.folder.join("certificates").join(format!("{fingerprint}.pem"))
+    }
+
+    /// What pods are checked against.
+    pub(crate) fn authority(&self, pem: &str) -> PathBuf {
+        self.folder.join("certificates").join(format!("ca-{}.pem", text::fingerprint(pem)))
+    }
+}
+
+/// What a generation holds, beside its files.
+#[derive(Clone, Debug, Default)]
+pub struct Generation {
+    /// Its number.
+    pub number: u64,
+    /// The backend of each claim.
+    pub names: HashMap<Id, String>,
+    /// Backends that are free, by sort.
+    pub(crate) spares: HashMap<Pool, Vec<String>>,
+}
+
+/// What a generation is made from.
+#[derive(Clone, Copy, Debug)]
+pub struct Files<'a> {
+    /// The environment.
+    pub settings: &'a Settings,
+    /// Where to.
+    pub places: &'a Places,
+    /// For names without one of their own.
+    pub default_certificate: &'a Certificate,
+}
+
+impl Files<'_> {
+    fn map_path(&self, number: u64, map: Map) -> String {
+        self.places.map(number, map).display().to_string()
+    }
+}
+
+/// Writes a generation for everything the model serves.
+pub fn write(files: Files<'_>, number: u64, model: &Model) -> io::Result<Generation> {
+    let places = files.places;
+    let folder = places.generation(number);
+    fs::create_dir_all(places.folder.join("certificates"))?;
+    if folder.exists() {
+        // Left by a process that was cut off.
+        fs::remove_dir_all(&folder)?;
+    }
+    fs::create_dir_all(&folder)?;
+    let backends: BTreeMap<&Id, &Arc<Backend>> = model.backends().collect();
+    let names: HashMap<Id, String> =
+        backends.iter().map(|(id, backend)| ((*id).clone(), backend::name(&backend.claim))).collect();
+    write_maps(files, number, model, &names)?;
+    put(&places.certificate(files.default_certificate.fingerprint()), files.default_certificate.pem())?;
+    fs::write(folder.join("certificates.list"), certificate_list(files, model)?)?;
+    if let ProxyProtocol::From(blocks) = &files.settings.listen.proxy_protocol {
+        let lines: String = blocks.iter().map(|block| format!("{block}\n")).collect();
+        fs::write(folder.join("proxy-senders.list"), lines)?;
+    }
+    let mut config = fixed(files, number);
+    for backend in backends.values() {
+        if let Some(pem) = &backend.claim.destination_ca {
+            put(&places.authority(pem), pem)?;
+        }
+        config += &backend_text(backend, files);
+    }
+    let spares = spare_names(files.settings);
+    for (pool, names) in &spares {
+        let body = backend::spare_body(*pool, files.settings);
+        for name in names {
+            let _ = write!(config, "backend {name} from {}\n{body}", backend::spare_defaults(*pool, files.settings));
+        }
+    }
+    fs::write(places.config(number), config)?;
+    Ok(Generation { number, names, spares })
+}
+
+fn spare_names(settings: &Settings) -> HashMap<Pool, Vec<String>> {
+    let names =
+        |pool: Pool| (0..settings.reload.pool).rev().map(|number| format!("{}:{number}", pool.prefix())).collect();
+    Pool::ALL.into_iter().map(|pool| (pool, names(pool))).collect()
+}
+
+fn write_maps(files: Files<'_>, number: u64, model: &Model, names: &HashMap<Id, String>) -> io::Result<()> {
+    let mut texts: BTreeMap<Map, String> = Map::ALL.into_iter().map(|map| (map, String::new())).collect();
+    for ((map, key), leads) in model.hosts().flat_map(|(_, entries)| entries) {
+        let Some(value) = value(leads, names) else { continue };
+        let _ = texts.get_mut(map).map(|text| writeln!(text, "{key} {value}"));
+    }
+    for (map, text) in texts {
+        fs::write(files.places.map(number, map), text)?;
+    }
+    Ok(())
+}
+
+/// Where an entry leads, in HAProxy's words.
+pub(super) fn value<'a>(leads: &Leads, names: &'a HashMap<Id, String>) -> Option<&'a str> {
+    match leads {
+        Leads::To(id) => names.get(id).map(String::as_str),
+        Leads::ToHttps => Some("to_https"),
+    }
+}
+
+/// HTTP/2 is offered only with a certificate that no other host uses: a browser would send requests for the other host over
+/// the same connection.
+fn certificate_list(files: Files<'_>, model: &Model) -> io::Result<String> {
+    let mut uses: HashMap<&str, u32> = HashMap::new();
+    for certificate in model.certificates().values() {
+        *uses.entry(certificate.fingerprint()).or_default() += 1;
+    }
+    let mut list = String::new();
+    for (host, certificate) in model.certificates() {
+        let Some(name) = backend::certificate_name(host) else { continue };
+        let path = files.places.certificate(certificate.fingerprint());
+        put(&path, certificate.pem())?;
+        let alone = uses.get(certificate.fingerprint()) == Some(&1) && !matches!(host, Host::Below(_));
+        let alpn = if alone && files.settings.tls.http2 { " [alpn h2,http/1.1]" } else { "" };
+        let _ = writeln!(list, "{}{alpn} {name}", path.display());
+    }
+    Ok(list)
+}
+
+/// Writes a file for the owner alone; one that is there is the same.
+fn put(path: &Path, content: &str) -> io::Result<()> {
+    if path.exists() {
+        return Ok(());
+    }
+    let draft = path.with_extension("new");
+    let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+    file.write_all(content.as_bytes())?;
+    fs::rename(draft, path)
+}
+
+fn backend_text(backend: &Backend, files: Files<'_>) -> String {
+    let (claim, settings) = (&backend.claim, files.settings);
+    let name = backend::name(claim);
+    let mut text =
+        format!("backend {name} from {}\n{}", backend::defaults(claim, settings), backend::body(claim, settings));
+    for server in &backend.servers {
+        let words = backend::server_words(backend, server, settings, files.places);
+        let _ = writeln!(text, "  server {} {} {words}", server.name, server.address);
+    }
+    text
+}
+
+/// Everything that does not come from Routes.
+fn fixed(files: Files<'_>, number: u64) -> String {
+    let Files { settings, places, .. } = files;
+    let (tls, times, resources) = (&settings.tls, &settings.timeouts, &settings.resources);
+    let mut text = "# Written by the router; changes are lost.\nglobal\n".to_owned();
+    let _ = resources.max_connections.map(|limit| writeln!(text, "  maxconn {limit}"));
+    let _ = write!(
+        text,
+        "  nbthread {}\n  stats socket {} mode 600 level admin expose-fd listeners\n  stats timeout 1h\n  \
+         tune.bufsize {}\n  tune.maxrewrite {}\n  ssl-default-bind-ciphers {}\n  \
+         ssl-default-bind-ciphersuites {}\n  ssl-default-bind-options ssl-min-ver {}{}\n  tune.ssl.default-dh-param 2048\n",
+        resources.threads,
+        places.admin().display(),
+        resources.buffer,
+        resources.rewrite,
+        tls.ciphers,
+        tls.ciphersuites,
+        tls.min_version,
+        if tls.max_version.is_empty() { String::new() } else { format!(" ssl-max-ver {}", tls.max_version) },
+    );
+    let _ = times.hard_stop.as_ref().map(|time| writeln!(text, "  hard-stop-after {time}"));
+    text += &log_lines(settings.log.as_ref(), places);
+    text += &defaults_sections(settings);
+    text += &public(files, number);
+    text += &public_tls(files, number);
+    text += &ending_tls(files, number);
+    text += "backend to_https from base\n  http-request redirect code 302 location https://%[var(txn.host)]%[pathq]\n";
+    text += "backend openshift_default from base\n";
+    let missing = settings.http.error_404.as_ref().or(settings.http.error_503.as_ref());
+    let _ = missing.map(|file| writeln!(text, "  errorfile 503 {}", file.display()));
+    text
+}
+
+fn log_lines(log: Option<&AccessLog>, places: &Places) -> String {
+    let Some(log) = log else { return String::new() };
+    let to = match &log.to {
+        LogTo::Stdout => places.log().display().to_string(),
+        LogTo::Syslog(address) => address.clone(),
+    };
+    format!("  log {to} len {} format rfc3164 {} {}\n", log.max_length, log.facility, log.level)
+}
+
+fn defaults_sections(settings: &Settings) -> String {
+    let (times, http) = (&settings.timeouts, &settings.http);
+    let mut text = format!(
+        "defaults base\n  mode http\n  maxconn {}\n  timeout connect {}\n  timeout client {}\n  timeout client-fin {}\n  \
+         timeout server {}\n  timeout server-fin {}\n  timeout http-request {}\n  timeout http-keep-alive {}\n  timeout tunnel {}\n  \
+         option idle-close-on-response\n  option redispatch\n  retries 3\n",
+        settings.resources.max_connections.unwrap_or(1_000_000),
+        times.connect,
+        times.client,
+        times.client_fin,
+        times.server,
+        times.server_fin,
+        times.request,
+        times.keep_alive,
+        times.tunnel,
+    );
+    if let Some(log) = &settings.log {
+        text += "  log global\n";
+        text += &log
+            .format
+            .as_ref()
+            .map_or("  option httplog\n".to_owned(), |format| format!("  log-format {}\n", text::quoted(format)));
+        text += if log.not_empty { "  option dontlognull\n" } else { "" };
+    }
+    text += if http.ignore_probes { "  option http-ignore-probes\n" } else { "" };
+    text += if http.abort_on_close { "  option abortonclose\n" } else { "" };
+    let _ = http.error_503.as_ref().map(|file| writeln!(text, "  errorfile 503 {}", file.display()));
+    if let Some(types) = &http.compression {
+        let _ = writeln!(text, "  compression algo gzip\n  compression type {}", types.join(" "));
+    }
+    text += "defaults tcp from base\n  mode tcp\n";
+    text += if settings.log.is_some() { "  option tcplog\n" } else { "" };
+    for (name, rule, unless) in
+        [("append", "add-header", ""), ("replace", "set-header", ""), ("if-none", "set-header", "unless")]
+    {
+        let _ = writeln!(text, "defaults web-{name} from base");
+        text += &forwarded(rule, !unless.is_empty());
+    }
+    text += "defaults web-never from base\n";
+    text
+}
+
+/// Who asks, for which name and how: an IPv6 address in Forwarded stands in brackets and quotes (RFC 7239).
+fn forwarded(rule: &str, if_none: bool) -> String {
+    let guard = |header: &str| if if_none { format!(" !{{ req.hdr({header}) -m found }}") } else { String::new() };
+    let line = |header: &str, value: &str, when: &str| {
+        let guard = guard(header);
+        let condition = if when.is_empty() && guard.is_empty() { String::new() } else { format!(" if{when}{guard}") };
+        format!("  http-request {rule} {header} {value}{condition}\n")
+    };
+    // Decided before any of them is set, as the rules are read in order.
+    let mut text =
+        line("Forwarded", "'for=\"[%[src]]\";host=%[req.hdr(host)];proto=%[var(txn.proto)]'", " { src -m sub : }");
+    let plain = line("Forwarded", "'for=%[src];host=%[req.hdr(host)];proto=%[var(txn.proto)]'", " !{ src -m sub : }");
+    text += &plain;
+    text += &line("X-Forwarded-Host", "%[req.hdr(host)]", "");
+    text += &line("X-Forwarded-Port", "%[dst_port]", "");
+    text += &line("X-Forwarded-Proto", "%[var(txn.proto)]", "");
+    match (rule, if_none) {
+        ("add-header", _) => text += "  option forwardfor\n",
+        (_, true) => text += "  option forwardfor if-none\n",
+        _ => text += "  http-request set-header X-Forwarded-For %[src]\n",
+    }
+    text
+}
+
+fn binds(files: Files<'_>, port: u16, number: u64) -> String {
+    let listen = &files.settings.listen;
+    let accept = if listen.proxy_protocol == ProxyProtocol::Everybody { " accept-proxy" } else { "" };
+    let mut text = String::new();
+    for family in listen.mode.families() {
+        let _ = match family {
+            Family::V4 => writeln!(text, "  bind 0.0.0.0:{port}{accept}"),
+            Family::V6 => writeln!(text, "  bind [::]:{port} v6only{accept}"),
+        };
+    }
+    if matches!(listen.proxy_protocol, ProxyProtocol::From(_)) {
+        let list = files.places.generation(number).join("proxy-senders.list");
+        let _ = writeln!(text, "  tcp-request connection expect-proxy layer4 if {{ src -f {} }}", list.display());
+    }
+    text
+}
+
+/// What every request goes through: no headers that only the router may set, one spelling of the host, then the maps.
+fn lookup(files: Files<'_>, number: u64, exact: Map, prefix: Map, proto: &str) -> String {
+    let (exact, prefix) = (files.map_path(number, exact), files.map_path(number, prefix));
+    let missing = "unless { var(txn.backend) -m found }";
+    let unique = files.settings.http.unique_id_header.as_ref();
+    let unique = unique
+        .map(|name| format!("  unique-id-format %{{+X}}o\\ %ci:%cp_%fi:%fp_%Ts_%rt:%pid\n  unique-id-header {name}\n"));
+    let mut text = format!(
+        "{}  http-request del-header Proxy\n  http-request set-var(txn.proto) str({proto})\n  \
+         http-request set-header Host %[req.hdr(Host),lower]\n  \
+         http-request set-var(txn.host) req.hdr(Host),host_only,rtrim(.)\n  http-request set-var(txn.path) path\n  \
+         http-request set-var(txn.key) var(txn.host),concat(,txn.path)\n  \
+         http-request set-var(txn.backend) var(txn.key),map_str({exact})\n  \
+         http-request set-var(txn.backend) var(txn.key),map_beg({prefix}) {missing}\n",
+        unique.unwrap_or_default(),
+    );
+    // The name's domain, then every name.
+    for key in ["var(txn.host),regsub(^[^.]*,)", "str(*)"] {
+        let _ = write!(
+            text,
+            "  http-request set-var(txn.key) {key},concat(,txn.path) {missing}\n  \
+             http-request set-var(txn.backend) var(txn.key),map_str({exact}) {missing}\n  \
+             http-request set-var(txn.backend) var(txn.key),map_beg({prefix}) {missing}\n",
+        );
+    }
+    text + "  use_backend %[var(txn.backend)] if { var(txn.backend) -m found }\n  default_backend openshift_default\n"
+}
+
+fn public(files: Files<'_>, number: u64) -> String {
+    let binds = binds(files, files.settings.listen.http, number);
+    let lookup = lookup(files, number, Map::HttpExact, Map::HttpPrefix, "http");
+    format!(
+        "frontend public from base\n{binds}  monitor-uri {MONITOR}\n  http-request del-header X-SSL -m beg\n{lookup}"
+    )
+}
+
+/// Reads the name that the client asks for, and passes TLS through or ends it.
+fn public_tls(files: Files<'_>, number: u64) -> String {
+    let binds = binds(files, files.settings.listen.https, number);
+    let map = files.map_path(number, Map::Sni);
+    let hello = "{ req.ssl_hello_type 1 }";
+    format!(
+        "frontend public_ssl from tcp\n{binds}  tcp-request inspect-delay {}\n  \
+         tcp-request content set-var(sess.backend) req.ssl_sni,lower,map_str({map}) if {hello}\n  \
+         tcp-request content set-var(sess.backend) req.ssl_sni,lower,regsub(^[^.]*,),map_str({map}) if {hello} !{{ var(sess.backend) -m found }}\n  \
+         tcp-request content accept if {hello}\n  \
+         use_backend %[var(sess.backend)] if {{ var(sess.backend) -m found }}\n  default_backend ending_tls\n\
+         backend ending_tls from tcp\n  server fe_tls unix@{} send-proxy-v2\n",
+        files.settings.timeouts.inspect,
+        files.places.tls().display(),
+    )
+}
+
+fn ending_tls(files: Files<'_>, number: u64) -> String {
+    let (settings, places) = (files.settings, files.places);
+    let default = places.certificate(files.default_certificate.fingerprint());
+    let list = places.generation(number).join("certificates.list");
+    let mut bind = format!(
+        "  bind unix@{} mode 600 accept-proxy ssl crt {} crt-list {}",
+        places.tls().display(),
+        default.display(),
+        list.display()
+    );
+    bind += if settings.tls.strict_sni { " strict-sni" } else { "" };
+    if !settings.tls.curves.is_empty() {
+        let _ = write!(bind, " curves {}", settings.tls.curves);
+    }
+    let verify = Some(settings.tls.client_auth.as_str()).filter(|auth| matches!(*auth, "required" | "optional"));
+    let mutual = verify.zip(settings.tls.client_ca.as_ref());
+    let _ = mutual.map(|(verify, ca)| write!(bind, " verify {verify} ca-file {}", ca.display()));
+    let mut text = format!("frontend fe_tls from base\n{bind}\n  http-request del-header X-SSL -m beg\n");
+    if mutual.is_some() {
+        for (header, value) in [
+            ("X-SSL", "%[ssl_fc]"),
+            ("X-SSL-Client-Verify", "%[ssl_c_verify]"),
+            ("X-SSL-Client-SHA1", "%{+Q}[ssl_c_sha1,hex]"),
+            ("X-SSL-Client-DN", "%{+Q}[ssl_c_s_dn]"),
+            ("X-SSL-Client-CN", "%{+Q}[ssl_c_s_dn(cn)]"),
+            ("X-SSL-Issuer", "%{+Q}[ssl_c_i_dn]"),
+            ("X-SSL-Client-DER", "%[ssl_c_der,base64]"),
+        ] {
+            let _ = writeln!(text, "  http-request set-header {header} {value}");
+        }
+    }
+    text + &lookup(files, number, Map::TlsExact, Map::TlsPrefix, "https")
+}

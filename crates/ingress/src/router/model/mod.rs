@@ -1,0 +1,29 @@
+//! From objects to what HAProxy should do, without any I/O.
+//!
+//! A Route or a path of an Ingress becomes a [`Claim`] ([`route`], [`ingress`]) or a [`Refusal`] that names the field.
+//! Claims for the same host are put in order ([`elect`]); those that win lead to servers ([`endpoints`], [`weights`]).
+//! [`Model`] keeps all of it and looks again only at what a change concerns.
+
+mod certificate;
+mod claim;
+mod elect;
+mod endpoints;
+mod ingress;
+mod options;
+mod route;
+mod state;
+mod status;
+#[cfg(test)]
+pub(crate) mod testing;
+#[cfg(test)]
+mod tests;
+mod weights;
+
+pub use certificate::Certificate;
+pub use claim::{Age, Claim, Host, Id, Insecure, PathKind, PathMatch, Port, Refusal, Source, Target, Termination};
+pub use endpoints::{Reaches, Server, Workload, is_usable};
+pub(crate) use ingress::{is_ours as ingress_is_ours, is_taken as ingress_is_taken};
+pub use options::{Balance, HeaderRule, Limits, Options, SameSite};
+pub(crate) use route::hostname;
+pub use state::{Backend, Delta, Entries, Leads, Map, Model, Objects};
+pub use status::{admitted, route_ingress};

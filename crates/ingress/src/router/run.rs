@@ -1,0 +1,330 @@
+//! The router's loop: what changed, what follows, bring it to HAProxy, tell the objects.
+
+use super::{
+    default_certificate,
+    haproxy::{Files, Haproxy, HaproxyError, Live, Need, Places, Process, Socket, write},
+    log,
+    metrics::RouterMetrics,
+    model::{self, Certificate, Delta, Model, Source},
+    serve::Health,
+    settings::{LogTo, Settings},
+    status::{StatusWriter, Verdict, Verdicts, Whose},
+    watch::{Changes, Watched},
+    ways,
+};
+use kube::Client;
+use runtime::{
+    admin::Admin,
+    controller::{Context, Key, Queue, work},
+    http::{BoxError, Limits, Server},
+    listen::{self, Hosts},
+    task::Tasks,
+};
+use std::{
+    path::PathBuf,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+use tokio::time::{Instant, MissedTickBehavior};
+use tokio_util::sync::CancellationToken;
+
+/// How often HAProxy, its certificate and the ways to pods are looked after when nothing happens.
+const TICK: Duration = Duration::from_secs(1);
+
+/// What the command line says.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// HAProxy's program.
+    pub haproxy: String,
+    /// Where its files and sockets are kept.
+    pub folder: PathBuf,
+    /// Whether HAProxy goes on when the router is told to stop.
+    pub keep_haproxy: bool,
+}
+
+/// How long a stop may take.
+#[must_use]
+pub fn grace(settings: &Settings) -> Duration {
+    settings.reload.shutdown_delay + settings.reload.shutdown_limit + Duration::from_secs(10)
+}
+
+/// Starts the router's tasks.
+///
+/// # Errors
+/// When the folder, a port or the default certificate cannot be used.
+pub fn start(
+    client: Client,
+    settings: Settings,
+    options: Options,
+    admin: &Admin,
+    tasks: &Tasks,
+) -> Result<(), BoxError> {
+    let settings = Arc::new(settings);
+    let places = Places::new(&options.folder)?;
+    runtime::atomic_file::private_directory(places.folder())?;
+    let certificate = default_certificate::read(&settings.tls)?;
+    let context = Context::new(client.clone(), (), admin, tasks);
+    let watched = Arc::new(Watched::new(&context, &settings));
+    let health = Arc::new(Health {
+        settings: Arc::clone(&settings),
+        admin: places.admin(),
+        metrics: admin.metrics.clone(),
+        synced: false.into(),
+        stopping: false.into(),
+        claims: Default::default(),
+    });
+    serve_health(&health, tasks)?;
+    if settings.log.as_ref().is_some_and(|log| log.to == LogTo::Stdout) {
+        let socket = log::open(&places.log())?;
+        tasks.once("access-log", |stop| log::print(socket, stop));
+    }
+    let verdicts = Verdicts::default();
+    let statuses = context.queue::<Whose>("router-status");
+    let router = Router {
+        process: Process::new(&options.haproxy, places.clone()),
+        socket: Socket::new(&places.admin()),
+        model: Model::new(settings.admission.clone()),
+        live: None,
+        ways: ways::fingerprint(),
+        need: Some(Need::Start),
+        last_replaced: None,
+        metrics: RouterMetrics::new(&admin.metrics),
+        watched: Arc::clone(&watched),
+        statuses: settings.update_status.then(|| statuses.clone()),
+        verdicts: Arc::clone(&verdicts),
+        health,
+        certificate,
+        places,
+        settings: Arc::clone(&settings),
+    };
+    let writer = StatusWriter { events: context.events("router"), client: client.clone(), settings, watched, verdicts };
+    tasks.once("router", move |stop| async move {
+        router.run(&client, options.keep_haproxy, stop).await;
+        Ok::<_, std::convert::Infallible>(())
+    });
+    tasks.once("router-status", move |stop| async move {
+        tokio::select! {
+            () = stop.cancelled() => Ok(()),
+            ended = work(&statuses, 4, &writer) => ended,
+        }
+    });
+    Ok(())
+}
+
+fn serve_health(health: &Arc<Health>, tasks: &Tasks) -> Result<(), BoxError> {
+    let listeners = listen::tcp("STATS_PORT", &Hosts::Everywhere, health.settings.listen.stats)?;
+    let server = Server { listeners, tls: None, limits: Limits::default() };
+    let health = Arc::clone(health);
+    let service = tower::service_fn(move |request| {
+        let health = Arc::clone(&health);
+        async move { Ok::<_, std::convert::Infallible>(health.answer(request).await) }
+    });
+    tasks.serve("health", |stop| async move { server.run(service, stop).await.map(|_| ()) });
+    Ok(())
+}
+
+struct Router {
+    settings: Arc<Settings>,
+    places: Places,
+    process: Process,
+    socket: Socket,
+    model: Model,
+    live: Option<Live>,
+    /// The machine's routes, to see when they change.
+    ways: String,
+    /// Why HAProxy is to be replaced as soon as it may.
+    need: Option<Need>,
+    last_replaced: Option<Instant>,
+    certificate: Certificate,
+    metrics: RouterMetrics,
+    watched: Arc<Watched>,
+    /// None when this router writes no status.
+    statuses: Option<Queue<Whose>>,
+    verdicts: Verdicts,
+    health: Arc<Health>,
+}
+
+impl Router {
+    async fn run(mut self, client: &Client, keep_haproxy: bool, stop: CancellationToken) {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = self.watched.synced(client) => {}
+        }
+        let mut tick = tokio::time::interval(TICK);
+        tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let pending = Arc::clone(&self.watched.pending);
+        let mut end = None;
+        loop {
+            let due = self
+                .need
+                .map(|_| self.last_replaced.map_or_else(Instant::now, |last| last + self.settings.reload.interval));
+            tokio::select! {
+                () = pending.bell.notified() => tokio::task::block_in_place(|| self.take_changes()),
+                () = at(due) => tokio::task::block_in_place(|| self.replace()),
+                _ = tick.tick() => tokio::task::block_in_place(|| self.look_after()),
+                () = stop.cancelled(), if end.is_none() => {
+                    self.health.stopping.store(true, Ordering::Relaxed);
+                    end = Some(Instant::now() + self.settings.reload.shutdown_delay);
+                }
+                () = at(end) => break,
+            }
+        }
+        if !keep_haproxy {
+            self.stop_haproxy().await;
+        }
+    }
+
+    /// Brings what changed as far as it goes without a new generation.
+    fn take_changes(&mut self) {
+        let Changes { objects, services, secrets, classes, namespaces } = self.watched.pending.take();
+        for (source, key) in objects {
+            self.model.object_changed(source, key);
+        }
+        for key in services {
+            self.model.service_changed(key);
+        }
+        for key in &secrets {
+            self.model.secret_changed(key);
+        }
+        if classes {
+            let all = self.watched.ingresses.all();
+            all.iter().for_each(|ingress| self.model.object_changed(Source::Ingress, Key::of(&**ingress)));
+        }
+        for namespace in &namespaces {
+            let routes = self.watched.routes.in_namespace(namespace);
+            routes.iter().for_each(|route| self.model.object_changed(Source::Route, Key::of(&**route)));
+            let ingresses = self.watched.ingresses.in_namespace(namespace);
+            ingresses.iter().for_each(|ingress| self.model.object_changed(Source::Ingress, Key::of(&**ingress)));
+        }
+        self.settle();
+    }
+
+    fn settle(&mut self) {
+        let delta = self.model.settle(&*self.watched);
+        if let Some(live) = &mut self.live {
+            let need = live.apply(&self.model, &delta, &mut self.socket);
+            self.need = self.need.or(need);
+            self.metrics.changed(live.spares());
+            if !delta.backends.is_empty() {
+                self.show_claims();
+            }
+        }
+        self.tell(&delta);
+    }
+
+    fn show_claims(&self) {
+        if let Some(live) = &self.live {
+            let claims = live.claim_of().into_iter().map(|(name, id)| (name.to_owned(), id.clone()));
+            *self.health.claims.lock() = claims.collect();
+        }
+    }
+
+    /// Writes what became of objects into their status.
+    fn tell(&self, delta: &Delta) {
+        let Some(statuses) = &self.statuses else { return };
+        for (source, key) in &delta.objects {
+            let whose = Whose { source: *source, key: key.clone() };
+            let verdict = self.model.verdicts(*source, key).map(|claims| {
+                let route = self.watched.routes.get(key).filter(|_| *source == Source::Route);
+                let host = route.and_then(|route| model::hostname(&route, &self.settings.admission).ok());
+                Verdict { claims, host: host.unwrap_or_default() }
+            });
+            self.verdicts.lock().insert(whose.clone(), verdict);
+            statuses.add(whose);
+        }
+    }
+
+    /// What time brings: HAProxy ended, the certificate was renewed, a way to pods came or went.
+    fn look_after(&mut self) {
+        if self.live.is_some() && !self.process.is_running() {
+            tracing::error!("HAProxy has ended; it is started again");
+            self.live = None;
+            self.need = Some(Need::Start);
+        }
+        if default_certificate::may_change(&self.settings.tls) {
+            match default_certificate::read(&self.settings.tls) {
+                Ok(certificate) if certificate != self.certificate => {
+                    self.certificate = certificate;
+                    self.need = self.need.or(Some(Need::Certificate));
+                }
+                Ok(_) => {}
+                Err(error) => tracing::warn!(error, "the default certificate cannot be read; the last one stays"),
+            }
+        }
+        let ways = ways::fingerprint();
+        if self.ways != ways {
+            self.ways = ways;
+            self.model.reach_changed();
+            self.settle();
+        }
+        if let Some(live) = self.live.as_mut().filter(|live| live.leaving() > 0) {
+            live.sweep(&mut self.socket);
+            self.metrics.spares(live.spares());
+        }
+    }
+
+    /// Writes, checks and starts a new generation. When that fails, the last one goes on and the need stays.
+    fn replace(&mut self) {
+        let Some(need) = self.need else { return };
+        self.last_replaced = Some(Instant::now());
+        match self.try_replace() {
+            Ok((live, written, started)) => {
+                tracing::info!(
+                    reason = need.word(),
+                    generation = live.number(),
+                    ?written,
+                    ?started,
+                    "HAProxy runs what is wanted"
+                );
+                self.metrics.replaced(need.word(), written, started);
+                self.metrics.spares(live.spares());
+                self.live = Some(live);
+                self.need = None;
+                self.health.synced.store(true, Ordering::Relaxed);
+                self.show_claims();
+            }
+            Err(error) => {
+                tracing::error!(%error, reason = need.word(), "HAProxy was not replaced");
+                self.metrics.failed();
+            }
+        }
+    }
+
+    fn try_replace(&mut self) -> Result<(Live, Duration, Duration), HaproxyError> {
+        let begun = Instant::now();
+        let number = self.process.last_generation() + 1;
+        let files = Files { settings: &self.settings, places: &self.places, default_certificate: &self.certificate };
+        let generation = write(files, number, &self.model)?;
+        let written = begun.elapsed();
+        let started = self.process.check(number).and_then(|()| self.process.start(number));
+        if let Err(error) = started {
+            // Kept for whoever wants to know what was refused.
+            let refused = self.places.folder().join("refused");
+            let _ = std::fs::remove_dir_all(&refused);
+            std::fs::rename(self.places.generation(number), refused)?;
+            return Err(error);
+        }
+        self.socket.reset();
+        self.process.forget_generations_but(number);
+        self.process.reap();
+        let live = Live::new(Arc::clone(&self.settings), self.places.clone(), generation, &self.model);
+        Ok((live, written, begun.elapsed() - written))
+    }
+
+    /// Lets connections end, but not for ever.
+    async fn stop_haproxy(&self) {
+        self.process.finish();
+        let end = Instant::now() + self.settings.reload.shutdown_limit;
+        while self.process.is_running() && Instant::now() < end {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        self.process.end();
+    }
+}
+
+async fn at(instant: Option<Instant>) {
+    match instant {
+        Some(instant) => tokio::time::sleep_until(instant).await,
+        None => std::future::pending().await,
+    }
+}

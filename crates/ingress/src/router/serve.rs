@@ -1,0 +1,122 @@
+//! The health port: liveness, readiness and metrics. It never speaks the PROXY protocol and listens on both families.
+
+use super::{haproxy::Socket, metrics::haproxy_text, model::Id, settings::Settings};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use http::{Request, Response, StatusCode, header};
+use net::Family;
+use parking_lot::Mutex;
+use runtime::{
+    http::{Body, text},
+    metrics::{Metrics, TextFormat},
+};
+use std::{
+    collections::HashMap,
+    io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
+
+/// Longest wait for HAProxy's answer to a probe.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What the answers depend on.
+#[derive(Debug)]
+pub(super) struct Health {
+    pub(super) settings: Arc<Settings>,
+    pub(super) admin: PathBuf,
+    pub(super) metrics: Metrics,
+    pub(super) synced: AtomicBool,
+    pub(super) stopping: AtomicBool,
+    /// Which claim each backend serves.
+    pub(super) claims: Mutex<HashMap<String, Id>>,
+}
+
+impl Health {
+    /// Answers one request.
+    pub(super) async fn answer<B>(self: Arc<Self>, request: Request<B>) -> Response<Body> {
+        if request.method() != http::Method::GET && request.method() != http::Method::HEAD {
+            return text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD are allowed\n");
+        }
+        match request.uri().path() {
+            "/healthz" | "/livez" => text(StatusCode::OK, "ok"),
+            "/healthz/ready" | "/readyz" => match self.ready().await {
+                Ok(()) => text(StatusCode::OK, "ok"),
+                Err(reason) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("not ready: {reason}\n")),
+            },
+            "/metrics" if !self.is_allowed(&request) => {
+                let mut refusal = text(StatusCode::UNAUTHORIZED, "a user name and password are needed\n");
+                refusal
+                    .headers_mut()
+                    .insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Basic realm=\"router\""));
+                refusal
+            }
+            "/metrics" => self.show_metrics(),
+            _ => text(StatusCode::NOT_FOUND, "404 page not found\n"),
+        }
+    }
+
+    async fn ready(&self) -> Result<(), String> {
+        if self.stopping.load(Ordering::Relaxed) {
+            return Err("stopping".to_owned());
+        }
+        if !self.synced.load(Ordering::Relaxed) {
+            return Err("Routes have not all been read".to_owned());
+        }
+        for family in self.settings.listen.mode.families() {
+            let probed = tokio::time::timeout(PATIENCE, probe(&self.settings, *family)).await;
+            match probed {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => return Err(format!("HAProxy over {family}: {error}")),
+                Err(_) => return Err(format!("HAProxy over {family}: no answer")),
+            }
+        }
+        Ok(())
+    }
+
+    fn is_allowed<B>(&self, request: &Request<B>) -> bool {
+        let stats = &self.settings.stats;
+        let (Some(user), Some(password)) = (&stats.username, &stats.password) else { return true };
+        let wanted = format!("Basic {}", STANDARD.encode(format!("{user}:{}", password.expose())));
+        let given = request.headers().get(header::AUTHORIZATION).map(|value| value.as_bytes()).unwrap_or_default();
+        // Every byte is looked at, so that the time tells nothing.
+        let differences = given.iter().zip(wanted.as_bytes()).fold(0, |sum, (a, b)| sum | (a ^ b));
+        given.len() == wanted.len() && differences == 0
+    }
+
+    fn show_metrics(&self) -> Response<Body> {
+        let stat = Socket::new(&self.admin).ask("show stat").ok();
+        let own = self.metrics.render(TextFormat::accepted(None));
+        let mut body = String::from_utf8_lossy(own.body.as_ref()).into_owned();
+        body += &haproxy_text(stat.as_deref(), &self.claims.lock());
+        let mut response = text(StatusCode::OK, body);
+        response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(own.content_type));
+        response
+    }
+}
+
+/// Asks HAProxy through the port that clients use, as a sender on this machine would.
+async fn probe(settings: &Settings, family: Family) -> io::Result<()> {
+    let ip: IpAddr = match family {
+        Family::V4 => Ipv4Addr::LOCALHOST.into(),
+        Family::V6 => Ipv6Addr::LOCALHOST.into(),
+    };
+    let mut stream = TcpStream::connect(SocketAddr::new(ip, settings.listen.http)).await?;
+    let proxy = if settings.listen.proxy_protocol.expected_from(ip) { "PROXY UNKNOWN\r\n" } else { "" };
+    let request = format!("{proxy}GET {} HTTP/1.0\r\n\r\n", super::haproxy::MONITOR);
+    stream.write_all(request.as_bytes()).await?;
+    let mut answer = Vec::new();
+    stream.take(4096).read_to_end(&mut answer).await?;
+    match answer.starts_with(b"HTTP/1.0 200") || answer.starts_with(b"HTTP/1.1 200") {
+        true => Ok(()),
+        false => Err(io::Error::other("the answer is not 200")),
+    }
+}

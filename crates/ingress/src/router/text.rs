@@ -1,0 +1,147 @@
+//! What may stand in HAProxy's configuration, and how it is quoted there.
+//!
+//! Everything that an object or a setting brings passes through here on its way into a file or a command. A value that a
+//! check lets through cannot end a word, a line or a quote, and cannot begin an expression.
+
+/// In strong quotes, inside which HAProxy reads nothing but the end of the quote. Control characters cannot be quoted:
+/// callers refuse them before ([`is_printable`]).
+pub(crate) fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// No control character, no line end of any alphabet.
+pub(crate) fn is_printable(text: &str) -> bool {
+    text.chars().all(|c| !c.is_control() && c != '\u{2028}' && c != '\u{2029}')
+}
+
+/// A name of a host: labels of letters, digits and dashes, at most 63 each and 253 together.
+pub(crate) fn is_host(text: &str) -> bool {
+    let label = |label: &str| {
+        (1..=63).contains(&label.len())
+            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+            && !label.starts_with('-')
+            && !label.ends_with('-')
+    };
+    text.len() <= 253 && text.split('.').all(label)
+}
+
+/// A path as requests have it: begins with a slash, only what RFC 3986 allows, percent signs only before two digits.
+pub(crate) fn is_path(text: &str) -> bool {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@".contains(&byte);
+    let bytes = text.as_bytes();
+    let escape = |at: usize| bytes.get(at + 1..at + 3).is_some_and(|pair| pair.iter().all(u8::is_ascii_hexdigit));
+    text.starts_with('/') && bytes.iter().enumerate().all(|(at, byte)| plain(*byte) || (*byte == b'%' && escape(at)))
+}
+
+/// A file's path that needs no quotes anywhere: absolute, of letters, digits and a few signs.
+pub(crate) fn is_plain_file(text: &str) -> bool {
+    text.starts_with('/') && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/-._+@=,".contains(&byte))
+}
+
+/// A name of a cookie or header: the token of RFC 9110, without what HAProxy or a shell would read as more.
+pub(crate) fn is_token(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.!&*+^|~".contains(&byte))
+}
+
+/// The longest time HAProxy takes, about 24.8 days.
+const LONGEST_MS: u128 = 2_147_483_647;
+
+/// A time as HAProxy writes it (`30s`, `1h`, `500ms`; a bare number is milliseconds), clipped to what it takes.
+pub(crate) fn haproxy_time(text: &str) -> Option<String> {
+    let digits = text.len() - text.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let number: u128 = text.get(..digits)?.parse().ok().filter(|number| *number < 1 << 64)?;
+    let unit_us: u128 = match &text[digits..] {
+        "us" => 1,
+        "" | "ms" => 1_000,
+        "s" => 1_000_000,
+        "m" => 60_000_000,
+        "h" => 3_600_000_000,
+        "d" => 86_400_000_000,
+        _ => return None,
+    };
+    match number.saturating_mul(unit_us) > LONGEST_MS * 1_000 {
+        true => Some(format!("{LONGEST_MS}ms")),
+        false => Some(format!("{}{}", number, if text[digits..].is_empty() { "ms" } else { &text[digits..] })),
+    }
+}
+
+/// A text with every character that a regular expression reads as more than itself taken literally.
+pub(crate) fn regex_literal(text: &str) -> String {
+    text.chars().flat_map(|c| (!c.is_ascii_alphanumeric() && c != '/').then_some('\\').into_iter().chain([c])).collect()
+}
+
+/// A short, stable name for something longer: 64 bits of FNV-1a in hexadecimal. Not a secret, not a signature.
+pub(crate) fn fingerprint(text: &str) -> String {
+    let hash = text
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
+    format!("{hash:016x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_clipped_and_nonsense_is_refused() {
+        for (text, expected) in [
+            ("30s", Some("30s")),
+            ("500", Some("500ms")),
+            ("0", Some("0ms")),
+            ("24d", Some("24d")),
+            ("25d", Some("2147483647ms")),
+            ("2147483648ms", Some("2147483647ms")),
+            ("99999999999999999999999", None),
+            ("9999999999999h", Some("2147483647ms")),
+            ("", None),
+            ("s", None),
+            ("10 s", None),
+            ("-1s", None),
+            ("1s\n", None),
+            ("1.5s", None),
+            ("1w", None),
+        ] {
+            assert_eq!(haproxy_time(text).as_deref(), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn hosts_and_paths_are_what_requests_can_have() {
+        for (host, good) in [
+            ("a.test", true),
+            ("A.test", true),
+            ("a-1.test", true),
+            ("", false),
+            ("-a.test", false),
+            ("a..test", false),
+            ("a_b.test", false),
+            ("*.test", false),
+            ("a.test.", false),
+        ] {
+            assert_eq!(is_host(host), good, "{host:?}");
+        }
+        assert!(!is_host(&"a".repeat(64)) && is_host(&"a".repeat(63)));
+        for (path, good) in [
+            ("/", true),
+            ("/a/b;c=1", true),
+            ("/%20", true),
+            ("/%2", false),
+            ("/%[x", false),
+            ("a", false),
+            ("/a b", false),
+            ("/a#", false),
+            ("/a\\", false),
+            ("/\"", false),
+            ("/{", false),
+            ("/é", false),
+        ] {
+            assert_eq!(is_path(path), good, "{path:?}");
+        }
+    }
+
+    #[test]
+    fn quotes_hold() {
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(regex_literal("/a.b+é"), r"/a\.b\+\é");
+    }
+}

@@ -1,0 +1,165 @@
+//! What to tell iptables: only what changed, or everything in place of what is there.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use kernel::iptables::{Chains, Operation, Table, Transaction, target};
+
+use super::base::Base;
+use super::lines::{self, Line, Shared};
+use super::state::{Before, State};
+use super::{chains, group, names};
+use crate::plan::ServicePlan;
+use crate::track::Name;
+
+/// Writes what is different from `before`.
+pub(super) fn change(base: &Base, state: &State, before: &Before) -> Transaction {
+    let (mut old, mut new) = (Chains::new(), Chains::new());
+    let mut rewritten = BTreeSet::new();
+    for (name, plan) in before {
+        let now = state.plan(name);
+        old.extend(own_chains(base, name, plan));
+        new.extend(own_chains(base, name, &now));
+        let (old_lines, new_lines) = (shared_lines(base, name, plan), shared_lines(base, name, &now));
+        for shared in Shared::ALL {
+            let of = |lines: &[Line]| lines.iter().filter(|(at, _)| *at == shared).cloned().collect::<Vec<_>>();
+            if of(&old_lines) != of(&new_lines) {
+                rewritten.insert(shared);
+            }
+        }
+    }
+    let stale: Vec<String> = old.keys().filter(|chain| !new.contains_key(*chain)).cloned().collect();
+    new.retain(|chain, rules| old.get(chain) != Some(rules));
+    let mut tables: BTreeMap<Table, Chains> = BTreeMap::new();
+    for shared in &rewritten {
+        let rules = shared_rules(base, state, *shared);
+        tables.entry(shared.table()).or_default().insert(shared.chain().to_owned(), rules);
+    }
+    tables.entry(Table::Nat).or_default().extend(new);
+    let mut transaction = Transaction::new(base.family);
+    for (table, chains) in tables {
+        let stale = if table == Table::Nat { &stale[..] } else { &[] };
+        let mut operations = emptied(chains.keys().chain(stale));
+        operations.extend(filled(&chains));
+        operations.extend(stale.iter().cloned().map(Operation::DeleteChain));
+        transaction.push(table, operations);
+    }
+    transaction
+}
+
+/// Makes everything true in place of what `there` has of ours, or of kube-proxy's. Each table changes at one moment. A chain
+/// that is there as it should be is left alone: the kernel is slow with many chains in one change.
+pub(super) fn everything(base: &Base, state: &State, there: &BTreeMap<Table, Chains>) -> Transaction {
+    let none = Chains::new();
+    let mut transaction = Transaction::new(base.family);
+    for table in Table::ALL {
+        let there = there.get(&table).unwrap_or(&none);
+        let mut chains = all_chains(base, state, table);
+        let stale: Vec<&String> = ours(there).filter(|chain| !chains.contains_key(*chain)).collect();
+        chains.retain(|chain, rules| there.get(chain) != Some(rules));
+        let mut operations = emptied(chains.keys().chain(stale.iter().copied()));
+        operations.extend(jumps(base, table, there));
+        operations.extend(filled(&chains));
+        let needed = needed_by_others(there);
+        let gone = stale.into_iter().filter(|chain| !needed.contains(chain.as_str()));
+        operations.extend(gone.cloned().map(Operation::DeleteChain));
+        transaction.push(table, operations);
+    }
+    transaction
+}
+
+/// Removes what is ours from a table.
+pub(super) fn nothing(there: &Chains) -> Vec<Operation> {
+    let needed = needed_by_others(there);
+    // What others need stays; it is emptied only where it leads to what goes.
+    let stays = |chain: &str| {
+        let leads_on = |rule: &String| target(rule).is_some_and(names::is_ours);
+        needed.contains(chain) && !there.get(chain).is_some_and(|rules| rules.iter().any(leads_on))
+    };
+    let mut operations: Vec<Operation> = hook_rules(there).map(|(hook, rule)| delete(hook, rule)).collect();
+    operations.extend(emptied(ours(there).filter(|chain| !stays(chain))));
+    operations
+        .extend(ours(there).filter(|chain| !needed.contains(chain.as_str())).cloned().map(Operation::DeleteChain));
+    operations
+}
+
+fn all_chains(base: &Base, state: &State, table: Table) -> Chains {
+    let mut chains: Chains = base.chains(table).into_iter().map(|(chain, rules)| (chain.to_owned(), rules)).collect();
+    for shared in Shared::ALL.into_iter().filter(|shared| shared.table() == table) {
+        chains.insert(shared.chain().to_owned(), shared_rules(base, state, shared));
+    }
+    if table == Table::Nat {
+        for name in state.names() {
+            chains.extend(own_chains(base, name, &state.plan(name)));
+        }
+    }
+    chains
+}
+
+fn own_chains(base: &Base, name: &Name, plan: &ServicePlan) -> Chains {
+    group::groups(name, &plan.routes).iter().flat_map(|group| chains::chains(&base.fixed, group)).collect()
+}
+
+fn shared_lines(base: &Base, name: &Name, plan: &ServicePlan) -> Vec<Line> {
+    lines::lines(base.family, name, plan, &group::groups(name, &plan.routes))
+}
+
+fn shared_rules(base: &Base, state: &State, shared: Shared) -> Vec<String> {
+    let mut rules = base.head(shared);
+    for name in state.names() {
+        let lines = shared_lines(base, name, &state.plan(name));
+        rules.extend(lines.into_iter().filter(|(at, _)| *at == shared).map(|(_, rule)| rule));
+    }
+    rules.extend(base.tail(shared));
+    rules
+}
+
+/// Puts the rules of the kernel's chains right: those that are missing come first, those of other versions go.
+fn jumps(base: &Base, table: Table, there: &Chains) -> Vec<Operation> {
+    let mut missing = base.jumps(table);
+    let mut operations = Vec::new();
+    for (hook, rule) in hook_rules(there) {
+        match missing.iter().position(|(at, wanted)| at == hook && wanted == rule) {
+            Some(found) => drop(missing.remove(found)),
+            None => operations.push(delete(hook, rule)),
+        }
+    }
+    let insert = |(hook, rule): (&str, String)| Operation::Insert(hook.to_owned(), rule);
+    operations.extend(missing.into_iter().rev().map(insert));
+    operations
+}
+
+fn delete(hook: &str, rule: &str) -> Operation {
+    Operation::Delete(hook.to_owned(), rule.to_owned())
+}
+
+/// Rules of chains that are not ours and lead to ours. In the kernel's chains these are a proxy's.
+fn hook_rules(there: &Chains) -> impl Iterator<Item = (&String, &String)> {
+    foreign_rules(there).filter(|(chain, _)| is_hook(chain))
+}
+
+fn foreign_rules(there: &Chains) -> impl Iterator<Item = (&String, &String)> {
+    let foreign = there.iter().filter(|(chain, _)| !names::is_ours(chain));
+    let rules = foreign.flat_map(|(chain, rules)| rules.iter().map(move |rule| (chain, rule)));
+    rules.filter(|(_, rule)| target(rule).is_some_and(names::is_ours))
+}
+
+fn needed_by_others(there: &Chains) -> BTreeSet<&str> {
+    foreign_rules(there).filter(|(chain, _)| !is_hook(chain)).filter_map(|(_, rule)| target(rule)).collect()
+}
+
+fn is_hook(chain: &str) -> bool {
+    Table::Mangle.hooks().contains(&chain)
+}
+
+fn ours(there: &Chains) -> impl Iterator<Item = &String> {
+    there.keys().filter(|chain| names::is_ours(chain))
+}
+
+fn emptied<'a>(chains: impl Iterator<Item = &'a String>) -> Vec<Operation> {
+    chains.cloned().map(Operation::Chain).collect()
+}
+
+fn filled(chains: &Chains) -> impl Iterator<Item = Operation> {
+    let rules = chains.iter().flat_map(|(chain, rules)| rules.iter().map(move |rule| (chain, rule)));
+    rules.map(|(chain, rule)| Operation::Append(chain.clone(), rule.clone()))
+}

@@ -1,0 +1,162 @@
+//! A plan as things in the kernel: entries of sets, addresses, virtual servers, destinations.
+
+use std::collections::{BTreeSet, HashSet};
+use std::net::{IpAddr, SocketAddr};
+
+use kernel::ipset::Entry;
+use kernel::ipvs::{self, ServerKey};
+use net::Cidr;
+
+use super::sets::SetName;
+use crate::plan::{Frontend, NodePortMatch, Pool, Route, ServicePlan, Sources, To};
+use crate::track::Protocol;
+
+/// One thing in the kernel. Added in this order and removed in the other: what leads somewhere comes after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Item {
+    /// In a set.
+    Entry(SetName, Entry),
+    /// At the interface.
+    Address(IpAddr),
+    /// A virtual server, and for how many seconds a client stays with its destination.
+    Server(ServerKey, u32),
+    /// A destination that takes new connections.
+    Destination(ServerKey, SocketAddr),
+}
+
+/// What a plan needs besides itself.
+pub(super) struct Place<'a> {
+    /// All addresses of this machine at other interfaces than ours.
+    pub(super) own: &'a BTreeSet<IpAddr>,
+    /// Where node ports are open.
+    pub(super) node_ports: &'a NodePortMatch,
+    /// Where virtual servers belong to somebody else.
+    pub(super) excluded: &'a [Cidr],
+}
+
+/// A Service in one family.
+#[derive(Debug, Default)]
+pub(super) struct Compiled {
+    /// What each frontend needs.
+    pub(super) frontends: Vec<(Frontend, Needs)>,
+    /// What the Service needs besides.
+    pub(super) own: Vec<Item>,
+}
+
+/// What a frontend needs.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Needs {
+    pub(super) items: Vec<Item>,
+    /// Where its packets may go.
+    pub(super) endpoints: HashSet<SocketAddr>,
+}
+
+pub(super) fn compile(plan: &ServicePlan, place: &Place<'_>) -> Compiled {
+    let frontends = plan.routes.iter().map(|route| (route.frontend, needs(route, place))).collect();
+    let mut own: Vec<Item> = plan.cluster_ips.iter().flat_map(|ip| address(*ip, place)).collect();
+    own.extend(hairpins(plan));
+    Compiled { frontends, own }
+}
+
+/// A pod that is sent to itself. Each pair once, however many frontends lead there.
+fn hairpins(plan: &ServicePlan) -> impl Iterator<Item = Item> {
+    let mut pairs = BTreeSet::new();
+    for route in &plan.routes {
+        let protocol = transport(route.frontend.protocol());
+        let endpoints = pool(&route.to).into_iter().flat_map(|pool| pool.endpoints.iter());
+        for endpoint in endpoints.filter(|endpoint| plan.hairpins.contains(&endpoint.ip())) {
+            pairs.insert(Item::Entry(SetName::Hairpins, Entry::IpPortIp(protocol, *endpoint, endpoint.ip())));
+        }
+    }
+    pairs.into_iter()
+}
+
+fn needs(route: &Route, place: &Place<'_>) -> Needs {
+    let protocol = transport(route.frontend.protocol());
+    let mut items = BTreeSet::new();
+    for at in places(route.frontend, place) {
+        if place.excluded.iter().any(|block| block.contains(at.ip())) {
+            tracing::warn!(frontend = %route.frontend, address = %at.ip(), "in a block of --ipvs-exclude-cidrs; left alone");
+            continue;
+        }
+        if matches!(route.frontend, Frontend::Address { .. }) {
+            items.extend(address(at.ip(), place));
+        }
+        at_one(route, ServerKey { protocol, at }, &mut items);
+    }
+    let endpoints = pool(&route.to).map(|pool| pool.endpoints.iter().copied().collect()).unwrap_or_default();
+    Needs { items: items.into_iter().collect(), endpoints }
+}
+
+/// Everything for a frontend at one address.
+fn at_one(route: &Route, key: ServerKey, items: &mut BTreeSet<Item>) {
+    let sets: &[SetName] = match &route.to {
+        To::Drop => &[SetName::Dropped],
+        // A server without destinations refuses.
+        To::Reject => &[SetName::Servers],
+        To::Inside(_) => &[SetName::Servers, SetName::ClusterIps],
+        To::Outside(_) => &[SetName::Servers, SetName::Outside],
+        To::OutsideLocal { others, .. } if others.endpoints.is_empty() => {
+            &[SetName::Servers, SetName::Local, SetName::OwnOnly]
+        }
+        To::OutsideLocal { .. } => &[SetName::Servers, SetName::Local],
+    };
+    let entry = |set| Item::Entry(set, Entry::IpPort(key.protocol, key.at));
+    items.extend(sets.iter().copied().map(entry));
+    if matches!(route.to, To::Drop) {
+        return;
+    }
+    if let (Sources::Only(sources), false) = (&route.sources, matches!(route.to, To::Reject)) {
+        items.insert(entry(SetName::Guarded));
+        let allowed = sources.iter().map(|source| Entry::IpPortNet(key.protocol, key.at, *source));
+        items.extend(allowed.map(|allowed| Item::Entry(SetName::AllowedSources, allowed)));
+    }
+    let pool = pool(&route.to);
+    let stays = pool.and_then(|pool| pool.affinity).map_or(0, |affinity| affinity.seconds);
+    items.insert(Item::Server(key, stays));
+    let endpoints = pool.into_iter().flat_map(|pool| pool.endpoints.iter());
+    items.extend(endpoints.map(|endpoint| Item::Destination(key, *endpoint)));
+}
+
+/// Where a frontend leads. A virtual server has one list for everyone: under the policy Local that is the endpoints here;
+/// if there are none, this node and its pods (a rule keeps others out) go to any.
+fn pool(to: &To) -> Option<&Pool> {
+    match to {
+        To::Reject | To::Drop => None,
+        To::Inside(pool) | To::Outside(pool) => Some(pool),
+        To::OutsideLocal { own, others } => Some(if others.endpoints.is_empty() { own } else { others }),
+    }
+}
+
+/// The addresses and ports of a frontend on this machine.
+fn places(frontend: Frontend, place: &Place<'_>) -> Vec<SocketAddr> {
+    match frontend {
+        Frontend::Address { ip, port, .. } => vec![SocketAddr::new(ip, port)],
+        Frontend::NodePort { port, .. } => {
+            let open = |ip: &&IpAddr| match place.node_ports {
+                NodePortMatch::All => !is_private_to_link(ip),
+                NodePortMatch::In(blocks) => blocks.iter().any(|block| block.contains(**ip)),
+            };
+            place.own.iter().filter(open).map(|ip| SocketAddr::new(*ip, port)).collect()
+        }
+    }
+}
+
+fn is_private_to_link(ip: &IpAddr) -> bool {
+    let link_local = matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local());
+    ip.is_loopback() || link_local
+}
+
+/// An address of a Service; one that the machine has anyway stays as it is, with all its ports.
+fn address(ip: IpAddr, place: &Place<'_>) -> impl Iterator<Item = Item> {
+    let new = !place.own.contains(&ip) && !place.excluded.iter().any(|block| block.contains(ip));
+    [Item::Entry(SetName::Addresses, Entry::Ip(ip)), Item::Address(ip)].into_iter().filter(move |_| new)
+}
+
+fn transport(protocol: Protocol) -> ipvs::Protocol {
+    match protocol {
+        Protocol::Tcp => ipvs::Protocol::Tcp,
+        Protocol::Udp => ipvs::Protocol::Udp,
+        Protocol::Sctp => ipvs::Protocol::Sctp,
+    }
+}

@@ -1,0 +1,33 @@
+//! Which elements of the table decide on a packet, for `twinstack proxy explain`.
+
+use super::chains::At;
+use super::compile::{self, Element, Verdict, Way};
+use crate::explain::From;
+use crate::plan::Route;
+
+/// `map: verdict` for each map that is asked and answers, in order.
+#[must_use]
+pub fn way(route: &Route, from: From) -> Vec<String> {
+    let elements = compile::elements(route);
+    let answer = |wanted: Way| {
+        elements.iter().find_map(|element| match element {
+            Element::Way { map, frontend, verdict } if *map == wanted => {
+                Some((format!("{}: {}", map.name(compile::at(*frontend)), verdict.value()), *verdict))
+            }
+            _ => None,
+        })
+    };
+    let mut list = Vec::new();
+    let mut last = None;
+    for map in [Way::Gate, Way::Services] {
+        if let Some((text, verdict)) = answer(map) {
+            list.push(text);
+            last = Some(verdict);
+        }
+    }
+    if let Some(Verdict::Local(At::Address | At::NodePort)) = last {
+        let next = if from == From::Outside { Way::Others } else { Way::Own };
+        list.extend(answer(next).map(|(text, _)| text));
+    }
+    list
+}

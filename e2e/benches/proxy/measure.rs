@@ -1,0 +1,114 @@
+//! What is measured of a program at one size.
+
+use std::net::{SocketAddr, TcpStream};
+use std::time::{Duration, Instant};
+
+use e2e::Process;
+use e2e::proxy_lab::{Lab, ask_here, ip};
+use kernel::netns::Namespace;
+
+use crate::cluster::{PROBE, probe_slice};
+use crate::subject::{self, Subject};
+
+const CHANGES: usize = 60;
+const CONNECTIONS: usize = 2000;
+
+/// All figures of a program at one size.
+#[derive(Clone, Debug)]
+pub(crate) struct Figures {
+    /// From the start of the process until both families serve.
+    pub(crate) first: Duration,
+    /// CPU time until then.
+    pub(crate) cpu: Duration,
+    /// Resident memory after the changes.
+    pub(crate) memory: u64,
+    /// From the answer of the API to a change until connections follow, sorted.
+    pub(crate) changes: Vec<Duration>,
+    /// CPU time for each change.
+    pub(crate) cpu_of_change: Duration,
+    /// Times of new connections, sorted.
+    pub(crate) connections: Vec<Duration>,
+}
+
+/// `None` when it does not serve in time.
+pub(crate) fn all(lab: &Lab, subject: &Subject, patience: Duration) -> Option<Figures> {
+    eprintln!("bench: {}", subject.name());
+    for family in [0, 1] {
+        lab.apply(&probe_slice(family, 0));
+    }
+    let start = Instant::now();
+    let process = subject.start(lab);
+    let served = [0, 1].into_iter().all(|family| until(&lab.client, family, 0, start + patience));
+    let first = start.elapsed();
+    let figures = served.then(|| {
+        let cpu = subject::cpu(&process);
+        let (changes, cpu_of_change) = changes(lab, &process);
+        let memory = subject::memory(&process);
+        Figures { first, cpu, memory, changes, cpu_of_change, connections: connections(&lab.client) }
+    });
+    if figures.is_none() {
+        let log = process.output();
+        let lines: Vec<&str> = log.lines().collect();
+        eprintln!("bench: {} does not serve; {}", subject.name(), lines[lines.len().saturating_sub(3)..].join("\n"));
+    }
+    drop(process);
+    subject.clean_up(lab);
+    figures
+}
+
+fn probe(family: usize) -> SocketAddr {
+    SocketAddr::new(ip(PROBE[family]), 80)
+}
+
+/// Asks until this pod answers.
+fn until(from: &Namespace, family: usize, pod: usize, end: Instant) -> bool {
+    let asked = from.within(|| {
+        while Instant::now() < end {
+            if ask_here(probe(family), Duration::from_millis(100)).is_ok_and(|(answered, _)| answered == pod) {
+                return true;
+            }
+        }
+        false
+    });
+    asked.expect("entered")
+}
+
+/// The probe's endpoint moves, in both families in turn.
+fn changes(lab: &Lab, process: &Process) -> (Vec<Duration>, Duration) {
+    let before = subject::cpu(process);
+    let mut times: Vec<Duration> = (0..CHANGES)
+        .map(|change| {
+            // Each family changes twice before the other does, so that either pod is left and reached.
+            let (family, pod) = (change / 2 % 2, 1 - change % 2);
+            lab.apply(&probe_slice(family, pod));
+            let start = Instant::now();
+            assert!(until(&lab.client, family, pod, start + Duration::from_secs(60)), "{}", process.output());
+            start.elapsed()
+        })
+        .collect();
+    times.sort_unstable();
+    let spent = subject::cpu(process).saturating_sub(before);
+    (times, spent / u32::try_from(CHANGES).unwrap_or(1))
+}
+
+/// How long `connect` takes, in both families in turn.
+fn connections(from: &Namespace) -> Vec<Duration> {
+    let measured = from.within(|| {
+        let one = |number: usize| {
+            let start = Instant::now();
+            let stream = TcpStream::connect(probe(number % 2)).expect("a connection");
+            let took = start.elapsed();
+            drop(stream);
+            took
+        };
+        (0..CONNECTIONS).map(one).collect::<Vec<Duration>>()
+    });
+    let mut times = measured.expect("entered");
+    times.sort_unstable();
+    times
+}
+
+/// The value below which so many percent are.
+pub(crate) fn percentile(sorted: &[Duration], percent: usize) -> Duration {
+    sorted.get((sorted.len().saturating_sub(1)) * percent / 100).copied().unwrap_or_default()
+}

@@ -1,0 +1,67 @@
+//! The table: one line per size and figure, with the peer's and the ratio beside it where there is one.
+
+use std::time::Duration;
+
+use crate::measure::{Figures, percentile};
+use crate::subject::Subject;
+
+/// A size and what was measured at it.
+pub(crate) type Row = (usize, Vec<(Subject, Option<Figures>)>);
+
+/// A figure: what it is called, its value, and how it is shown.
+type Figure = (&'static str, fn(&Figures) -> f64, fn(f64) -> String);
+
+const FIGURES: [Figure; 8] = [
+    ("start until both families serve", |figures| figures.first.as_secs_f64(), seconds),
+    ("  CPU for that", |figures| figures.cpu.as_secs_f64(), seconds),
+    ("memory", |figures| figures.memory as f64, mebibytes),
+    ("endpoint change until it counts, p50", |figures| at(&figures.changes, 50), seconds),
+    ("endpoint change until it counts, p99", |figures| at(&figures.changes, 99), seconds),
+    ("  CPU for one", |figures| figures.cpu_of_change.as_secs_f64(), seconds),
+    ("new connection, p50", |figures| at(&figures.connections, 50), seconds),
+    ("new connection, p99", |figures| at(&figures.connections, 99), seconds),
+];
+
+/// All of it.
+pub(crate) fn table(rows: &[Row], patience: u64) -> String {
+    let mut text = format!(
+        "{:<9} {:<38} {:>12} {:>12} {:>8}\n",
+        "Services", "proxy, nftables", "twinstack", "kube-proxy", "better"
+    );
+    for (size, measured) in rows {
+        for (name, value, show) in FIGURES {
+            let of = |wanted: &str| {
+                measured
+                    .iter()
+                    .find(|(subject, _)| subject.name() == wanted)
+                    .map(|(_, figures)| figures.as_ref().map(value))
+            };
+            let (ours, theirs) = (of("twinstack").flatten(), of("kube-proxy"));
+            let shown = |value: Option<f64>| value.map_or_else(|| format!("> {patience} s"), show);
+            let peer = theirs.map_or_else(String::new, shown);
+            let better =
+                ours.zip(theirs.flatten()).map_or_else(String::new, |(ours, theirs)| format!("{:.1}x", theirs / ours));
+            text += &format!("{size:<9} {name:<38} {:>12} {peer:>12} {better:>8}\n", shown(ours));
+        }
+    }
+    if rows.iter().all(|(_, measured)| measured.len() < 2) {
+        text += "To compare: KUBE_PROXY, the path of the program, adds kube-proxy.\n";
+    }
+    text
+}
+
+fn at(sorted: &[Duration], percent: usize) -> f64 {
+    percentile(sorted, percent).as_secs_f64()
+}
+
+fn seconds(value: f64) -> String {
+    match value {
+        value if value < 0.001 => format!("{:.0} us", value * 1e6),
+        value if value < 1.0 => format!("{:.1} ms", value * 1e3),
+        value => format!("{value:.2} s"),
+    }
+}
+
+fn mebibytes(value: f64) -> String {
+    format!("{:.1} MiB", value / f64::from(1 << 20))
+}
