@@ -5,6 +5,7 @@
 
 mod binary;
 mod etcd;
+pub mod haproxy;
 mod kubectl;
 mod process;
 pub mod proxy_lab;

@@ -21,7 +21,8 @@ use serde_json::Value;
 use crate::{Process, twinstack, wait_for};
 
 /// How long a test waits for what must happen.
-pub const PATIENCE: Duration = Duration::from_secs(20);
+pub const PATIENCE: Duration = Duration::from_secs(60);
+const DEBUG: &str = "--log-level=debug,hyper=warn,kube=info,rustls=warn,tower=warn";
 /// The name of the Node whose proxy is tested.
 pub const NODE_NAME: &str = "n1";
 /// Nodes of the pods, in the order of [`PODS`].
@@ -77,16 +78,18 @@ impl Lab {
 
     /// Starts the proxy with further flags.
     pub fn proxy_with(&self, log: &str, more: &[&str]) -> Process {
-        let kubeconfig = self.kubeconfig();
-        let mut flags = vec![
-            kubeconfig.as_str(),
-            "--hostname-override=n1",
-            "--cluster-cidr=10.244.0.0/16,fd44::/16",
-            "--iptables-sync-period=1s",
-            "--log-level=debug,hyper=warn,kube=info,rustls=warn,tower=warn",
-        ];
-        flags.extend(more);
-        start(&self.node, &[&twinstack().display().to_string(), "proxy"], &flags, &self.folder.path().join(log))
+        let program = twinstack().display().to_string();
+        let mut words = vec![program.as_str(), "proxy", "--iptables-sync-period=1s", DEBUG];
+        let flags = self.flags();
+        words.extend(flags.iter().map(String::as_str));
+        words.extend(more);
+        self.start(&words, log)
+    }
+
+    /// What every command of the proxy needs to know of this cluster.
+    pub fn flags(&self) -> Vec<String> {
+        let more = ["--hostname-override=n1", "--cluster-cidr=10.244.0.0/16,fd44::/16"];
+        std::iter::once(self.kubeconfig()).chain(more.map(str::to_owned)).collect()
     }
 
     /// Starts another program on the node; `log` names its file.

@@ -95,7 +95,11 @@ fn services_work_on_both_families() {
     the_policy_local_keeps_the_clients_address(&lab);
     flows_of_datagrams_move(&lab);
     affinity_holds(&lab);
+    a_node_that_goes_away_is_not_sent_traffic(&lab);
+    what_it_would_do_is_told_without_doing_it(&lab);
     a_restart_leaves_no_gap(&lab, &mut proxy);
+    nft_that_is_killed_is_made_good(&lab, &mut proxy);
+    files_of_kube_proxy_are_read(&lab, &mut proxy);
     deletion_leaves_nothing(&lab, &mut proxy);
 }
 
@@ -120,8 +124,16 @@ fn traffic_flows(lab: &Lab, proxy: &Process) {
         let refused = ask(&lab.client, SocketAddr::new(ip(CLUSTER[family]), 81));
         assert_eq!(refused, Err(std::io::ErrorKind::ConnectionRefused));
     }
-    let health = http(&lab.node, "[::1]:10256".parse().expect("an address"), "/healthz");
-    assert!(health.starts_with("HTTP/1.1 200 OK") && health.contains("\"nodeEligible\":true"), "{health}");
+    for at in ["127.0.0.1:10256", "[::1]:10256", "192.168.77.1:10256", "[fd77::1]:10256"] {
+        let health = http(&lab.node, at.parse().expect("an address"), "/healthz");
+        assert!(health.starts_with("HTTP/1.1 200 OK") && health.contains("\"nodeEligible\":true"), "{health}");
+        assert!(health.contains("\"IPv4\":{") && health.contains("\"IPv6\":{"), "{health}");
+    }
+    let metrics = http(&lab.node, "127.0.0.1:10249".parse().expect("an address"), "/metrics");
+    for family in ["IPv4", "IPv6"] {
+        let synced = format!("kubeproxy_sync_full_proxy_rules_duration_seconds_count{{ip_family=\"{family}\"}} ");
+        assert!(metrics.contains(&synced), "{metrics}");
+    }
     unused_cluster_ips_lead_nowhere(lab);
     let second = lab.proxy("nftables", "second.log");
     let refused = wait_for(PATIENCE, || second.output().contains("another twinstack proxy runs").then_some(()));
@@ -329,6 +341,119 @@ fn a_restart_leaves_no_gap(lab: &Lab, proxy: &mut Process) {
         lab.node.run("nft", &["flush", "table", family, "twinstack-proxy"], "").expect("flushed");
     }
     until(lab, &lab.client, CLUSTER, 80, Result::is_ok);
+}
+
+/// Load balancers are told by `/healthz`; `/livez` stays good, for the proxy is.
+fn a_node_that_goes_away_is_not_sent_traffic(lab: &Lab) {
+    let node = |taints: Value| json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}, "spec": {"taints": taints}});
+    let health = |path: &str, status: &str| {
+        let asked = || http(&lab.node, "[::1]:10256".parse().expect("an address"), path);
+        let good = wait_for(PATIENCE, || asked().starts_with(status).then_some(()));
+        assert!(good.is_some(), "{path}: {}", asked());
+    };
+    lab.apply(&node(json!([{"key": "ToBeDeletedByClusterAutoscaler", "effect": "NoSchedule"}])));
+    health("/healthz", "HTTP/1.1 503");
+    health("/livez", "HTTP/1.1 200");
+    lab.apply(&node(json!([])));
+    health("/healthz", "HTTP/1.1 200");
+}
+
+fn what_it_would_do_is_told_without_doing_it(lab: &Lab) {
+    let flags = lab.flags();
+    let run = |words: &[&str]| {
+        let mut all = words.to_vec();
+        all.extend(flags.iter().map(String::as_str));
+        lab.run_proxy(&all).expect("it prints")
+    };
+    let rules = run(&["--dry-run"]);
+    let (v4, v6) = rules.split_once("# IPv6, for nft -f -\n").expect("both families");
+    assert!(v4.contains(CLUSTER[0]) && !v4.contains(CLUSTER[1]) && v6.contains(CLUSTER[1]), "{rules}");
+    lab.client.run("nft", &["-c", "-f", "-"], &rules).expect("nft takes it as it is");
+    assert_eq!(lab.client.run("nft", &["list", "ruleset"], "").expect("a list").stdout, "");
+    let rules = run(&["--dry-run", "--proxy-mode=iptables"]);
+    assert!(rules.contains("for ip6tables-restore --noflush") && rules.contains("-A KUBE-SERVICES "), "{rules}");
+
+    let text = run(&["explain", "web"]);
+    for line in
+        ["cluster IP tcp 10.96.0.50:80", "cluster IP tcp [fd00:10:96::50]:80", "node port tcp 30080 at fd77::1/128"]
+    {
+        assert!(text.contains(line), "{text}");
+    }
+    let told: Value = serde_json::from_str(&run(&["explain", "default/web", "-o", "json"])).expect("JSON");
+    for family in [0, 1] {
+        let endpoints = &told["families"][family]["ways"][0]["endpoints"];
+        let expected = [0, 1].map(|pod: usize| json!({"address": PODS[pod][family], "port": 8080, "onThisNode": true}));
+        assert_eq!(*endpoints, json!(expected), "{told:#}");
+    }
+    let unknown =
+        lab.run_proxy(&[&["explain", "nobody"][..], &flags.iter().map(String::as_str).collect::<Vec<_>>()].concat());
+    assert!(
+        unknown.as_ref().is_err_and(|error| error.contains("no rules for a Service default/nobody")),
+        "{unknown:?}"
+    );
+}
+
+/// A program in the way of `nft` that dies in the middle, as long as a file is there.
+fn nft_that_is_killed_is_made_good(lab: &Lab, proxy: &mut Process) {
+    proxy.kill();
+    let folder = lab.folder().join("bin");
+    std::fs::create_dir(&folder).expect("a folder");
+    let (program, deadly) = (folder.join("nft"), lab.folder().join("deadly"));
+    let path = std::env::var("PATH").unwrap_or_default();
+    let script = format!(
+        "#!/bin/sh\nPATH='{path}'\nif [ -e '{0}' ]; then head -c 200 | nft -f - ; kill -9 $$; fi\nexec nft \"$@\"\n",
+        deadly.display()
+    );
+    std::fs::write(&program, script).expect("a script");
+    lab.node.run("chmod", &["755", &program.display().to_string()], "").expect("it can be run");
+    let (search, twinstack) = (format!("PATH={}:{path}", folder.display()), e2e::twinstack().display().to_string());
+    let flags = lab.flags();
+    let mut words =
+        vec!["env", &search, &twinstack, "proxy", "--iptables-sync-period=1s", "--log-level=debug,kube=info"];
+    words.extend(flags.iter().map(String::as_str));
+    *proxy = lab.start(&words, "killed.log");
+    lab.wait_in_place(proxy);
+    let ports = json!([{"name": "http", "port": 80, "protocol": "TCP", "nodePort": 30080}]);
+    lab.apply(&service("web", CLUSTER, &json!({"type": "NodePort", "ports": ports})));
+    let plain = wait_for(PATIENCE, || CLUSTER.iter().all(|to| many(&lab.client, to, 80).len() == 2).then_some(()));
+    assert!(plain.is_some(), "{}", proxy.output());
+    std::fs::write(&deadly, "").expect("a file");
+    // Three endpoints are more than there ever were: that takes a new chain, and so nft.
+    for family in [0, 1] {
+        lab.apply(&slice("web", family, &[0, 1, 2]));
+    }
+    let failed = wait_for(PATIENCE, || (proxy.output().matches("cannot change the rules").count() > 2).then_some(()));
+    assert!(failed.is_some(), "{}", proxy.output());
+    CLUSTER.iter().for_each(|to| drop(many(&lab.client, to, 80)));
+    std::fs::remove_file(&deadly).expect("it is there");
+    for to in CLUSTER {
+        let all = wait_for(PATIENCE, || (many(&lab.client, to, 80).len() == 3).then_some(()));
+        assert!(all.is_some(), "{}", proxy.output());
+    }
+}
+
+/// What kubeadm leaves on nodes works as it is; a mistake in it is told with its place.
+fn files_of_kube_proxy_are_read(lab: &Lab, proxy: &mut Process) {
+    let (file, twinstack) = (lab.folder().join("kube-proxy.yaml"), e2e::twinstack().display().to_string());
+    let flag = format!("--config={}", file.display());
+    let kubeconfig = lab.kubeconfig();
+    let write = |more: &str| {
+        let head = "apiVersion: kubeproxy.config.k8s.io/v1alpha1\nkind: KubeProxyConfiguration\nhostnameOverride: n1\n";
+        let client = format!("clientConnection: {{kubeconfig: {}}}\n", kubeconfig.trim_start_matches("--kubeconfig="));
+        std::fs::write(&file, format!("{head}{client}{more}")).expect("a file");
+    };
+    write("nftables: {syncPeroid: 1s}\nmode: nftable\n");
+    let refused = lab.run_proxy(&[&flag]).expect_err("it is refused");
+    for part in ["nftables.syncPeroid: unknown field; did you mean nftables.syncPeriod?", "mode \"nftable\""] {
+        assert!(refused.contains(part), "{refused}");
+    }
+    write("mode: nftables\nclusterCIDR: 10.244.0.0/16,fd44::/16\nnftables: {syncPeriod: 1s}\noomScoreAdj: -998\n");
+    proxy.kill();
+    *proxy = lab.start(&[&twinstack, "proxy", &flag, "--cluster-cidr=10.0.0.0/8"], "configured.log");
+    lab.wait_in_place(proxy);
+    let said = proxy.output();
+    assert!(said.contains("--cluster-cidr has no effect") && said.contains("no effect here: oomScoreAdj"), "{said}");
+    CLUSTER.iter().for_each(|to| assert_eq!(many(&lab.client, to, 80).len(), 3));
 }
 
 fn deletion_leaves_nothing(lab: &Lab, proxy: &mut Process) {

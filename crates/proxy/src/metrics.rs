@@ -1,13 +1,16 @@
 //! Figures under kube-proxy's names, so that its dashboards and alerts go on working.
 
+use std::collections::HashSet;
 use std::convert::Infallible;
 use std::future::{Ready, ready};
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use http::{Request, Response, StatusCode};
 use jiff::Timestamp;
 use net::Family;
+use parking_lot::Mutex;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family as PerLabel;
 use prometheus_client::metrics::gauge::Gauge;
@@ -17,8 +20,11 @@ use runtime::http::{Body, text};
 use runtime::metrics::Metrics;
 
 use crate::backend::Done;
+use crate::plan::{ServicePlan, To};
+use crate::track::Name;
 
 type Label = [(&'static str, &'static str); 1];
+type PolicyLabel = [(&'static str, &'static str); 2];
 type Timed = PerLabel<Label, Histogram, fn() -> Histogram>;
 
 /// The figures; clones share them.
@@ -33,6 +39,12 @@ pub struct ProxyMetrics {
     failures: PerLabel<Label, Counter>,
     service_changes: Counter,
     endpoint_changes: Counter,
+    services_pending: Gauge,
+    endpoints_pending: Gauge,
+    no_local: PerLabel<PolicyLabel, Gauge>,
+    without_local: Arc<Mutex<HashSet<(PolicyLabel, Name)>>>,
+    conntrack: Timed,
+    forgotten: PerLabel<Label, Counter>,
     healthz: PerLabel<Label, Counter>,
     livez: PerLabel<Label, Counter>,
 }
@@ -51,13 +63,15 @@ fn programming_time() -> Histogram {
 }
 
 impl ProxyMetrics {
-    /// Registers them.
+    /// Registers them, for a proxy in this mode.
     #[must_use]
-    pub fn new(metrics: &Metrics) -> Self {
+    pub fn new(metrics: &Metrics, mode: &str) -> Self {
         let timed = |name: &str, help: &str, make: fn() -> Histogram| {
             metrics.register(&format!("kubeproxy_{name}_seconds"), help, Timed::new_with_constructor(make))
         };
         let gauge = |name: &str, help: &str| metrics.register(&format!("kubeproxy_{name}"), help, PerLabel::default());
+        let failures = if mode == "nftables" { "nftables_sync_failures" } else { "iptables_restore_failures" };
+        let plain = |name: &str, help: &str| metrics.register(&format!("kubeproxy_{name}"), help, Gauge::default());
         let counter = |name: &str, help: &str| metrics.register(name, help, Counter::default());
         let counters = |name: &str, help: &str| metrics.register(name, help, PerLabel::default());
         Self {
@@ -71,9 +85,25 @@ impl ProxyMetrics {
             ),
             last: gauge("sync_proxy_rules_last_timestamp_seconds", "When the last sync ended well"),
             queued: gauge("sync_proxy_rules_last_queued_timestamp_seconds", "When a sync was last asked for"),
-            failures: counters("kubeproxy_sync_proxy_rules_nftables_sync_failures", "Syncs that failed"),
+            failures: counters(&format!("kubeproxy_sync_proxy_rules_{failures}"), "Syncs that failed"),
             service_changes: counter("kubeproxy_sync_proxy_rules_service_changes", "Events of Services"),
             endpoint_changes: counter("kubeproxy_sync_proxy_rules_endpoint_changes", "Events of EndpointSlices"),
+            services_pending: plain(
+                "sync_proxy_rules_service_changes_pending",
+                "Events of Services since the last sync",
+            ),
+            endpoints_pending: plain(
+                "sync_proxy_rules_endpoint_changes_pending",
+                "Events of EndpointSlices since the last sync",
+            ),
+            no_local: metrics.register(
+                "kubeproxy_sync_proxy_rules_no_local_endpoints_total",
+                "Services with a policy Local that have endpoints, but none on this node",
+                PerLabel::default(),
+            ),
+            without_local: Arc::default(),
+            conntrack: timed("conntrack_reconciler_sync_duration", "Time to forget stale UDP flows", sync_time),
+            forgotten: counters("kubeproxy_conntrack_reconciler_deleted_entries", "UDP flows forgotten"),
             healthz: counters("kubeproxy_proxy_healthz", "Answers of /healthz"),
             livez: counters("kubeproxy_proxy_livez", "Answers of /livez"),
         }
@@ -88,6 +118,11 @@ impl ProxyMetrics {
             Some(Done::Full) => self.full.get_or_create(&label).observe(seconds),
             Some(Done::Partial | Done::Nothing) => self.partial.get_or_create(&label).observe(seconds),
             None => drop(self.failures.get_or_create(&label).inc()),
+        }
+        for policy in ["internal", "external"] {
+            let policy = [("traffic_policy", policy), label[0]];
+            let count = self.without_local.lock().iter().filter(|(of, _)| *of == policy).count();
+            self.no_local.get_or_create(&policy).set(i64::try_from(count).unwrap_or(i64::MAX));
         }
         if done.is_some() {
             self.last.get_or_create(&label).set(now());
@@ -108,11 +143,48 @@ impl ProxyMetrics {
     /// An event of a Service.
     pub(crate) fn service_event(&self) {
         self.service_changes.inc();
+        self.services_pending.inc();
     }
 
     /// An event of a slice.
     pub(crate) fn endpoint_event(&self) {
         self.endpoint_changes.inc();
+        self.endpoints_pending.inc();
+    }
+
+    /// All events so far go into the sync that begins.
+    pub(crate) fn taken(&self) {
+        self.services_pending.set(0);
+        self.endpoints_pending.set(0);
+    }
+
+    /// All Services of a family are about to be planned.
+    pub(crate) fn plan_all(&self, family: Family) {
+        self.without_local.lock().retain(|(policy, _)| policy[1] != label(family)[0]);
+    }
+
+    /// A Service was planned.
+    pub(crate) fn planned(&self, family: Family, name: &Name, plan: &ServicePlan) {
+        let inside = plan.routes.iter().any(|route| route.to == To::Drop);
+        let outside = plan
+            .routes
+            .iter()
+            .any(|route| matches!(&route.to, To::OutsideLocal { others, .. } if others.endpoints.is_empty()));
+        let mut without = self.without_local.lock();
+        for (policy, is) in [("internal", inside), ("external", outside)] {
+            let key = ([("traffic_policy", policy), label(family)[0]], name.clone());
+            if is {
+                without.insert(key);
+            } else {
+                without.remove(&key);
+            }
+        }
+    }
+
+    /// Flows of a family were looked through.
+    pub(crate) fn flows_forgotten(&self, family: Family, count: u64, took: Duration) {
+        self.conntrack.get_or_create(&label(family)).observe(took.as_secs_f64());
+        self.forgotten.get_or_create(&label(family)).inc_by(count);
     }
 
     /// A health endpoint answered.
@@ -150,4 +222,41 @@ pub fn with_mode<B>(
         };
         ready(Ok(answer.unwrap_or_else(|| text(StatusCode::NOT_FOUND, "404 page not found\n"))))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::{Frontend, Pool, Route, Sources};
+    use crate::track::Protocol;
+
+    fn plan(to: To) -> ServicePlan {
+        let frontend = Frontend::NodePort { protocol: Protocol::Tcp, port: 30080 };
+        ServicePlan { routes: vec![Route { frontend, sources: Sources::Everyone, to }], ..ServicePlan::default() }
+    }
+
+    #[test]
+    fn services_without_endpoints_here_are_counted_per_policy_and_family() {
+        let metrics = ProxyMetrics::new(&Metrics::new(), "nftables");
+        let count = |family: Family, policy: &'static str| {
+            metrics.synced(family, Some(Done::Nothing), Duration::ZERO);
+            metrics.no_local.get_or_create(&[("traffic_policy", policy), label(family)[0]]).get()
+        };
+        let (web, other) = (Name::new("a", "web"), Name::new("a", "other"));
+        let endpoint = ["192.0.2.1:80".parse().unwrap()];
+        let own = Pool { endpoints: endpoint.into(), affinity: None };
+        let others = Pool { endpoints: [].into(), affinity: None };
+        for family in Family::BOTH {
+            metrics.planned(family, &web, &plan(To::Drop));
+            metrics.planned(family, &web, &plan(To::Drop));
+            metrics.planned(family, &other, &plan(To::OutsideLocal { own: own.clone(), others: others.clone() }));
+        }
+        metrics.planned(Family::V6, &web, &plan(To::Reject));
+        assert_eq!(Family::BOTH.map(|family| count(family, "internal")), [1, 0]);
+        assert_eq!(Family::BOTH.map(|family| count(family, "external")), [1, 1]);
+        metrics.planned(Family::V4, &other, &ServicePlan::default());
+        assert_eq!(Family::BOTH.map(|family| count(family, "external")), [0, 1]);
+        metrics.plan_all(Family::V6);
+        assert_eq!(count(Family::V6, "external"), 0, "nobody has been planned again");
+    }
 }

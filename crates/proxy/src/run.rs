@@ -149,17 +149,18 @@ impl Proxy {
     fn sync(&mut self, schedule: &mut Schedule) {
         let first = schedule.last.is_none();
         let changed = self.tracker.take_changed();
+        self.metrics.taken();
         let Self { settings, tracker, backends, kernel, health, health_ports, metrics } = self;
         let (tracker, settings, changed) = (&*tracker, &*settings, &changed);
         let sync = |backend: &mut Box<dyn Backend>| {
             let start = Instant::now();
             let family = backend.family();
-            let done = sync_family(&mut **backend, tracker, settings, changed);
+            let done = sync_family(&mut **backend, tracker, settings, changed, Some(metrics));
             metrics.synced(family, done.as_ref().ok().copied(), start.elapsed());
             match done {
                 Ok(done) => {
                     health.updated(family);
-                    forget_flows(&*kernel.conntrack, &mut **backend);
+                    forget_flows(&*kernel.conntrack, &mut **backend, metrics);
                     if !first {
                         changed.triggers.iter().for_each(|since| metrics.programmed(family, *since));
                     }
@@ -219,20 +220,22 @@ impl Proxy {
 }
 
 /// Makes the kernel forget UDP flows to endpoints that are gone. Without it they end by themselves, but late.
-fn forget_flows(conntrack: &dyn Conntrack, backend: &mut dyn Backend) {
+fn forget_flows(conntrack: &dyn Conntrack, backend: &mut dyn Backend, metrics: &ProxyMetrics) {
     let family = backend.family();
     let changes = backend.take_udp();
     if changes.is_empty() {
         return;
     }
+    let start = Instant::now();
     let forgotten = conntrack.udp_flows(family).and_then(|flows| {
-        let mut count = 0;
+        let mut count = 0_u64;
         for flow in stale::stale(&flows, &changes) {
             conntrack.forget(family, flow)?;
             count += 1;
         }
         Ok(count)
     });
+    metrics.flows_forgotten(family, forgotten.as_ref().copied().unwrap_or(0), start.elapsed());
     match forgotten {
         Ok(0) => {}
         Ok(flows) => tracing::debug!(%family, flows, "UDP flows forgotten"),
@@ -263,7 +266,7 @@ pub async fn snapshot(client: &Client, settings: &Settings) -> Result<Tracker, k
 
 /// Makes a backend that knows nothing do all that a proxy would do first.
 pub fn everything(backend: &mut dyn Backend, tracker: &Tracker, settings: &Settings) -> backend::Result<Done> {
-    sync_family(backend, tracker, settings, &Changed::default())
+    sync_family(backend, tracker, settings, &Changed::default(), None)
 }
 
 fn sync_family(
@@ -271,15 +274,22 @@ fn sync_family(
     tracker: &Tracker,
     settings: &Settings,
     changed: &Changed,
+    metrics: Option<&ProxyMetrics>,
 ) -> backend::Result<Done> {
     let family = backend.family();
     let node = tracker.node();
     let fixed = settings.fixed(family, tracker);
     let planned = |name: &Name| {
         let plan = tracker.get(name).map(|entry| plan::plan(family, name, entry, node)).unwrap_or_default();
+        if let Some(metrics) = metrics {
+            metrics.planned(family, name, &plan);
+        }
         (name.clone(), plan)
     };
     if backend.wants_everything(&fixed) {
+        if let Some(metrics) = metrics {
+            metrics.plan_all(family);
+        }
         return backend.sync(&fixed, &mut tracker.iter().map(|(name, _)| planned(name)));
     }
     match changed.node {

@@ -4,6 +4,7 @@ mod apiserver;
 mod completions;
 mod controller_manager;
 mod dns;
+mod dns_operator;
 mod init;
 mod man;
 pub(crate) mod proxy;
@@ -45,6 +46,7 @@ pub(crate) static ALL: &[Command] = &[
     router::COMMAND,
     proxy::explain::COMMAND,
     dns::COMMAND,
+    dns_operator::COMMAND,
     version::COMMAND,
     completions::COMMAND,
     man::COMMAND,

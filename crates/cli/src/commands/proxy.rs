@@ -222,7 +222,7 @@ fn serve(log: &Log, options: Options, rules: Rules) -> anyhow::Result<()> {
         remove_other_modes(mode);
         let client = client::connect(kubeconfig.as_deref(), "twinstack-proxy").await?;
         let health = ProxyHealth::new(&proxy.families, proxy.sync_period * 2);
-        let counters = ProxyMetrics::new(&admin.metrics);
+        let counters = ProxyMetrics::new(&admin.metrics, mode.name());
         serve_health(healthz, &health, &counters, &tasks)?;
         serve_metrics(metrics, admin, mode, &tasks)?;
         tracing::info!(node = proxy.node_name, families = ?proxy.families, mode = mode.name(), "proxy starts");

@@ -1,6 +1,6 @@
 //! `twinstack up`: everything that is built, in one process, with a word on what to try.
 
-use super::{Command, apiserver, controller_manager, init};
+use super::{Command, apiserver, controller_manager, dns_operator, init};
 use crate::{
     component,
     flag::{Flag, flag},
@@ -36,6 +36,8 @@ const FLAGS: &[Flag] = &[
     flag("cloud-provider", "NAME", "none", "who makes load balancers for Services without a class: lab, none, or external (somebody else)"),
     flag("controllers", "NAME,...", "*", "which controllers to run: * for all that are on by default, a name, -name for not that one"),
     flag("hollow-nodes", "COUNT", "0", "nodes without a machine, whose pods turn Running and Ready: for tests and scale runs"),
+    flag("dns-bind-address", "ADDRESS[,ADDRESS]", "127.0.0.1,::1", "where DNS is answered: one address, one of each family, or :: for both"),
+    flag("dns-port", "PORT", "10053", "port of DNS for UDP and TCP; 0 takes free ones"),
 ];
 
 fn run(settings: Settings) -> anyhow::Result<()> {
@@ -43,13 +45,16 @@ fn run(settings: Settings) -> anyhow::Result<()> {
         ("data-dir".to_owned(), data_dir().display().to_string()),
         ("bind-address".to_owned(), "127.0.0.1,::1".to_owned()),
     ]);
-    let (settings, objects) = from_folder(settings);
-    let (log, options, selection, mut control) = settings.read(|given| {
+    let (settings, mut objects) = from_folder(settings);
+    let (log, options, selection, mut control, dns) = settings.read(|given| {
         let log = component::log(given);
         let options = apiserver::read(given)?;
         let control = controller_manager::options_for_up(given, &options.service_ranges);
-        Some((log, options, controller_manager::selection(given), control))
+        let dns = dns_operator::ForUp::read(given)?;
+        Some((log, options, controller_manager::selection(given), control, dns))
     })?;
+    let pods = control.node_ipam.blocks.as_ref().map(|blocks| blocks.as_ref().map(|_, block| block.cluster()));
+    objects.extend(dns_operator::objects(&objects, &options.service_ranges, pods));
     component::run(&log, async |admin, tasks| {
         let started = serve::start(options, admin.clone(), &tasks).await.context("the API server did not come up")?;
         init::apply::apply(&started.server, &objects).await?;
@@ -57,7 +62,8 @@ fn run(settings: Settings) -> anyhow::Result<()> {
         let context =
             ::control::framework::Context::new(controller_manager::insider(&started.server), control, &admin, &tasks);
         controller_manager::start(&context, &selection);
-        tell(&started);
+        tell(&started, &dns.told());
+        dns.start(&context, &started.kubeconfig);
         Ok(())
     })
 }
@@ -90,16 +96,18 @@ fn data_dir() -> PathBuf {
     share.unwrap_or_else(std::env::temp_dir).join("twinstack")
 }
 
-fn tell(started: &Started) {
+fn tell(started: &Started, (dns, dig): &(String, String)) {
     let listening: Vec<String> = started.addresses.iter().map(|address| format!("https://{address}")).collect();
     anstream::println!(
         "\n\x1b[1;32mTwinstack is up.\x1b[0m\n\n  \
          API         {}\n  \
-         kubeconfig  {}\n\n\
+         kubeconfig  {}\n  \
+         DNS         {dns}\n\n\
          Try:\n  \
          export KUBECONFIG={}\n  \
          kubectl get namespaces\n  \
-         kubectl create service clusterip web --tcp=80 && kubectl get service web -o jsonpath='{{.spec.clusterIPs}}'\n\n\
+         kubectl create service clusterip web --tcp=80 && kubectl get service web -o jsonpath='{{.spec.clusterIPs}}'\n  \
+         {dig}\n\n\
          Ctrl-C stops it; started again it goes on where it was.\n",
         listening.join(", "),
         started.kubeconfig.display(),

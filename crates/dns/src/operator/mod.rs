@@ -88,5 +88,3 @@ pub const CONTROLLERS: &[Controller<Options>] = &[Controller {
     run: |context| Box::pin(controller::run(context)),
 }];
 
-#[cfg(test)]
-mod tests;

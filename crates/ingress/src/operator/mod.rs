@@ -8,6 +8,9 @@ pub mod admit;
 pub mod apply;
 pub mod cluster;
 pub mod dns;
+#[cfg(test)]
+mod in_process_tests;
+pub mod install;
 pub mod names;
 pub mod objects;
 pub mod plan;
@@ -16,6 +19,8 @@ mod reconcile;
 mod remove;
 pub mod status;
 pub mod strategy;
+#[cfg(test)]
+mod testing;
 #[cfg(test)]
 mod tests;
 

@@ -5,9 +5,9 @@ use net::Family;
 use super::{Chains, Iptables, IptablesError, Table, Transaction, Variant, saved, sysctl};
 use crate::process::{self, ProcessError};
 
-/// How long to wait for others who hold the lock of iptables.
+/// How long to wait for others who hold the lock of iptables. The other family holds it too while it writes everything.
 const WAIT: &str = "-w";
-const SECONDS: &str = "5";
+const SECONDS: &str = "30";
 
 /// The kernel of this machine, in the network namespace of the calling thread.
 #[derive(Clone, Copy, Debug)]

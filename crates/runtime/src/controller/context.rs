@@ -36,7 +36,7 @@ struct Inner<O> {
     admin: Admin,
     tasks: Tasks,
     /// Stores and other things that there is one of, by type.
-    stores: Mutex<HashMap<TypeId, Box<dyn Any + Send + Sync>>>,
+    stores: Arc<Mutex<HashMap<TypeId, Box<dyn Any + Send + Sync>>>>,
     queues: QueuesMetrics,
 }
 
@@ -56,9 +56,17 @@ impl<O> Context<O> {
     /// A context whose watches run in `tasks`. Nothing is watched before a controller asks for it.
     pub fn new(client: Client, options: O, admin: &Admin, tasks: &Tasks) -> Self {
         let queues = QueuesMetrics::new(admin);
-        let stores = Mutex::default();
+        let stores = Arc::default();
         let inner = Inner { client, options, admin: admin.clone(), tasks: tasks.clone(), stores, queues };
         Self { inner: Arc::new(inner) }
+    }
+
+    /// The same parts with other options, for a component that runs beside this one in the same process.
+    pub fn with_options<P>(&self, options: P) -> Context<P> {
+        let Inner { client, admin, tasks, stores, queues, options: _ } = &*self.inner;
+        let (client, admin, tasks) = (client.clone(), admin.clone(), tasks.clone());
+        let inner = Inner { client, options, admin, tasks, stores: Arc::clone(stores), queues: queues.clone() };
+        Context { inner: Arc::new(inner) }
     }
 
     /// A client for the cluster.
@@ -159,6 +167,7 @@ struct QueueLabel {
 }
 
 /// The metrics of all queues, under upstream's names.
+#[derive(Clone)]
 struct QueuesMetrics {
     depth: Family<QueueLabel, Gauge>,
     adds: Family<QueueLabel, Counter>,

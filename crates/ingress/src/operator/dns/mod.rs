@@ -111,7 +111,8 @@ impl Records {
     }
 
     async fn publish(&self, api: &Api<DnsRecord>, record: &Arc<DnsRecord>, cluster: &Cluster) -> Result<Next> {
-        let before = record.status.clone().unwrap_or_default();
+        let mut before = record.status.clone().unwrap_or_default();
+        before.zones = before.zones.iter().map(plan::migrated).collect();
         let current = before.observed_generation.is_some() && before.observed_generation == record.metadata.generation;
         let peers: Vec<Arc<DnsRecord>> =
             self.records.all().into_iter().filter(|peer| peer.spec.dns_name == record.spec.dns_name).collect();

@@ -30,7 +30,7 @@ pub fn verdict(known: Option<&DnsZoneStatus>, managed: bool, current: bool, olde
     }
 }
 
-/// The condition `Published` of a zone; an older `Failed` is read as its opposite.
+/// The condition `Published` of a zone.
 pub fn published(zone: &DnsZoneStatus) -> Option<&OperatorCondition> {
     zone.conditions.iter().find(|condition| condition.kind == "Published")
 }
@@ -65,7 +65,8 @@ pub fn is_oldest(record: &DnsRecord, peers: &[Arc<DnsRecord>]) -> bool {
 /// Zones that may have the record: those that say so, those where publishing failed half-way, and those that were never told of
 /// though they are configured, because the telling may have been cut off.
 pub fn zones_to_clean(record: &DnsRecord, configured: &[DnsZone]) -> Vec<DnsZone> {
-    let known = record.status.as_ref().map(|status| status.zones.as_slice()).unwrap_or_default();
+    let known: Vec<DnsZoneStatus> =
+        record.status.iter().flat_map(|status| &status.zones).map(migrated).collect();
     let may_have = |zone: &DnsZoneStatus| {
         published(zone).is_none_or(|condition| {
             condition.status == "True" || (condition.status == "False" && condition.reason == "ProviderError")

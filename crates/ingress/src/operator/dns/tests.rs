@@ -1,0 +1,96 @@
+//! The tables of records: who may publish, what is done again, what is cleaned up.
+
+use super::plan::{Verdict, is_oldest, migrated, verdict, zones_to_clean};
+use crate::operator::objects::DnsRecord;
+use api::config::{DnsZone, DnsZoneStatus};
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+fn zone(id: &str, conditions: Value) -> DnsZoneStatus {
+    serde_json::from_value(json!({"dnsZone": {"id": id}, "conditions": conditions})).unwrap()
+}
+
+fn published(status: &str, reason: &str) -> Value {
+    json!([{"type": "Published", "status": status, "reason": reason, "lastTransitionTime": ""}])
+}
+
+fn record(name: &str, created: &str, more: Value) -> Arc<DnsRecord> {
+    let mut object = json!({
+        "metadata": {"namespace": "ns", "name": name, "creationTimestamp": created},
+        "spec": {"dnsName": "*.a.", "targets": ["x"], "recordType": "CNAME", "recordTTL": 30, "dnsManagementPolicy": "Managed"},
+    });
+    for (pointer, value) in more.as_object().unwrap() {
+        let (parent, field) = pointer.rsplit_once('/').unwrap();
+        object.pointer_mut(parent).unwrap()[field] = value.clone();
+    }
+    Arc::new(serde_json::from_value(object).unwrap())
+}
+
+#[test]
+fn verdicts() {
+    let there = zone("a", published("True", "ProviderSuccess"));
+    let failed = zone("a", published("False", "ProviderError"));
+    let waiting = zone("a", published("False", "DomainAlreadyInUse"));
+    for (what, known, managed, current, oldest, expected) in [
+        ("new", None, true, false, true, Verdict::Publish),
+        ("new, but another is older", None, true, false, false, Verdict::InUse),
+        ("there", Some(&there), true, true, true, Verdict::Leave),
+        ("there, another is older", Some(&there), true, true, false, Verdict::Leave),
+        ("changed", Some(&there), true, false, true, Verdict::Publish),
+        ("changed, another is older", Some(&there), true, false, false, Verdict::Publish),
+        ("failed", Some(&failed), true, true, true, Verdict::Publish),
+        ("the older one is gone", Some(&waiting), true, true, true, Verdict::Publish),
+        ("still waiting", Some(&waiting), true, true, false, Verdict::InUse),
+        ("unmanaged", Some(&there), false, true, true, Verdict::Unmanaged),
+    ] {
+        assert_eq!(verdict(known, managed, current, oldest), expected, "{what}");
+    }
+}
+
+#[test]
+fn the_oldest_record_has_the_name() {
+    let (early, late) = ("2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z");
+    let own = record("m", late, json!({}));
+    for (what, peer, oldest) in [
+        ("alone", None, true),
+        ("itself", Some(record("m", late, json!({}))), true),
+        ("younger", Some(record("a", "2026-01-03T00:00:00Z", json!({}))), true),
+        ("older", Some(record("z", early, json!({}))), false),
+        ("as old, name before", Some(record("a", late, json!({}))), false),
+        ("as old, name after", Some(record("z", late, json!({}))), true),
+        ("as old, namespace before", Some(record("z", late, json!({"/metadata/namespace": "a"}))), false),
+        ("older, but going", Some(record("a", early, json!({"/metadata/deletionTimestamp": late}))), true),
+        ("older and unmanaged", Some(record("a", early, json!({"/spec/dnsManagementPolicy": "Unmanaged"}))), false),
+    ] {
+        let peers: Vec<_> = peer.into_iter().collect();
+        assert_eq!(is_oldest(&own, &peers), oldest, "{what}");
+    }
+}
+
+#[test]
+fn every_zone_that_may_have_it_is_cleaned() {
+    let zones = |ids: &[&str]| -> Vec<DnsZone> {
+        ids.iter().map(|id| DnsZone { id: (*id).to_owned(), ..DnsZone::default() }).collect()
+    };
+    let with = |zones: Vec<DnsZoneStatus>| record("a", "2026-01-01T00:00:00Z", json!({"/status": {"zones": zones}}));
+    for (what, record, expected) in [
+        ("never told", record("a", "2026-01-01T00:00:00Z", json!({})), zones(&["1", "2"])),
+        ("published", with(vec![zone("1", published("True", "ProviderSuccess")), zone("2", published("True", "ProviderSuccess"))]), zones(&["1", "2"])),
+        ("failed half-way", with(vec![zone("1", published("False", "ProviderError")), zone("2", published("False", "DomainAlreadyInUse"))]), zones(&["1"])),
+        ("somebody else's", with(vec![zone("1", published("Unknown", "UnmanagedDNS")), zone("2", published("Unknown", "UnmanagedDNS"))]), zones(&[])),
+        ("in a zone of old", with(vec![zone("0", published("True", "ProviderSuccess")), zone("1", published("False", "DomainAlreadyInUse"))]), zones(&["0", "2"])),
+    ] {
+        assert_eq!(zones_to_clean(&record, &zones(&["1", "2"])), expected, "{what}");
+    }
+}
+
+#[test]
+fn conditions_of_old_are_turned_round() {
+    let old = |status: &str| zone("a", json!([{"type": "Failed", "status": status, "lastTransitionTime": ""}]));
+    for (status, expected) in [("True", "False"), ("False", "True"), ("Unknown", "Unknown")] {
+        let new = migrated(&old(status));
+        assert_eq!((new.conditions[0].kind.as_str(), new.conditions[0].status.as_str()), ("Published", expected));
+    }
+    let both = zone("a", json!([{"type": "Failed", "status": "True", "lastTransitionTime": ""}, {"type": "Published", "status": "True", "lastTransitionTime": ""}]));
+    assert_eq!(migrated(&both).conditions.len(), 1);
+}

@@ -443,7 +443,8 @@ fn step_by_step_is_the_same_as_all_at_once() {
                     model.service_changed(key);
                 }
                 _ => {
-                    let mut spec = json!({"host": format!("h{}.apps.test", random(3)), "path": ["", "/x", "/x/"][random(3) as usize]});
+                    let path = ["", "/x", "/x/"][random(3) as usize];
+                    let mut spec = json!({"host": format!("h{}.apps.test", random(3)), "path": path});
                     if random(4) == 0 {
                         spec["tls"] = json!({"termination": "passthrough"});
                         spec["path"] = "".into();

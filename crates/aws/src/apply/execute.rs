@@ -1,0 +1,249 @@
+//! Does one action after the other. Short and boring: what to do was decided in `plan`.
+
+use super::removal::Removals;
+use crate::{
+    account::{Account, AwsError, Direction, ListenerSettings, NewListener, Peer, Rule},
+    model::rules::OWN_GROUP,
+    plan::{Action, ListenerPlan, Observed},
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Rules that one call carries.
+const RULES_AT_ONCE: usize = 50;
+/// Targets that one call carries.
+const TARGETS_AT_ONCE: usize = 100;
+
+/// What names in actions stand for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Handles {
+    /// ARN of the network load balancer.
+    pub(super) load_balancer: String,
+    /// Host name of the load balancer.
+    pub(super) dns_name: String,
+    /// ARNs of target groups by name.
+    pub(super) target_groups: BTreeMap<String, String>,
+    /// Id of the managed group.
+    own_group: String,
+}
+
+impl Handles {
+    /// Of what is there already.
+    pub(super) fn of(observed: &Observed) -> Self {
+        let mut handles = Self::default();
+        if let Some(seen) = &observed.network {
+            handles.load_balancer.clone_from(&seen.load_balancer.arn);
+            handles.dns_name.clone_from(&seen.load_balancer.dns_name);
+        }
+        if let Some(seen) = &observed.classic {
+            handles.dns_name.clone_from(&seen.load_balancer.dns_name);
+        }
+        let names = observed.target_groups.iter().map(|seen| (seen.group.name.clone(), seen.group.arn.clone()));
+        handles.target_groups = names.collect();
+        handles
+    }
+
+    fn group<'a>(&'a self, id: &'a str) -> &'a str {
+        if id == OWN_GROUP { &self.own_group } else { id }
+    }
+
+    fn groups(&self, ids: &BTreeSet<String>) -> BTreeSet<String> {
+        ids.iter().map(|id| self.group(id).to_owned()).collect()
+    }
+
+    fn rules(&self, rules: &BTreeSet<Rule>) -> Vec<Rule> {
+        let resolve = |rule: &Rule| match &rule.peer {
+            Peer::Group(id) => Rule { peer: Peer::Group(self.group(id).to_owned()), ..rule.clone() },
+            _ => rule.clone(),
+        };
+        rules.iter().map(resolve).collect()
+    }
+
+    fn target_group(&self, name: &str) -> Result<String, AwsError> {
+        self.target_groups.get(name).cloned().ok_or_else(|| AwsError::NotFound {
+            kind: crate::account::Kind::TargetGroup,
+            message: format!("{name} was not made"),
+        })
+    }
+}
+
+/// The account, whose load balancer it is, and where groups go that cannot go yet.
+pub(super) struct Run<'a> {
+    pub(super) account: &'a dyn Account,
+    pub(super) name: &'a str,
+    pub(super) removals: &'a Removals,
+    pub(super) handles: Handles,
+}
+
+impl Run<'_> {
+    /// Does all of it, in order; stops at what fails.
+    pub(super) async fn all(&mut self, actions: &[Action]) -> Result<(), AwsError> {
+        for action in actions {
+            tracing::info!(load_balancer = self.name, %action, "changes AWS");
+            self.one(action).await?;
+        }
+        Ok(())
+    }
+
+    async fn one(&mut self, action: &Action) -> Result<(), AwsError> {
+        let account = self.account;
+        let name = self.name;
+        match action {
+            Action::CreateGroup(new) => self.handles.own_group = account.create_security_group(new).await?,
+            Action::TagGroup { group, tags } => {
+                account.create_tags(&[self.handles.group(group).to_owned()], tags).await?;
+            }
+            Action::Authorize { group, direction, rules } => self.authorize(group, *direction, rules).await?,
+            Action::Revoke { group, direction, rules } => self.revoke(group, *direction, rules).await?,
+            Action::RemoveGroup { group } => self.removals.remove(account, self.handles.group(group)).await?,
+            Action::CreateLoadBalancer(new) => {
+                let mut new = new.clone();
+                new.security_groups = self.handles.groups(&new.security_groups);
+                let made = account.create_load_balancer(&new).await?;
+                self.handles.load_balancer = made.arn;
+                self.handles.dns_name = made.dns_name;
+            }
+            Action::SetGroups { groups } => {
+                account.set_security_groups(&self.handles.load_balancer, &self.handles.groups(groups)).await?;
+            }
+            Action::SetIpAddressType { kind } => {
+                account.set_ip_address_type(&self.handles.load_balancer, *kind).await?;
+            }
+            Action::SetSubnets { subnets, ipv6_source_nat } => {
+                account.set_subnets(&self.handles.load_balancer, subnets, *ipv6_source_nat).await?;
+            }
+            Action::SetAttributes { attributes } => {
+                account.modify_load_balancer_attributes(&self.handles.load_balancer, attributes).await?;
+            }
+            Action::TagLoadBalancer { tags } => {
+                account.add_tags(&[self.handles.load_balancer.clone()], tags).await?;
+            }
+            Action::CreateTargetGroup(new) => {
+                let made = account.create_target_group(new).await?;
+                self.handles.target_groups.insert(made.name, made.arn);
+            }
+            Action::TagTargetGroup { group, tags } => {
+                account.add_tags(&[self.handles.target_group(group)?], tags).await?;
+            }
+            Action::SetHealthCheck { group, check } => {
+                account.modify_target_group(&self.handles.target_group(group)?, check).await?;
+            }
+            Action::SetTargetGroupAttributes { group, attributes } => {
+                account.modify_target_group_attributes(&self.handles.target_group(group)?, attributes).await?;
+            }
+            Action::Deregister { group, targets } => {
+                let arn = self.handles.target_group(group)?;
+                for some in chunks(targets, TARGETS_AT_ONCE) {
+                    account.deregister_targets(&arn, &some).await?;
+                }
+            }
+            Action::Register { group, targets } => {
+                let arn = self.handles.target_group(group)?;
+                for some in chunks(targets, TARGETS_AT_ONCE) {
+                    account.register_targets(&arn, &some).await?;
+                }
+            }
+            Action::CreateListener { listener, tags } => {
+                let load_balancer = self.handles.load_balancer.clone();
+                let new = NewListener { load_balancer, settings: self.settings(listener)?, tags: tags.clone() };
+                account.create_listener(&new).await?;
+            }
+            Action::ModifyListener { arn, listener } => {
+                account.modify_listener(arn, &self.settings(listener)?).await?;
+            }
+            Action::DeleteListener { arn, .. } => account.delete_listener(arn).await?,
+            Action::DeleteTargetGroup { arn, .. } => account.delete_target_group(arn).await?,
+            Action::DeleteLoadBalancer { arn } => account.delete_load_balancer(arn).await?,
+            Action::CreateClassic(new) => {
+                let mut new = new.clone();
+                new.security_groups = self.handles.groups(&new.security_groups);
+                self.handles.dns_name = account.create_classic(&new).await?;
+            }
+            Action::AttachSubnets { subnets } => account.attach_classic_subnets(name, subnets).await?,
+            Action::DetachSubnets { subnets } => account.detach_classic_subnets(name, subnets).await?,
+            Action::ApplyGroups { groups } => {
+                account.apply_classic_groups(name, &self.handles.groups(groups)).await?;
+            }
+            Action::CreateClassicListeners { listeners } => {
+                account.create_classic_listeners(name, listeners).await?;
+            }
+            Action::DeleteClassicListeners { ports } => account.delete_classic_listeners(name, ports).await?,
+            Action::CreatePolicy(policy) => account.create_classic_policy(name, policy).await?,
+            Action::SetBackendPolicies { port, policies } => {
+                account.set_classic_backend_policies(name, *port, policies).await?;
+            }
+            Action::SetListenerPolicies { port, policies } => {
+                account.set_classic_listener_policies(name, *port, policies).await?;
+            }
+            Action::SetClassicHealthCheck { check } => account.configure_classic_health_check(name, check).await?,
+            Action::SetClassicAttributes { attributes } => {
+                account.modify_classic_attributes(name, attributes).await?;
+            }
+            Action::TagClassic { tags } => account.add_classic_tags(name, tags).await?,
+            Action::RegisterInstances { instances } => account.register_classic_instances(name, instances).await?,
+            Action::DeregisterInstances { instances } => {
+                account.deregister_classic_instances(name, instances).await?;
+            }
+            Action::DeleteClassic { name } => account.delete_classic(name).await?,
+        }
+        Ok(())
+    }
+
+    fn settings(&self, listener: &ListenerPlan) -> Result<ListenerSettings, AwsError> {
+        Ok(ListenerSettings {
+            port: listener.port,
+            protocol: listener.protocol.clone(),
+            target_group: self.handles.target_group(&listener.target_group)?,
+            certificate: listener.certificate.clone(),
+            ssl_policy: listener.ssl_policy.clone(),
+        })
+    }
+
+    /// A call is all or nothing: when one rule is there already, the others go one by one.
+    async fn authorize(&self, group: &str, direction: Direction, rules: &BTreeSet<Rule>) -> Result<(), AwsError> {
+        let group = self.handles.group(group);
+        for some in self.handles.rules(rules).chunks(RULES_AT_ONCE) {
+            let some: BTreeSet<Rule> = some.iter().cloned().collect();
+            match self.account.authorize(group, direction, &some).await {
+                Err(error) if error.is_duplicate() => {}
+                outcome => {
+                    outcome?;
+                    continue;
+                }
+            }
+            for rule in some {
+                match self.account.authorize(group, direction, &[rule].into()).await {
+                    Err(error) if error.is_duplicate() => {}
+                    outcome => outcome?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// As [`Self::authorize`], for rules that are gone already.
+    async fn revoke(&self, group: &str, direction: Direction, rules: &BTreeSet<Rule>) -> Result<(), AwsError> {
+        let group = self.handles.group(group);
+        for some in self.handles.rules(rules).chunks(RULES_AT_ONCE) {
+            let some: BTreeSet<Rule> = some.iter().cloned().collect();
+            match self.account.revoke(group, direction, &some).await {
+                Err(error) if error.is_not_found() => {}
+                outcome => {
+                    outcome?;
+                    continue;
+                }
+            }
+            for rule in some {
+                match self.account.revoke(group, direction, &[rule].into()).await {
+                    Err(error) if error.is_not_found() => {}
+                    outcome => outcome?,
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn chunks<T: Clone + Ord>(all: &BTreeSet<T>, size: usize) -> Vec<BTreeSet<T>> {
+    let list: Vec<T> = all.iter().cloned().collect();
+    list.chunks(size).map(|some| some.iter().cloned().collect()).collect()
+}

@@ -1,0 +1,209 @@
+//! What AWS has for a Service: as few reads as will do.
+
+use crate::{
+    account::{
+        Account, AwsError, ClassicLoadBalancer, GroupFilter, LoadBalancer, SecurityGroup, Target, TargetGroup,
+        TargetGroupFilter,
+    },
+    model::{
+        Desired, Groups,
+        names::{Cluster, Owner},
+    },
+    plan::{Observed, SeenClassic, SeenNetwork, SeenTargetGroup},
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// How closely to look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Depth {
+    /// What can be seen without attributes, tags and targets: nothing is thought to have changed.
+    Glance,
+    /// And the targets: nodes have changed.
+    Targets,
+    /// Everything, leftovers too.
+    Everything,
+}
+
+/// Looks for the groups of a load balancer and of nodes, by id.
+async fn groups_by_id(
+    account: &dyn Account,
+    ids: BTreeSet<String>,
+) -> Result<BTreeMap<String, SecurityGroup>, AwsError> {
+    if ids.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let filter = GroupFilter { ids, ..GroupFilter::default() };
+    let found = account.describe_security_groups(&filter).await?;
+    Ok(found.into_iter().map(|group| (group.id.clone(), group)).collect())
+}
+
+/// Groups of a Service by name, and all groups of the cluster, some of which may hold rules for it.
+async fn groups_by_owner(
+    account: &dyn Account,
+    cluster: &Cluster,
+    owner: &Owner,
+) -> Result<BTreeMap<String, SecurityGroup>, AwsError> {
+    let names = [owner.network_group(&cluster.name), owner.classic_group()].into();
+    let vpc = Some(cluster.vpc.clone());
+    let named = GroupFilter { vpc: vpc.clone(), names, ..GroupFilter::default() };
+    let named = account.describe_security_groups(&named).await?;
+    let mut groups = cluster_groups(account, cluster).await?;
+    for group in &named {
+        let referring = GroupFilter { refers_to: Some(group.id.clone()), ..GroupFilter::default() };
+        let found = account.describe_security_groups(&referring).await?;
+        groups.extend(found.into_iter().map(|group| (group.id.clone(), group)));
+    }
+    groups.extend(named.into_iter().map(|group| (group.id.clone(), group)));
+    Ok(groups)
+}
+
+/// Groups with the cluster's tag.
+pub(super) async fn cluster_groups(
+    account: &dyn Account,
+    cluster: &Cluster,
+) -> Result<BTreeMap<String, SecurityGroup>, AwsError> {
+    let tags = [(cluster.tag(), None)].into();
+    let filter = GroupFilter { vpc: Some(cluster.vpc.clone()), tags, ..GroupFilter::default() };
+    let found = account.describe_security_groups(&filter).await?;
+    Ok(found.into_iter().map(|group| (group.id.clone(), group)).collect())
+}
+
+/// What there is for a Service whose load balancer is this one, if there is one.
+pub(super) async fn network(
+    account: &dyn Account,
+    cluster: &Cluster,
+    desired: &Desired,
+    load_balancer: Option<LoadBalancer>,
+    depth: Depth,
+) -> Result<Observed, AwsError> {
+    let mut observed = Observed::default();
+    let mut attached: BTreeSet<String> = BTreeSet::new();
+    let mut ids: BTreeSet<String> = desired.node_rules.keys().cloned().collect();
+    if let Some(load_balancer) = load_balancer {
+        ids.extend(load_balancer.security_groups.iter().cloned());
+        let listeners = account.describe_listeners(&load_balancer.arn).await?;
+        attached.extend(listeners.iter().map(|listener| listener.settings.target_group.clone()));
+        let (mut attributes, mut tags) = (None, None);
+        if depth == Depth::Everything {
+            attributes = Some(account.describe_load_balancer_attributes(&load_balancer.arn).await?);
+            let arns = [load_balancer.arn.clone()];
+            tags = Some(account.describe_tags(&arns).await?.remove(&arns[0]).unwrap_or_default());
+        }
+        observed.network = Some(SeenNetwork { load_balancer, listeners, attributes, tags });
+    }
+    observed.target_groups = match (&observed.network, depth) {
+        (Some(seen), Depth::Glance | Depth::Targets) => {
+            let groups = account.describe_target_groups(TargetGroupFilter::Of(&seen.load_balancer.arn)).await?;
+            groups.into_iter().map(bare).collect()
+        }
+        _ => target_groups(account, cluster, &desired.owner, &attached).await?,
+    };
+    for seen in &mut observed.target_groups {
+        if depth == Depth::Everything {
+            seen.attributes = Some(account.describe_target_group_attributes(&seen.group.arn).await?);
+        }
+        if depth != Depth::Glance {
+            seen.targets = Some(targets(account, &seen.group.arn).await?);
+        }
+    }
+    observed.groups = groups_by_id(account, ids).await?;
+    if depth == Depth::Everything {
+        observed.groups.extend(groups_by_owner(account, cluster, &desired.owner).await?);
+    }
+    Ok(observed)
+}
+
+fn bare(group: TargetGroup) -> SeenTargetGroup {
+    SeenTargetGroup { group, attributes: None, tags: None, targets: None }
+}
+
+/// Targets that are not on their way out.
+pub(super) async fn targets(account: &dyn Account, arn: &str) -> Result<BTreeSet<Target>, AwsError> {
+    let health = account.describe_target_health(arn).await?;
+    Ok(health.into_iter().filter(|one| !one.draining).map(|one| one.target).collect())
+}
+
+/// Target groups that listeners lead to, or whose tags say they are this Service's.
+async fn target_groups(
+    account: &dyn Account,
+    cluster: &Cluster,
+    owner: &Owner,
+    attached: &BTreeSet<String>,
+) -> Result<Vec<SeenTargetGroup>, AwsError> {
+    let prefix = owner.target_group_prefix();
+    let mut all = account.describe_target_groups(TargetGroupFilter::All).await?;
+    all.retain(|group| attached.contains(&group.arn) || group.name.starts_with(&prefix));
+    if all.is_empty() {
+        return Ok(Vec::new());
+    }
+    let arns: Vec<String> = all.iter().map(|group| group.arn.clone()).collect();
+    let mut tags = account.describe_tags(&arns).await?;
+    let seen = all.into_iter().map(|group| {
+        let tags = Some(tags.remove(&group.arn).unwrap_or_default());
+        SeenTargetGroup { tags, ..bare(group) }
+    });
+    let ours = |seen: &SeenTargetGroup| {
+        attached.contains(&seen.group.arn) || seen.tags.as_ref().is_some_and(|tags| cluster.owns_for(tags, owner))
+    };
+    Ok(seen.filter(ours).collect())
+}
+
+/// What there is for a Service with a classic load balancer.
+pub(super) async fn classic(
+    account: &dyn Account,
+    cluster: &Cluster,
+    desired: &Desired,
+    load_balancer: Option<ClassicLoadBalancer>,
+    depth: Depth,
+) -> Result<Observed, AwsError> {
+    let mut observed = Observed::default();
+    let mut ids: BTreeSet<String> = desired.node_rules.keys().cloned().collect();
+    if let Some(load_balancer) = load_balancer {
+        ids.extend(load_balancer.security_groups.iter().cloned());
+        observed.classic = Some(seen_classic(account, load_balancer, depth).await?);
+    }
+    if let Groups::Given(given) = &desired.groups {
+        ids.extend(given.iter().cloned());
+    }
+    observed.groups = groups_by_id(account, ids).await?;
+    if depth == Depth::Everything {
+        observed.groups.extend(groups_by_owner(account, cluster, &desired.owner).await?);
+    }
+    Ok(observed)
+}
+
+async fn seen_classic(
+    account: &dyn Account,
+    load_balancer: ClassicLoadBalancer,
+    depth: Depth,
+) -> Result<SeenClassic, AwsError> {
+    let (mut attributes, mut tags) = (None, None);
+    if depth == Depth::Everything {
+        attributes = Some(account.describe_classic_attributes(&load_balancer.name).await?);
+        let names = [load_balancer.name.clone()];
+        tags = Some(account.describe_classic_tags(&names).await?.remove(&names[0]).unwrap_or_default());
+    }
+    Ok(SeenClassic { load_balancer, attributes, tags })
+}
+
+/// Everything of a Service, of either kind, whichever part of it is left.
+pub(super) async fn leftovers(account: &dyn Account, cluster: &Cluster, owner: &Owner) -> Result<Observed, AwsError> {
+    let name = owner.load_balancer();
+    let mut observed = Observed::default();
+    let mut attached = BTreeSet::new();
+    if let Some(load_balancer) = account.describe_load_balancers(Some(&name)).await?.into_iter().next() {
+        let listeners = account.describe_listeners(&load_balancer.arn).await?;
+        attached.extend(listeners.iter().map(|listener| listener.settings.target_group.clone()));
+        let arns = [load_balancer.arn.clone()];
+        let tags = Some(account.describe_tags(&arns).await?.remove(&arns[0]).unwrap_or_default());
+        observed.network = Some(SeenNetwork { load_balancer, listeners, attributes: None, tags });
+    }
+    if let Some(load_balancer) = account.describe_classic(Some(&name)).await?.into_iter().next() {
+        let names = [load_balancer.name.clone()];
+        let tags = Some(account.describe_classic_tags(&names).await?.remove(&names[0]).unwrap_or_default());
+        observed.classic = Some(SeenClassic { load_balancer, attributes: None, tags });
+    }
+    observed.target_groups = target_groups(account, cluster, owner, &attached).await?;
+    observed.groups = groups_by_owner(account, cluster, owner).await?;
+    Ok(observed)
+}

@@ -1,0 +1,69 @@
+//! Settings and Services for tests.
+
+use crate::{
+    cloud_config::GroupMode,
+    memory::Example,
+    model::{Settings, names::Cluster},
+};
+use k8s_openapi::api::core::v1::Service;
+use serde_json::{Value, json};
+
+/// Settings for the example account: managed groups, no shared probe.
+#[must_use]
+pub fn settings() -> Settings {
+    Settings {
+        cluster: Cluster {
+            id: Example::CLUSTER.to_owned(),
+            name: "kubernetes".to_owned(),
+            vpc: Example::VPC.to_owned(),
+            legacy_tag: false,
+        },
+        nlb_groups: GroupMode::Managed,
+        disable_node_rules: false,
+        elb_group: None,
+        shared_probe: None,
+        fallback_subnet: None,
+    }
+}
+
+/// A Service of type LoadBalancer for a network load balancer with one TCP port; `change` is merged into it.
+#[must_use]
+pub fn service(name: &str, change: &Value) -> Service {
+    let mut object = json!({
+        "metadata": {
+            "name": name, "namespace": "ns", "uid": format!("{name}-0000-1111-2222-333344445555"),
+            "annotations": {"service.beta.kubernetes.io/aws-load-balancer-type": "nlb"},
+        },
+        "spec": {
+            "type": "LoadBalancer", "ipFamilies": ["IPv4"], "ipFamilyPolicy": "SingleStack",
+            "ports": [{"name": "http", "port": 80, "nodePort": 30080, "protocol": "TCP"}],
+        },
+    });
+    merge(&mut object, change);
+    serde_json::from_value(object).unwrap_or_default()
+}
+
+fn merge(into: &mut Value, change: &Value) {
+    match (into, change) {
+        (Value::Object(into), Value::Object(change)) => {
+            for (key, value) in change {
+                match value {
+                    Value::Null => {
+                        into.remove(key);
+                    }
+                    value => merge(into.entry(key.clone()).or_insert(Value::Null), value),
+                }
+            }
+        }
+        (into, change) => *into = change.clone(),
+    }
+}
+
+/// Annotations by their suffixes, as a change for [`service`].
+#[must_use]
+pub fn annotated(pairs: &[(&str, &str)]) -> Value {
+    let name = |suffix: &str| crate::model::annotations::name(suffix);
+    let map: serde_json::Map<String, Value> =
+        pairs.iter().map(|(suffix, value)| (name(suffix), json!(value))).collect();
+    json!({"metadata": {"annotations": map}})
+}

@@ -1,0 +1,243 @@
+//! What a Service asks for, before anything is known of the account: ports, families, ranges, health check.
+
+use super::{
+    annotations::{Annotations, Kind, Ports, name},
+    names::Owner,
+};
+use crate::account::IpAddressType;
+use k8s_openapi::api::core::v1::{Service, ServicePort};
+use net::{Cidr, Family, HasFamily, legacy::parse_stored_cidr};
+use std::collections::BTreeSet;
+
+/// One port of the Service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Port {
+    /// Its name.
+    pub name: String,
+    /// Port of the load balancer.
+    pub port: u16,
+    /// Port of the nodes.
+    pub node_port: u16,
+    /// Whether it is UDP; TCP otherwise.
+    pub udp: bool,
+    /// Whether the load balancer speaks TLS there.
+    pub tls: bool,
+}
+
+/// A request that can be fulfilled, as far as the Service alone tells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// Whose it is.
+    pub owner: Owner,
+    /// What the annotations say.
+    pub annotations: Annotations,
+    /// Its ports.
+    pub ports: Vec<Port>,
+    /// Families of the load balancer.
+    pub ip_address_type: IpAddressType,
+    /// Family of its targets.
+    pub target_family: Family,
+    /// Who may connect; each family that is missing is closed.
+    pub ranges: BTreeSet<Cidr>,
+    /// Port that tells whether a node has endpoints, with `externalTrafficPolicy: Local`.
+    pub local_check: Option<u16>,
+    /// What should be told though nothing is refused.
+    pub notes: Vec<Note>,
+}
+
+/// Something that people should know.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Note {
+    /// One word for the event.
+    pub reason: &'static str,
+    /// A sentence.
+    pub message: String,
+}
+
+impl Request {
+    /// What the Service asks for; all its mistakes otherwise. `None` when another controller is asked.
+    pub fn read(service: &Service) -> Result<Option<Self>, Vec<String>> {
+        let empty = Default::default();
+        let mut mistakes = Vec::new();
+        let annotations = Annotations::read(service.metadata.annotations.as_ref().unwrap_or(&empty), &mut mistakes);
+        if annotations.kind == Kind::Elsewhere {
+            return Ok(None);
+        }
+        let spec = service.spec.clone().unwrap_or_default();
+        if let Some(affinity) = spec.session_affinity.filter(|affinity| affinity != "None" && !affinity.is_empty()) {
+            mistakes.push(format!("spec.sessionAffinity: unsupported load balancer affinity: {affinity}"));
+        }
+        if let Some(ip) = spec.load_balancer_ip.filter(|ip| !ip.is_empty()) {
+            mistakes.push(format!("spec.loadBalancerIP: {ip}: LoadBalancerIP cannot be specified for AWS ELB"));
+        }
+        let ports = ports(&spec.ports.unwrap_or_default(), &annotations, &mut mistakes);
+        let families = spec.ip_families.unwrap_or_default();
+        let shape =
+            address_type(annotations.kind, spec.ip_family_policy.as_deref(), &families).unwrap_or_else(|mistake| {
+                mistakes.push(format!("spec.ipFamilies: {mistake}"));
+                (IpAddressType::Ipv4, Family::V4)
+            });
+        let (ip_address_type, target_family) = shape;
+        let mut notes = Vec::new();
+        let given = spec.load_balancer_source_ranges.filter(|ranges| !ranges.is_empty());
+        let ranges = ranges(given, annotations.source_ranges.as_deref(), ip_address_type, &mut notes, &mut mistakes);
+        let preserved = annotations.target_attributes.get("preserve_client_ip.enabled");
+        if preserved.is_some_and(|value| value == "false") && ports.iter().any(|port| port.udp) {
+            let annotation = name("target-group-attributes");
+            mistakes.push(format!("{annotation}: preserve_client_ip.enabled cannot be false for a UDP port"));
+        }
+        if !mistakes.is_empty() {
+            return Err(mistakes);
+        }
+        let local = spec.external_traffic_policy.as_deref() == Some("Local");
+        let local_check = spec.health_check_node_port.and_then(|port| u16::try_from(port).ok());
+        let metadata = &service.metadata;
+        Ok(Some(Self {
+            owner: Owner {
+                namespace: metadata.namespace.clone().unwrap_or_default(),
+                name: metadata.name.clone().unwrap_or_default(),
+                uid: metadata.uid.clone().unwrap_or_default(),
+            },
+            annotations,
+            ports,
+            ip_address_type,
+            target_family,
+            ranges,
+            local_check: local_check.filter(|port| local && *port > 0),
+            notes,
+        }))
+    }
+
+    /// Whether clients' addresses reach the nodes.
+    pub fn preserves_clients(&self) -> bool {
+        self.annotations.target_attributes.get("preserve_client_ip.enabled").is_none_or(|value| value == "true")
+    }
+}
+
+fn ports(given: &[ServicePort], annotations: &Annotations, mistakes: &mut Vec<String>) -> Vec<Port> {
+    if given.is_empty() {
+        mistakes.push("spec.ports: requested load balancer with no ports".to_owned());
+    }
+    let protocol = |port: &ServicePort| port.protocol.clone().unwrap_or_else(|| "TCP".to_owned());
+    let protocols: BTreeSet<String> = given.iter().map(protocol).collect();
+    if protocols.len() > 1 {
+        mistakes
+            .push("spec.ports: mixed protocol is not supported for LoadBalancer; make one Service for each".to_owned());
+    }
+    let accepted: &[&str] = if annotations.kind == Kind::Network { &["TCP", "UDP"] } else { &["TCP"] };
+    for other in protocols.iter().filter(|protocol| !accepted.contains(&protocol.as_str())) {
+        mistakes.push(format!(
+            "spec.ports: Protocol {other} not supported by LoadBalancer; accepted: {}",
+            accepted.join(", ")
+        ));
+    }
+    if given.len() > 50 {
+        mistakes.push(format!("spec.ports: {} ports; a load balancer has up to 50 listeners", given.len()));
+    }
+    let mut ports = Vec::new();
+    for one in given {
+        let udp = protocol(one) == "UDP";
+        let name = one.name.clone().unwrap_or_default();
+        let Ok(port) = u16::try_from(one.port) else { continue };
+        let Some(node_port) = one.node_port.and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0) else {
+            mistakes.push(format!(
+                "spec.ports: port {port} has no node port; allocateLoadBalancerNodePorts must not be false"
+            ));
+            continue;
+        };
+        let chosen = match &annotations.ssl_ports {
+            None | Some(Ports::All) => true,
+            Some(Ports::Some(list)) => list.contains(&port.to_string()) || list.contains(&name.to_lowercase()),
+        };
+        let tls = annotations.certificate.is_some() && chosen && !udp;
+        ports.push(Port { name, port, node_port, udp, tls });
+    }
+    ports
+}
+
+/// Families of the load balancer and of its targets. Each row that is refused says why.
+pub fn address_type(kind: Kind, policy: Option<&str>, families: &[String]) -> Result<(IpAddressType, Family), String> {
+    let mut parsed = Vec::new();
+    for text in families {
+        parsed.push(text.parse::<Family>().map_err(|error| error.to_string())?);
+    }
+    if parsed.len() > 2 {
+        return Err(format!("{} families; there are two", parsed.len()));
+    }
+    if kind == Kind::Classic {
+        return match (policy, parsed.as_slice()) {
+            (Some("RequireDualStack"), _) => {
+                Err("a classic load balancer does not support IPv6, and RequireDualStack asks for it".to_owned())
+            }
+            (_, families) if families.is_empty() || families.contains(&Family::V4) => {
+                Ok((IpAddressType::Ipv4, Family::V4))
+            }
+            _ => Err("a classic load balancer does not support IPv6; use a network load balancer".to_owned()),
+        };
+    }
+    match (policy.unwrap_or("SingleStack"), parsed.as_slice()) {
+        ("SingleStack" | "PreferDualStack", [] | [Family::V4]) => Ok((IpAddressType::Ipv4, Family::V4)),
+        ("SingleStack", [Family::V6]) => Err("single stack IPv6 is not supported for network load balancers; \
+                                              ask for PreferDualStack or RequireDualStack"
+            .to_owned()),
+        ("SingleStack", many) => Err(format!("policy SingleStack has one family, not {}", many.len())),
+        ("PreferDualStack", [Family::V6]) => Ok((IpAddressType::Dualstack, Family::V6)),
+        ("PreferDualStack" | "RequireDualStack", [first, second]) if first != second => {
+            Ok((IpAddressType::Dualstack, *first))
+        }
+        ("RequireDualStack", other) => {
+            Err(format!("policy RequireDualStack requires 2 entries in the ipFamilies field. got {}", other.len()))
+        }
+        (policy, _) => Err(format!("policy {policy} with these families is not known")),
+    }
+}
+
+/// Who may connect. A range of a family that the load balancer has not is left out; a family without a range is closed.
+fn ranges(
+    given: Option<Vec<String>>,
+    annotation: Option<&str>,
+    kind: IpAddressType,
+    notes: &mut Vec<Note>,
+    mistakes: &mut Vec<String>,
+) -> BTreeSet<Cidr> {
+    let served: &[Family] = if kind == IpAddressType::Dualstack { &Family::BOTH } else { &[Family::V4] };
+    let texts = given.unwrap_or_else(|| {
+        annotation
+            .unwrap_or_default()
+            .split(',')
+            .map(|text| text.trim().to_owned())
+            .filter(|text| !text.is_empty())
+            .collect()
+    });
+    if texts.is_empty() {
+        return served.iter().filter_map(|family| Cidr::containing(family.unspecified(), 0)).collect();
+    }
+    let mut ranges = BTreeSet::new();
+    for text in &texts {
+        match parse_stored_cidr(text.trim()) {
+            Ok(cidr) => {
+                ranges.insert(cidr);
+            }
+            Err(error) => mistakes.push(format!("spec.loadBalancerSourceRanges: {error}")),
+        }
+    }
+    let foreign: Vec<String> =
+        ranges.iter().filter(|cidr| !served.contains(&cidr.family())).map(Cidr::to_string).collect();
+    if !foreign.is_empty() {
+        notes.push(Note {
+            reason: "SourceRangeIgnored",
+            message: format!("the load balancer has no IPv6 address: {} is of no use", foreign.join(", ")),
+        });
+    }
+    ranges.retain(|cidr| served.contains(&cidr.family()));
+    for family in served.iter().filter(|family| !ranges.iter().any(|cidr| cidr.family() == **family)) {
+        notes.push(Note {
+            reason: "FamilyClosed",
+            message: format!(
+                "no source range is {family}: nobody can connect by {family}; add a range such as {} to open it",
+                if *family == Family::V4 { "0.0.0.0/0" } else { "::/0" }
+            ),
+        });
+    }
+    ranges
+}

@@ -1,0 +1,166 @@
+//! Nodes as AWS knows them: provider id, addresses of the wanted families, zone and instance type.
+//!
+//! Mirrors cloud-node-controller: acts on a node that is not initialised, and keeps its addresses. Leftovers of Services and groups that wait are looked
+//! after here too, as controllers of their own.
+
+mod describe;
+#[cfg(test)]
+mod tests;
+
+pub use describe::{Facts, facts};
+
+use crate::{
+    account::{Instance, InstanceFilter},
+    apply::{Alive, Aws, owner},
+    model::nodes::instance_id,
+};
+use k8s_openapi::api::core::v1::{Node, Service};
+use kube::{
+    Api, ResourceExt,
+    api::{Patch, PatchParams},
+};
+use net::Families;
+use runtime::controller::{Context, Controller, Events, Key, Next, Queue, Reconcile, Result, Store, reference, work};
+use serde_json::json;
+use std::{sync::Arc, time::Duration};
+
+/// The taint of a node that nobody has described yet.
+pub const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
+/// How often a node's addresses are looked at.
+const PERIOD: Duration = Duration::from_secs(300);
+
+/// What these controllers are given.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The provider.
+    pub provider: Arc<Aws>,
+    /// `NodeIPFamilies`.
+    pub families: Families,
+    /// The region, for the nodes' label.
+    pub region: String,
+    /// How often leftovers are looked for.
+    pub sweep: Duration,
+}
+
+/// The controllers of this room.
+pub const CONTROLLERS: &[Controller<Options>] = &[
+    Controller {
+        name: "cloud-node-controller",
+        alias: "cloud-node",
+        default_on: true,
+        run: |context| Box::pin(run(context)),
+    },
+    Controller {
+        name: "aws-leftovers-controller",
+        alias: "aws-leftovers",
+        default_on: true,
+        run: |context| Box::pin(sweep(context)),
+    },
+    Controller {
+        name: "aws-security-group-removal-controller",
+        alias: "aws-security-group-removal",
+        default_on: true,
+        run: |context| Box::pin(async move { context.options().provider.remove_groups().await }),
+    },
+];
+
+struct Nodes {
+    nodes: Store<Node>,
+    api: Api<Node>,
+    events: Events,
+    options: Options,
+}
+
+async fn run(context: Context<Options>) -> Result<()> {
+    let nodes = context.store::<Node>();
+    let queue: Queue<Key> = context.queue("cloud-node");
+    let _nodes = nodes.on_change({
+        let queue = queue.clone();
+        move |change| queue.add(change.key())
+    });
+    context.synced(&[&nodes]).await;
+    let controller = Nodes {
+        nodes,
+        api: Api::all(context.client()),
+        events: context.events("cloud-node-controller"),
+        options: context.options().clone(),
+    };
+    work(&queue, 1, &controller).await
+}
+
+impl Reconcile for Nodes {
+    type Key = Key;
+
+    async fn reconcile(&self, key: &Key) -> Result<Next> {
+        let Some(node) = self.nodes.get(key) else { return Ok(Next::Done) };
+        let Some(instance) = self.instance(&node).await? else {
+            if is_uninitialized(&node) {
+                let note = "no running instance has this node's provider id or name";
+                self.events.warning(&reference(&*node), "InstanceNotFound", note).await;
+            }
+            return Ok(Next::After(PERIOD));
+        };
+        let facts = facts(&node, &instance, self.options.families, &self.options.region);
+        if let Some(patch) = facts.patch(&node) {
+            match self.api.patch(&key.name, &PatchParams::default(), &Patch::Merge(patch)).await {
+                Ok(written) => self.nodes.remember(written),
+                Err(kube::Error::Api(status)) if status.code == 404 => return Ok(Next::Done),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if let Some(addresses) = facts.changed_addresses(&node) {
+            let patch = Patch::Merge(json!({"status": {"addresses": addresses}}));
+            match self.api.patch_status(&key.name, &PatchParams::default(), &patch).await {
+                Ok(written) => self.nodes.remember(written),
+                Err(kube::Error::Api(status)) if status.code == 404 => return Ok(Next::Done),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(Next::After(PERIOD))
+    }
+}
+
+fn is_uninitialized(node: &Node) -> bool {
+    node.spec.iter().flat_map(|spec| spec.taints.iter().flatten()).any(|taint| taint.key == UNINITIALIZED)
+}
+
+impl Nodes {
+    /// The instance of a node: by its provider id, or by its name.
+    async fn instance(&self, node: &Node) -> Result<Option<Instance>> {
+        let provider = &self.options.provider;
+        let id = node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref()).and_then(instance_id);
+        let named = instance_id(&node.name_any()).map(str::to_owned);
+        let filter = match id.map(str::to_owned).or(named) {
+            Some(id) => InstanceFilter { ids: [id].into(), ..InstanceFilter::default() },
+            None => InstanceFilter {
+                vpc: Some(provider.settings().cluster.vpc.clone()),
+                private_dns: [node.name_any()].into(),
+                ..InstanceFilter::default()
+            },
+        };
+        let found = provider.account.describe_instances(&filter).await?;
+        Ok(found.into_iter().find(|instance| instance.state == "running"))
+    }
+}
+
+/// Looks for leftovers, at the start and then from time to time.
+async fn sweep(context: Context<Options>) -> Result<()> {
+    let services = context.store::<Service>();
+    context.synced(&[&services]).await;
+    let options = context.options();
+    loop {
+        tokio::time::sleep(options.sweep).await;
+        let has_finalizer = |service: &Service| {
+            service.finalizers().iter().any(|one| one == "service.kubernetes.io/load-balancer-cleanup")
+        };
+        let wants =
+            |service: &Service| service.spec.as_ref().is_some_and(|spec| spec.type_.as_deref() == Some("LoadBalancer"));
+        let alive = services.all().into_iter().filter(|service| wants(service) || has_finalizer(service));
+        let alive = Alive::new(alive.map(|service| owner(&service)));
+        match options.provider.sweep(&alive).await {
+            Ok(0) => {}
+            Ok(found) => tracing::info!(found, "removed what was left of Services that are gone"),
+            Err(error) => tracing::warn!(%error, "could not look for leftovers"),
+        }
+    }
+}

@@ -1,0 +1,216 @@
+//! Security groups: the load balancer's own, rules on the nodes', and the end of those that are not wanted any more.
+
+use super::{Action, Observed, Others};
+use crate::{
+    account::{Direction, NewSecurityGroup, Peer, Protocol, Rule, SecurityGroup},
+    model::{
+        Balancer, Desired, Groups, ManagedGroup,
+        names::{Cluster, GROUP_DESCRIPTION, Owner},
+        rules::{OWN_GROUP, RULE_LIMIT, fullness, is_of, is_shared},
+    },
+};
+use net::{Cidr, Family};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Names that groups of this Service can have.
+pub(super) fn own_names(owner: &Owner, cluster: &Cluster) -> [String; 2] {
+    [owner.network_group(&cluster.name), owner.classic_group()]
+}
+
+/// Whether a group was made for this Service: its name, its cluster, and no other Service's tag.
+pub(super) fn is_own(group: &SecurityGroup, owner: &Owner, cluster: &Cluster) -> bool {
+    let named = own_names(owner, cluster).contains(&group.name) && group.vpc == cluster.vpc;
+    let others = group.tags.get(crate::model::names::SERVICE_TAG).is_some_and(|key| *key != owner.key());
+    named && cluster.owns(&group.tags) && !others
+}
+
+/// The managed group, if it is there.
+pub(super) fn own<'a>(
+    groups: &Groups,
+    observed: &'a Observed,
+    cluster: &Cluster,
+    owner: &Owner,
+) -> Result<Option<&'a SecurityGroup>, String> {
+    let Groups::Managed(managed) = groups else { return Ok(None) };
+    let found = observed.groups.values().find(|group| group.name == managed.name && group.vpc == cluster.vpc);
+    match found {
+        Some(group) if !is_own(group, owner, cluster) => Err(format!(
+            "security group {} ({}) has the name that the load balancer's group would get, but is not tagged {}=owned: rename it, or tag it",
+            group.name,
+            group.id,
+            cluster.tag()
+        )),
+        found => Ok(found),
+    }
+}
+
+/// How the groups of the load balancer are named in actions.
+pub(super) fn wanted_ids(desired: &Desired, own: Option<&SecurityGroup>) -> Option<BTreeSet<String>> {
+    match &desired.groups {
+        Groups::AsIs => None,
+        Groups::Given(ids) => Some(ids.clone()),
+        Groups::Managed(managed) => {
+            let mut ids = managed.beside.clone();
+            ids.insert(own.map_or_else(|| OWN_GROUP.to_owned(), |group| group.id.clone()));
+            Some(ids)
+        }
+    }
+}
+
+/// What AWS lets out of a group that is new.
+fn everything_out() -> BTreeSet<Rule> {
+    let all = Family::BOTH.into_iter().filter_map(|family| Cidr::containing(family.unspecified(), 0));
+    all.map(|cidr| Rule { protocol: Protocol::All, peer: Peer::Cidr(cidr), description: String::new() }).collect()
+}
+
+/// The managed group is there with its rules.
+pub(super) fn prepare(desired: &Desired, own: Option<&SecurityGroup>, _observed: &Observed, actions: &mut Vec<Action>) {
+    let Groups::Managed(managed) = &desired.groups else { return };
+    let Some(group) = own else {
+        actions.push(Action::CreateGroup(NewSecurityGroup {
+            name: managed.name.clone(),
+            description: GROUP_DESCRIPTION.to_owned(),
+            vpc: desired.vpc.clone(),
+            tags: desired.tags.clone(),
+        }));
+        let empty = BTreeSet::new();
+        change_rules(OWN_GROUP, Direction::Ingress, &empty, &managed.ingress, actions);
+        if let Some(egress) = &managed.egress {
+            change_rules(OWN_GROUP, Direction::Egress, &everything_out(), egress, actions);
+        }
+        return;
+    };
+    let missing = super::differing(&desired.tags, &group.tags);
+    if !missing.is_empty() {
+        actions.push(Action::TagGroup { group: group.id.clone(), tags: missing });
+    }
+    let ManagedGroup { ingress, egress, .. } = managed;
+    change_rules(&group.id, Direction::Ingress, &group.ingress, ingress, actions);
+    if let Some(egress) = egress {
+        change_rules(&group.id, Direction::Egress, &group.egress, egress, actions);
+    }
+}
+
+/// Authorizes, then revokes; the other way round when the group could not hold both.
+fn change_rules(
+    group: &str,
+    direction: Direction,
+    has: &BTreeSet<Rule>,
+    wanted: &BTreeSet<Rule>,
+    actions: &mut Vec<Action>,
+) {
+    let missing: BTreeSet<Rule> = wanted.difference(has).cloned().collect();
+    let surplus: BTreeSet<Rule> = has.difference(wanted).cloned().collect();
+    let group = || group.to_owned();
+    let authorize = (!missing.is_empty()).then(|| Action::Authorize { group: group(), direction, rules: missing });
+    let revoke = (!surplus.is_empty()).then(|| Action::Revoke { group: group(), direction, rules: surplus });
+    let both: BTreeSet<Rule> = has.union(wanted).cloned().collect();
+    if fullness(&both) <= RULE_LIMIT {
+        actions.extend(authorize.into_iter().chain(revoke));
+    } else {
+        actions.extend(revoke.into_iter().chain(authorize));
+    }
+}
+
+/// The rule with the id of the load balancer's own group, where that is known.
+fn resolved(rule: &Rule, own: Option<&SecurityGroup>) -> Rule {
+    match (&rule.peer, own) {
+        (Peer::Group(id), Some(group)) if id == OWN_GROUP => {
+            Rule { peer: Peer::Group(group.id.clone()), ..rule.clone() }
+        }
+        _ => rule.clone(),
+    }
+}
+
+/// What is wanted on each node group.
+pub(super) fn wanted_on_nodes(desired: &Desired, own: Option<&SecurityGroup>) -> BTreeMap<String, BTreeSet<Rule>> {
+    let resolve = |rules: &BTreeSet<Rule>| rules.iter().map(|rule| resolved(rule, own)).collect();
+    desired.node_rules.iter().map(|(group, rules)| (group.clone(), resolve(rules))).collect()
+}
+
+/// Nodes let the load balancer in before it goes live.
+pub(super) fn authorize_nodes(
+    desired: &Desired,
+    own: Option<&SecurityGroup>,
+    observed: &Observed,
+    actions: &mut Vec<Action>,
+) {
+    for (group, wanted) in wanted_on_nodes(desired, own) {
+        let has = observed.groups.get(&group).map(|group| &group.ingress);
+        let missing: BTreeSet<Rule> =
+            wanted.into_iter().filter(|rule| has.is_none_or(|has| !has.contains(rule))).collect();
+        if !missing.is_empty() {
+            actions.push(Action::Authorize { group, direction: Direction::Ingress, rules: missing });
+        }
+    }
+}
+
+/// Nodes let nobody in for this load balancer who is not wanted any more, and whom no other one wants.
+pub(super) fn revoke_nodes(
+    desired: &Desired,
+    own: Option<&SecurityGroup>,
+    observed: &Observed,
+    others: &Others,
+    actions: &mut Vec<Action>,
+) {
+    let wanted = wanted_on_nodes(desired, own);
+    for group in observed.groups.values() {
+        let wanted = wanted.get(&group.id);
+        let surplus = |rule: &&Rule| {
+            let refers =
+                matches!((&rule.peer, own), (Peer::Group(id), Some(own)) if *id == own.id && group.id != own.id);
+            let ours = is_of(&rule.description, &desired.name);
+            let alone = refers || (others.complete && !others.want(&group.id, rule));
+            (ours || (refers && is_shared(&rule.description)))
+                && alone
+                && !wanted.is_some_and(|wanted| wanted.contains(rule))
+        };
+        let surplus: BTreeSet<Rule> = group.ingress.iter().filter(surplus).cloned().collect();
+        if !surplus.is_empty() {
+            let (group, direction) = (group.id.clone(), Direction::Ingress);
+            actions.push(Action::Revoke { group, direction, rules: surplus });
+        }
+    }
+}
+
+/// Groups of this Service that its load balancer does not want any more.
+pub(super) fn retire(desired: &Desired, observed: &Observed, cluster: &Cluster, actions: &mut Vec<Action>) {
+    let keep = match &desired.groups {
+        Groups::Managed(managed) => Some(managed.name.as_str()),
+        Groups::Given(_) => None,
+        // Mode off: what is attached stays as it is.
+        Groups::AsIs => match &desired.balancer {
+            Balancer::Network(_) => return,
+            Balancer::Classic(_) => None,
+        },
+    };
+    let retired = observed.groups.values().filter(|group| is_own(group, &desired.owner, cluster));
+    for group in retired.filter(|group| Some(group.name.as_str()) != keep) {
+        retire_group(group, observed, cluster, actions);
+    }
+}
+
+/// Takes away what refers to a group on groups that the cluster uses, then the group.
+pub(super) fn retire_group(group: &SecurityGroup, observed: &Observed, cluster: &Cluster, actions: &mut Vec<Action>) {
+    for other in observed.groups.values().filter(|other| other.id != group.id) {
+        let refers = |rule: &&Rule| {
+            let ours = crate::model::rules::is_ours(&rule.description) || cluster.uses(&other.tags);
+            ours && rule.peer == Peer::Group(group.id.clone())
+        };
+        let planned: BTreeSet<Rule> = actions.iter().flat_map(|action| planned_revokes(action, &other.id)).collect();
+        let rules: BTreeSet<Rule> =
+            other.ingress.iter().filter(refers).filter(|rule| !planned.contains(rule)).cloned().collect();
+        if !rules.is_empty() {
+            let (group, direction) = (other.id.clone(), Direction::Ingress);
+            actions.push(Action::Revoke { group, direction, rules });
+        }
+    }
+    actions.push(Action::RemoveGroup { group: group.id.clone() });
+}
+
+fn planned_revokes(action: &Action, of: &str) -> BTreeSet<Rule> {
+    match action {
+        Action::Revoke { group, direction: Direction::Ingress, rules } if group == of => rules.clone(),
+        _ => BTreeSet::new(),
+    }
+}

@@ -1,0 +1,155 @@
+//! What has to change in AWS so that what is observed becomes what is desired. Pure.
+//!
+//! Order matters: a group's rules are in place before a load balancer that uses it goes live; nothing is deleted before
+//! what refers to it. Whatever is done of it, doing the rest later comes to the same end.
+
+mod action;
+mod classic;
+mod groups;
+mod network;
+mod remove;
+#[cfg(test)]
+mod tests;
+
+pub use action::{Action, ListenerPlan};
+pub(crate) use network::change_targets;
+pub use remove::remove;
+
+use crate::{
+    account::{
+        Attributes, ClassicAttributes, ClassicLoadBalancer, Listener, LoadBalancer, Rule, SecurityGroup, Tags, Target,
+        TargetGroup,
+    },
+    model::{Balancer, Desired, names::Cluster},
+};
+use serde::{Deserialize, Serialize};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What AWS has for a Service. What is `None` was not looked at and is not touched.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Observed {
+    /// The network load balancer of its name.
+    pub network: Option<SeenNetwork>,
+    /// Target groups that its listeners lead to, or that have its tags.
+    pub target_groups: Vec<SeenTargetGroup>,
+    /// The classic load balancer of its name.
+    pub classic: Option<SeenClassic>,
+    /// Security groups: its own, those of the load balancer, those of nodes, and those that refer to its own. By id.
+    pub groups: BTreeMap<String, SecurityGroup>,
+}
+
+/// A network load balancer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeenNetwork {
+    /// Itself.
+    pub load_balancer: LoadBalancer,
+    /// Its listeners.
+    #[serde(default)]
+    pub listeners: Vec<Listener>,
+    /// Its attributes.
+    #[serde(default)]
+    pub attributes: Option<Attributes>,
+    /// Its tags.
+    #[serde(default)]
+    pub tags: Option<Tags>,
+}
+
+/// A target group.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeenTargetGroup {
+    /// Itself.
+    pub group: TargetGroup,
+    /// Its attributes.
+    #[serde(default)]
+    pub attributes: Option<Attributes>,
+    /// Its tags.
+    #[serde(default)]
+    pub tags: Option<Tags>,
+    /// Its targets, those on their way out left out.
+    #[serde(default)]
+    pub targets: Option<BTreeSet<Target>>,
+}
+
+/// A classic load balancer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeenClassic {
+    /// Itself.
+    pub load_balancer: ClassicLoadBalancer,
+    /// Its attributes.
+    #[serde(default)]
+    pub attributes: Option<ClassicAttributes>,
+    /// Its tags.
+    #[serde(default)]
+    pub tags: Option<Tags>,
+}
+
+/// Rules on nodes' groups that other Services want.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Others {
+    /// By group.
+    pub wants: BTreeMap<String, BTreeSet<Rule>>,
+    /// Whether it is known of every other Service. Until then no rule that could be shared is taken away.
+    pub complete: bool,
+}
+
+impl Others {
+    fn want(&self, group: &str, rule: &Rule) -> bool {
+        self.wants.get(group).is_some_and(|rules| rules.contains(rule))
+    }
+}
+
+/// What to do, in this order.
+pub fn plan(desired: &Desired, observed: &Observed, others: &Others, cluster: &Cluster) -> Result<Vec<Action>, String> {
+    refuse_what_is_not_ours(desired, observed, cluster)?;
+    let mut actions = Vec::new();
+    let own = groups::own(&desired.groups, observed, cluster, &desired.owner)?;
+    groups::prepare(desired, own, observed, &mut actions);
+    groups::authorize_nodes(desired, own, observed, &mut actions);
+    match &desired.balancer {
+        Balancer::Network(network) => network::plan(desired, network, own, observed, &mut actions)?,
+        Balancer::Classic(classic) => classic::plan(desired, classic, own, observed, &mut actions),
+    }
+    groups::revoke_nodes(desired, own, observed, others, &mut actions);
+    groups::retire(desired, observed, cluster, &mut actions);
+    Ok(actions)
+}
+
+/// A load balancer of the right name that is somebody else's, or of the other kind.
+fn refuse_what_is_not_ours(desired: &Desired, observed: &Observed, cluster: &Cluster) -> Result<(), String> {
+    let is_network = matches!(desired.balancer, Balancer::Network(_));
+    let annotation = crate::model::annotations::name("type");
+    let flipped = match (is_network, &observed.network, &observed.classic) {
+        (true, None, Some(_)) => Some("Classic Load Balancer"),
+        (false, Some(_), _) => Some("NLB"),
+        _ => None,
+    };
+    if let Some(kind) = flipped {
+        return Err(format!(
+            "cannot update Load Balancer Type annotation {annotation} after creation for {kind}; put it back, or delete the Service"
+        ));
+    }
+    if let Some(seen) = observed.network.as_ref() {
+        if seen.load_balancer.kind != crate::account::LoadBalancerType::Network {
+            return Err(format!("{} is there, but is no network load balancer", desired.name));
+        }
+    }
+    let network = observed.network.as_ref().and_then(|seen| seen.tags.as_ref());
+    let classic = observed.classic.as_ref().and_then(|seen| seen.tags.as_ref());
+    for tags in network.into_iter().chain(classic) {
+        if !cluster.owns_for(tags, &desired.owner) {
+            return Err(format!(
+                "load balancer {} is there, but its tags do not say that it is of {} in cluster {}; it is left alone",
+                desired.name,
+                desired.owner.key(),
+                cluster.id
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// What is in `wanted` and not, or otherwise, in `has`.
+fn differing(wanted: &BTreeMap<String, String>, has: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    wanted.iter().filter(|(key, value)| has.get(*key) != Some(value)).map(|(k, v)| (k.clone(), v.clone())).collect()
+}

@@ -1,0 +1,234 @@
+//! A network load balancer with its listeners and target groups.
+
+use super::{Action, ListenerPlan, Observed, SeenNetwork, SeenTargetGroup, differing, groups};
+use crate::{
+    account::{HealthCheck, IpAddressType, NewLoadBalancer, NewTargetGroup, SecurityGroup, Target},
+    model::{self, Desired, Network},
+};
+use std::collections::BTreeSet;
+
+pub(super) fn plan(
+    desired: &Desired,
+    network: &Network,
+    own: Option<&SecurityGroup>,
+    observed: &Observed,
+    actions: &mut Vec<Action>,
+) -> Result<(), String> {
+    match &observed.network {
+        None => create(desired, network, own, actions),
+        Some(seen) => update(desired, network, own, seen, actions),
+    }
+    let used = listeners(desired, network, observed, actions)?;
+    if let Some(seen) = &observed.network {
+        let narrows = seen.load_balancer.ip_address_type == IpAddressType::Dualstack
+            && network.ip_address_type == IpAddressType::Ipv4;
+        if narrows {
+            actions.push(Action::SetIpAddressType { kind: IpAddressType::Ipv4 });
+        }
+    }
+    for seen in observed.target_groups.iter().filter(|seen| !used.contains(&seen.group.arn)) {
+        let (arn, group) = (seen.group.arn.clone(), seen.group.name.clone());
+        actions.push(Action::DeleteTargetGroup { arn, group });
+    }
+    Ok(())
+}
+
+fn create(desired: &Desired, network: &Network, own: Option<&SecurityGroup>, actions: &mut Vec<Action>) {
+    actions.push(Action::CreateLoadBalancer(NewLoadBalancer {
+        name: desired.name.clone(),
+        scheme: network.scheme,
+        ip_address_type: network.ip_address_type,
+        subnets: network.subnets.clone(),
+        security_groups: groups::wanted_ids(desired, own).unwrap_or_default(),
+        ipv6_source_nat: network.needs_source_nat(),
+        tags: desired.tags.clone(),
+    }));
+    actions.push(Action::SetAttributes { attributes: network.attributes.clone() });
+}
+
+fn update(
+    desired: &Desired,
+    network: &Network,
+    own: Option<&SecurityGroup>,
+    seen: &SeenNetwork,
+    actions: &mut Vec<Action>,
+) {
+    let has = &seen.load_balancer;
+    if let Some(groups) = groups::wanted_ids(desired, own).filter(|groups| *groups != has.security_groups) {
+        actions.push(Action::SetGroups { groups });
+    }
+    let widens = has.ip_address_type == IpAddressType::Ipv4 && network.ip_address_type == IpAddressType::Dualstack;
+    let subnets: BTreeSet<String> = network.subnets.iter().map(|subnet| subnet.subnet.clone()).collect();
+    let moved = subnets != has.subnets;
+    let set_subnets = |ipv6_source_nat| Action::SetSubnets { subnets: network.subnets.clone(), ipv6_source_nat };
+    if moved {
+        actions.push(set_subnets(network.needs_source_nat() && !widens));
+    }
+    if widens {
+        actions.push(Action::SetIpAddressType { kind: IpAddressType::Dualstack });
+    }
+    let lacks_nat = widens || has.ipv6_source_nat == Some(false);
+    if network.needs_source_nat() && lacks_nat && (widens || !moved) {
+        actions.push(set_subnets(true));
+    }
+    let attributes = seen.attributes.as_ref().map(|has| differing(&network.attributes, has)).unwrap_or_default();
+    if !attributes.is_empty() {
+        actions.push(Action::SetAttributes { attributes: whole_log(attributes, network) });
+    }
+    let tags = seen.tags.as_ref().map(|has| differing(&desired.tags, has)).unwrap_or_default();
+    if !tags.is_empty() {
+        actions.push(Action::TagLoadBalancer { tags });
+    }
+}
+
+/// AWS checks the bucket when the log is switched on: what belongs to the log goes together.
+fn whole_log(mut attributes: crate::account::Attributes, network: &Network) -> crate::account::Attributes {
+    if attributes.keys().any(|key| key.starts_with("access_logs.")) {
+        let log = network.attributes.iter().filter(|(key, _)| key.starts_with("access_logs."));
+        attributes.extend(log.map(|(key, value)| (key.clone(), value.clone())));
+    }
+    attributes
+}
+
+/// Plans listeners with their target groups; says which target groups that are there stay in use.
+fn listeners(
+    desired: &Desired,
+    network: &Network,
+    observed: &Observed,
+    actions: &mut Vec<Action>,
+) -> Result<BTreeSet<String>, String> {
+    let seen = observed.network.as_ref().map(|seen| seen.listeners.as_slice()).unwrap_or_default();
+    let keeps = |has: &crate::account::Listener| {
+        network
+            .listeners
+            .iter()
+            .any(|wanted| wanted.port == has.settings.port && wanted.protocol == has.settings.protocol)
+    };
+    let replaced = |has: &&crate::account::Listener| {
+        !keeps(has) && network.listeners.iter().any(|wanted| wanted.port == has.settings.port)
+    };
+    // A port has one listener: the old one goes first.
+    for old in seen.iter().filter(replaced) {
+        actions.push(Action::DeleteListener { arn: old.arn.clone(), port: old.settings.port });
+    }
+    let mut used = BTreeSet::new();
+    for wanted in &network.listeners {
+        let has = seen.iter().find(|has| has.settings.port == wanted.port && keeps(has));
+        let serving = has.and_then(|has| find(observed, |group| group.group.arn == has.settings.target_group));
+        let named = || find(observed, |group| group.group.name == wanted.target.name);
+        let group = serving.filter(|group| fits(group, &wanted.target, &desired.vpc)).or_else(named);
+        let name = match group {
+            Some(group) if !fits(group, &wanted.target, &desired.vpc) => {
+                return Err(format!(
+                    "target group {} is there, but with another protocol, port, family or VPC; delete it",
+                    wanted.target.name
+                ));
+            }
+            Some(group) => {
+                update_target_group(desired, &wanted.target, group, actions);
+                used.insert(group.group.arn.clone());
+                group.group.name.clone()
+            }
+            None => {
+                create_target_group(desired, &wanted.target, actions);
+                wanted.target.name.clone()
+            }
+        };
+        let listener = ListenerPlan {
+            port: wanted.port,
+            protocol: wanted.protocol.clone(),
+            target_group: name,
+            certificate: wanted.certificate.clone(),
+            ssl_policy: wanted.ssl_policy.clone(),
+        };
+        match has {
+            None => actions.push(Action::CreateListener { listener, tags: desired.tags.clone() }),
+            Some(has) => {
+                let tls = wanted.protocol == "TLS";
+                let same_policy = wanted.ssl_policy.is_none() || wanted.ssl_policy == has.settings.ssl_policy;
+                let leads_there = group.is_some_and(|group| group.group.arn == has.settings.target_group);
+                let same_tls = !tls || (wanted.certificate == has.settings.certificate && same_policy);
+                if !(leads_there && same_tls) {
+                    actions.push(Action::ModifyListener { arn: has.arn.clone(), listener });
+                }
+            }
+        }
+    }
+    let gone =
+        |has: &&crate::account::Listener| !network.listeners.iter().any(|wanted| wanted.port == has.settings.port);
+    for old in seen.iter().filter(gone) {
+        actions.push(Action::DeleteListener { arn: old.arn.clone(), port: old.settings.port });
+    }
+    Ok(used)
+}
+
+fn find(observed: &Observed, is: impl Fn(&SeenTargetGroup) -> bool) -> Option<&SeenTargetGroup> {
+    observed.target_groups.iter().find(|group| is(group))
+}
+
+/// Whether what can never change is as wanted.
+fn fits(seen: &SeenTargetGroup, wanted: &model::TargetGroup, vpc: &str) -> bool {
+    let has = &seen.group;
+    has.protocol == wanted.protocol && has.port == wanted.port && has.family == wanted.family && has.vpc == vpc
+}
+
+fn create_target_group(desired: &Desired, wanted: &model::TargetGroup, actions: &mut Vec<Action>) {
+    actions.push(Action::CreateTargetGroup(NewTargetGroup {
+        name: wanted.name.clone(),
+        protocol: wanted.protocol.clone(),
+        port: wanted.port,
+        vpc: desired.vpc.clone(),
+        family: wanted.family,
+        health_check: wanted.health_check.clone(),
+        tags: desired.tags.clone(),
+    }));
+    let (group, attributes) = (wanted.name.clone(), wanted.attributes.clone());
+    if !attributes.is_empty() {
+        actions.push(Action::SetTargetGroupAttributes { group, attributes });
+    }
+    change_targets(&wanted.name, &BTreeSet::new(), &wanted.targets, actions);
+}
+
+fn update_target_group(
+    desired: &Desired,
+    wanted: &model::TargetGroup,
+    seen: &SeenTargetGroup,
+    actions: &mut Vec<Action>,
+) {
+    let group = || seen.group.name.clone();
+    if !same_check(&wanted.health_check, &seen.group.health_check) {
+        actions.push(Action::SetHealthCheck { group: group(), check: wanted.health_check.clone() });
+    }
+    let attributes = seen.attributes.as_ref().map(|has| differing(&wanted.attributes, has)).unwrap_or_default();
+    if !attributes.is_empty() {
+        actions.push(Action::SetTargetGroupAttributes { group: group(), attributes });
+    }
+    let tags = seen.tags.as_ref().map(|has| differing(&desired.tags, has)).unwrap_or_default();
+    if !tags.is_empty() {
+        actions.push(Action::TagTargetGroup { group: group(), tags });
+    }
+    if let Some(has) = &seen.targets {
+        change_targets(&seen.group.name, has, &wanted.targets, actions);
+    }
+}
+
+/// Whether the check is as wanted; what is left to AWS may be anything.
+fn same_check(wanted: &HealthCheck, has: &HealthCheck) -> bool {
+    let HealthCheck { protocol, port, path, interval, timeout, healthy, unhealthy } = wanted;
+    (protocol, port, interval, healthy, unhealthy)
+        == (&has.protocol, &has.port, &has.interval, &has.healthy, &has.unhealthy)
+        && (path.is_none() || *path == has.path)
+        && (timeout.is_none() || *timeout == has.timeout)
+}
+
+/// Those that leave go first: a target group holds only so many.
+pub(crate) fn change_targets(name: &str, has: &BTreeSet<Target>, wanted: &BTreeSet<Target>, actions: &mut Vec<Action>) {
+    let leaving: BTreeSet<Target> = has.difference(wanted).cloned().collect();
+    if !leaving.is_empty() {
+        actions.push(Action::Deregister { group: name.to_owned(), targets: leaving });
+    }
+    let coming: BTreeSet<Target> = wanted.difference(has).cloned().collect();
+    if !coming.is_empty() {
+        actions.push(Action::Register { group: name.to_owned(), targets: coming });
+    }
+}

@@ -1,0 +1,44 @@
+//! Everything of a Service goes, whichever part of it is still there.
+
+use super::{Action, Observed, Others, groups};
+use crate::{
+    account::{Direction, Rule},
+    model::{
+        names::{Cluster, Owner},
+        rules::{is_of, is_shared},
+    },
+};
+use std::collections::BTreeSet;
+
+/// What to do so that nothing is left of a Service. What is not ours, by its tags, is not touched.
+pub fn remove(owner: &Owner, observed: &Observed, others: &Others, cluster: &Cluster) -> Vec<Action> {
+    let mut actions = Vec::new();
+    let ours = |tags: Option<&crate::account::Tags>| tags.is_some_and(|tags| cluster.owns_for(tags, owner));
+    if let Some(seen) = observed.network.as_ref().filter(|seen| ours(seen.tags.as_ref())) {
+        actions.push(Action::DeleteLoadBalancer { arn: seen.load_balancer.arn.clone() });
+    }
+    if let Some(seen) = observed.classic.as_ref().filter(|seen| ours(seen.tags.as_ref())) {
+        actions.push(Action::DeleteClassic { name: seen.load_balancer.name.clone() });
+    }
+    for seen in observed.target_groups.iter().filter(|seen| ours(seen.tags.as_ref())) {
+        let (arn, group) = (seen.group.arn.clone(), seen.group.name.clone());
+        actions.push(Action::DeleteTargetGroup { arn, group });
+    }
+    let name = owner.load_balancer();
+    for group in observed.groups.values() {
+        let surplus = |rule: &&Rule| {
+            (is_of(&rule.description, &name) || is_shared(&rule.description))
+                && others.complete
+                && !others.want(&group.id, rule)
+        };
+        let rules: BTreeSet<Rule> = group.ingress.iter().filter(surplus).cloned().collect();
+        if !rules.is_empty() {
+            let (group, direction) = (group.id.clone(), Direction::Ingress);
+            actions.push(Action::Revoke { group, direction, rules });
+        }
+    }
+    for group in observed.groups.values().filter(|group| groups::is_own(group, owner, cluster)) {
+        groups::retire_group(group, observed, cluster, &mut actions);
+    }
+    actions
+}

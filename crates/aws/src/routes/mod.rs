@@ -1,0 +1,117 @@
+//! Routes of a VPC: one per pod CIDR of each family, to the instance that the node is.
+
+#[cfg(test)]
+mod tests;
+
+use crate::{
+    account::{AwsError, InstanceFilter, RouteTable, RouteTarget},
+    apply::Aws,
+};
+use runtime::cloud::{Answer, CloudError, Route, Routes};
+use std::collections::BTreeMap;
+
+fn failed(error: AwsError) -> CloudError {
+    CloudError::Failed(error.into())
+}
+
+impl Aws {
+    /// The table of `RouteTableID`, else the only one with the cluster's tag.
+    async fn table(&self) -> Result<RouteTable, CloudError> {
+        let cluster = &self.settings.cluster;
+        let mut tables = self.account.describe_route_tables(&cluster.vpc).await.map_err(failed)?;
+        match &self.route_table {
+            Some(id) => tables.retain(|table| table.id == *id),
+            None => tables.retain(|table| cluster.uses(&table.tags)),
+        }
+        match tables.pop() {
+            Some(table) if tables.is_empty() => Ok(table),
+            Some(_) => Err(CloudError::Refused(format!(
+                "several route tables have the tag {}; name one with RouteTableID",
+                cluster.tag()
+            ))),
+            None => Err(CloudError::Refused(match &self.route_table {
+                Some(id) => format!("route table {id} of RouteTableID is not in {}", cluster.vpc),
+                None => format!("no route table has the tag {}; name one with RouteTableID", cluster.tag()),
+            })),
+        }
+    }
+
+    async fn routes_there(&self) -> Result<Vec<Route>, CloudError> {
+        let table = self.table().await?;
+        let nodes: BTreeMap<String, String> =
+            self.instances.lock().iter().map(|(name, id)| (id.clone(), name.clone())).collect();
+        let routes = table.routes.into_iter().filter_map(|route| {
+            let to = route.to?;
+            let node = match &route.via {
+                RouteTarget::Instance(id) => nodes.get(id).cloned().unwrap_or_else(|| id.clone()),
+                _ if route.blackhole => "gone".to_owned(),
+                _ => return None,
+            };
+            // One that leads to nothing is nobody's, and is made anew.
+            let node = if route.blackhole { format!("{node} (blackhole)") } else { node };
+            Some(Route { name: format!("{}-{to}", table.id), node, via: None, pods: to })
+        });
+        Ok(routes.collect())
+    }
+
+    /// The instance of a node: as noted, or by its private name, or by its address.
+    async fn instance_of(&self, route: &Route) -> Result<String, CloudError> {
+        if let Some(id) = self.instances.lock().get(&route.node) {
+            return Ok(id.clone());
+        }
+        let filter = InstanceFilter {
+            vpc: Some(self.settings.cluster.vpc.clone()),
+            private_dns: [route.node.clone()].into(),
+            ..InstanceFilter::default()
+        };
+        let found = self.account.describe_instances(&filter).await.map_err(failed)?;
+        let running = found.into_iter().find(|instance| instance.state == "running");
+        running.map(|instance| instance.id).ok_or_else(|| CloudError::Later {
+            reason: format!("node {} has no provider id, and no instance has its name", route.node),
+            after: std::time::Duration::from_secs(10),
+        })
+    }
+
+    async fn make_route(&self, route: &Route) -> Result<(), CloudError> {
+        let table = self.table().await?;
+        let instance = self.instance_of(route).await?;
+        self.account.set_source_dest_check(&instance, false).await.map_err(failed)?;
+        let via = RouteTarget::Instance(instance);
+        match table.routes.iter().find(|has| has.to == Some(route.pods)) {
+            Some(has) if has.via == via && !has.blackhole => return Ok(()),
+            Some(has) if has.blackhole || matches!(has.via, RouteTarget::Instance(_)) => {
+                self.account.delete_route(&table.id, route.pods).await.map_err(failed)?;
+            }
+            Some(has) => {
+                return Err(CloudError::Refused(format!(
+                    "{} has a route to {} that is not to an instance ({:?}); it is left alone",
+                    table.id, route.pods, has.via
+                )));
+            }
+            None => {}
+        }
+        self.account.create_route(&table.id, route.pods, &via).await.map_err(failed)
+    }
+
+    async fn drop_route(&self, route: &Route) -> Result<(), CloudError> {
+        let table = self.table().await?;
+        match self.account.delete_route(&table.id, route.pods).await {
+            Err(error) if error.is_not_found() => Ok(()),
+            outcome => outcome.map_err(failed),
+        }
+    }
+}
+
+impl Routes for Aws {
+    fn list(&self) -> Answer<'_, Vec<Route>> {
+        Box::pin(self.routes_there())
+    }
+
+    fn create<'a>(&'a self, route: &'a Route) -> Answer<'a, ()> {
+        Box::pin(self.make_route(route))
+    }
+
+    fn delete<'a>(&'a self, route: &'a Route) -> Answer<'a, ()> {
+        Box::pin(self.drop_route(route))
+    }
+}

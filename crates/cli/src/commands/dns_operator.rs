@@ -1,0 +1,172 @@
+//! `twinstack dns-operator`: the DNS resource becomes a Corefile and the servers that run it. `up` runs it in its own process.
+
+mod for_up;
+
+pub(crate) use for_up::{ForUp, objects};
+
+use super::{Command, controller_manager};
+use crate::{
+    component,
+    flag::{Flag, flag},
+    read,
+};
+use ::dns::operator::{self, CONTROLLERS, Local, Operand, Options, Program, Reports};
+use ::dns::wire::Name;
+use runtime::{
+    client,
+    config::Settings,
+    controller::{self, Context, Selection},
+    lease::{self, Election},
+    listen::Hosts,
+};
+use std::{path::PathBuf, str::FromStr, time::Duration};
+
+pub(super) const COMMAND: Command = Command {
+    name: "dns-operator",
+    about: "run the DNS servers of a cluster as its DNS resource says",
+    more: "Turns dnses.operator.openshift.io/default into a Corefile, a DaemonSet and a dual-stack Service, and says in the \
+           resource's conditions how that goes. Makes the definitions and the resource where they are missing. \
+           With --operand process the server runs in this process instead, and takes up changes without losing a query.",
+    example: "twinstack dns-operator --kubeconfig ~/.kube/config --image registry.example.com/twinstack:latest\n\
+              twinstack dns-operator --kubeconfig ./data/admin.kubeconfig --operand process --dns-port 10053",
+    flags: FLAGS,
+    positional: None,
+    long_running: true,
+    run,
+};
+
+#[rustfmt::skip]
+const FLAGS: &[Flag] = &[
+    flag("kubeconfig", "FILE", "", "how to reach the API; the pod's service account when not given"),
+    flag("operand", "workload|process", "workload", "what runs the Corefile: a DaemonSet, or the server in this process"),
+    flag("image", "IMAGE", IMAGE, "image of the DaemonSet's Pods"),
+    flag("server", "twinstack|coredns", "twinstack", "program in that image"),
+    flag("cluster-domain", "DOMAIN", "cluster.local", "domain of Services"),
+    flag("release-version", "VERSION", "that of this binary", "the version whose feature gates count, where the FeatureGate lists several"),
+    flag("dns-bind-address", "ADDRESS[,ADDRESS]", "127.0.0.1,::1", "with --operand process: where to answer; one address, one of each family, or :: for both"),
+    flag("dns-port", "PORT", "10053", "with --operand process: port for UDP and TCP; 0 takes free ones"),
+    flag("dns-data-dir", "FOLDER", "a folder for temporary files", "with --operand process: where the Corefile of this machine is kept"),
+    flag("dns-threads", "COUNT", "one per core", "with --operand process: threads for UDP"),
+    flag("leader-elect", "BOOL", "true", "work only while holding a lease, so that several can run and one works"),
+    flag("leader-elect-lease-duration", "DURATION", "15s", "others wait this long after the last sign of life"),
+    flag("leader-elect-renew-deadline", "DURATION", "10s", "give up after not having renewed for this long"),
+    flag("leader-elect-retry-period", "DURATION", "2s", "time between attempts"),
+    flag("leader-elect-resource-name", "NAME", LEASE, "the lease's name"),
+    flag("leader-elect-resource-namespace", "NAMESPACE", "kube-system", "the lease's namespace"),
+    flag("bind-address", "ADDRESS[,ADDRESS]", "127.0.0.1,::1", "where health and metrics are served, to everyone who can reach it"),
+    flag("secure-port", "PORT", "10263", "port for them, HTTPS; 0 serves nothing"),
+    flag("tls-cert-file", "FILE", "", "certificate to show there; one is made when not given"),
+    flag("tls-private-key-file", "FILE", "", "its key"),
+];
+
+const IMAGE: &str = "localhost/twinstack:latest";
+const LEASE: &str = "dns-operator";
+/// How often servers in Pods are asked while one of them lags.
+const POLL: Duration = Duration::from_secs(2);
+const LOOPBACK: &str = "127.0.0.1,::1";
+
+/// Everything the flags say.
+struct Flags {
+    kubeconfig: Option<PathBuf>,
+    options: Options,
+    election: Option<lease::Settings>,
+    hosts: Hosts,
+    port: u16,
+    identity: Option<(PathBuf, PathBuf)>,
+}
+
+fn run(settings: Settings) -> anyhow::Result<()> {
+    let (log, flags) = settings.read(|given| Some((component::log(given), flags(given)?)))?;
+    let Flags { kubeconfig, options, election, hosts, port, identity } = flags;
+    component::run(&log, async |admin, tasks| {
+        let client = client::connect(kubeconfig.as_deref(), "twinstack-dns-operator").await?;
+        if port != 0 {
+            controller_manager::serve_admin(&hosts, port, identity, &admin, &tasks)?;
+        }
+        // The server answers whoever leads.
+        if let Operand::Process(local) = &options.operand {
+            operator::start_server(client.clone(), local.clone(), options.reports.clone(), &admin, &tasks);
+        }
+        let context = Context::new(client.clone(), options, &admin, &tasks);
+        match election {
+            None => start(&context),
+            Some(settings) => controller_manager::elect(Election::new(client, settings), &tasks, move || start(&context)),
+        }
+        Ok(())
+    })
+}
+
+fn start(context: &Context<Options>) {
+    let all: Vec<_> = CONTROLLERS.iter().collect();
+    controller::start(context, &all, &Selection::default());
+}
+
+fn flags(given: &mut Settings) -> Option<Flags> {
+    let kubeconfig = given.optional("kubeconfig", "a file", read::path);
+    let folder = std::env::temp_dir().join(format!("twinstack-dns-{}", std::process::id()));
+    let folder = given.or("dns-data-dir", folder, "a folder", read::path);
+    let local = local(given, kubeconfig.clone(), folder)?;
+    let image = given.or("image", IMAGE.to_owned(), "an image", |text| {
+        if text.trim().is_empty() { Err("is empty") } else { Ok(text.to_owned()) }
+    });
+    let program = given.or("server", Program::default(), "twinstack, coredns", |text| match text {
+        "twinstack" => Ok(Program::Twinstack),
+        "coredns" => Ok(Program::CoreDns),
+        _ => Err("is no program that is known here"),
+    });
+    let in_process = given.or("operand", false, "workload, process", |text| match text {
+        "workload" => Ok(false),
+        "process" => Ok(true),
+        _ => Err("is no operand"),
+    });
+    let operand = if in_process { Operand::Process(local) } else { Operand::Workload { image, program } };
+    let options = options(given, operand)?;
+    let elect = given.or("leader-elect", true, "true, false", str::parse::<bool>);
+    let election = controller_manager::election(given, LEASE);
+    let certificate = given.optional("tls-cert-file", "a file", read::path);
+    let key = given.optional("tls-private-key-file", "a file", read::path);
+    if certificate.is_some() != key.is_some() {
+        let alone = if certificate.is_some() { "tls-cert-file" } else { "tls-private-key-file" };
+        given.reject(alone, "needs its other half: give --tls-cert-file and --tls-private-key-file together");
+    }
+    Some(Flags {
+        kubeconfig,
+        options,
+        election: elect.then_some(election),
+        hosts: hosts(given, "bind-address")?,
+        port: given.or("secure-port", 10263, "a port from 0 to 65535", str::parse::<u16>),
+        identity: certificate.zip(key),
+    })
+}
+
+fn hosts(given: &mut Settings, name: &'static str) -> Option<Hosts> {
+    Some(given.or(name, Hosts::from_str(LOOPBACK).ok()?, "one address, or one of each family", Hosts::from_str))
+}
+
+/// Where and how the server of this process answers.
+fn local(given: &mut Settings, kubeconfig: Option<PathBuf>, folder: PathBuf) -> Option<Local> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = |text: &str| text.parse().ok().filter(|count| (1..=1024).contains(count)).ok_or("is out of range");
+    Some(Local {
+        hosts: hosts(given, "dns-bind-address")?,
+        port: given.or("dns-port", 10053, "a port from 0 to 65535", str::parse::<u16>),
+        kubeconfig: kubeconfig.map(|path| std::path::absolute(&path).unwrap_or(path)),
+        folder,
+        threads: given.or("dns-threads", cores, "a number from 1 to 1024", threads),
+    })
+}
+
+fn options(given: &mut Settings, operand: Operand) -> Option<Options> {
+    let domain = Name::parse("cluster.local").ok()?;
+    let cluster_domain = given.or("cluster-domain", domain, "a DNS name such as cluster.local", |text| {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-.".contains(&byte);
+        let name = Name::parse(text).map(|name| name.lower()).map_err(|error| error.to_string())?;
+        match !name.is_root() && text.bytes().all(plain) {
+            true => Ok(name),
+            false => Err("is no domain".to_owned()),
+        }
+    });
+    let version = runtime::build::BUILD.version.to_owned();
+    let release = given.or("release-version", version, "a version", |text| Ok::<_, String>(text.to_owned()));
+    Some(Options { operand, cluster_domain, release, reports: Reports::default(), poll: POLL })
+}

@@ -1,0 +1,186 @@
+//! `twinstack ingress-operator`: IngressControllers become routers, Services and DNS records. `up` runs it in its own process.
+
+mod for_up;
+
+pub(crate) use for_up::{ForUp, objects};
+
+use super::{Command, controller_manager};
+use crate::{
+    component,
+    flag::{Flag, flag},
+    read,
+};
+use anyhow::anyhow;
+use ingress::operator::{
+    self, Options,
+    dns::lab::{self, Lab},
+    install,
+    plan::environment::Ports,
+    process::Process,
+};
+use net::{DualStack, flags};
+use runtime::{
+    client,
+    cloud::DnsProvider,
+    config::Settings,
+    controller::Context,
+    lease::{self, Election},
+    listen::Hosts,
+};
+use std::{net::IpAddr, path::PathBuf, str::FromStr, sync::Arc};
+
+pub(super) const COMMAND: Command = Command {
+    name: "ingress-operator",
+    about: "run the routers of a cluster as its IngressControllers say",
+    more: "Turns ingresscontrollers.operator.openshift.io into Deployments of routers, Services, certificates and DNS records, and \
+           says in their conditions how that goes. Makes the definitions that are missing, and the IngressController \"default\" where \
+           the cluster's configuration names a domain. With --operand process routers run as processes beside this one.",
+    example: "twinstack ingress-operator --kubeconfig ~/.kube/config --router-image registry.example.com/twinstack:latest\n\
+              twinstack ingress-operator --kubeconfig ./data/admin.kubeconfig --operand process --dns-provider lab",
+    flags: FLAGS,
+    positional: None,
+    long_running: true,
+    run,
+};
+
+#[rustfmt::skip]
+const FLAGS: &[Flag] = &[
+    flag("kubeconfig", "FILE", "", "how to reach the API; the pod's service account when not given"),
+    flag("operand", "workload|process", "workload", "what routers are: Deployments, or a process beside this one for each IngressController"),
+    flag("router-image", "IMAGE", IMAGE, "image of routers; it has twinstack and haproxy"),
+    flag("dns-provider", "lab|none", "none", "who publishes DNSRecords: lab (the DNS server's plugin dnsrecords answers from them), or nobody"),
+    flag("operand-address", "ADDRESS[,ADDRESS]", "", "with --operand process: where Services reach the router, one address of each family; without it they have no endpoints"),
+    flag("operand-ports", "HTTP,HTTPS,STATS", "10080,10443,11936", "with --operand process: ports of the router, but for the strategy HostNetwork, which brings its own"),
+    flag("operand-node", "NAME", "", "with --operand process: the node that the router is on, for Services that keep traffic local"),
+    flag("operand-data-dir", "FOLDER", "a folder for temporary files", "with --operand process: where certificates and HAProxy's files are kept"),
+    flag("load-balancer-class", "CLASS", "", "with --operand process: class of load balancer Services, such as twinstack.dev/lab"),
+    flag("leader-elect", "BOOL", "true", "work only while holding a lease, so that several can run and one works"),
+    flag("leader-elect-lease-duration", "DURATION", "15s", "others wait this long after the last sign of life"),
+    flag("leader-elect-renew-deadline", "DURATION", "10s", "give up after not having renewed for this long"),
+    flag("leader-elect-retry-period", "DURATION", "2s", "time between attempts"),
+    flag("leader-elect-resource-name", "NAME", LEASE, "the lease's name"),
+    flag("leader-elect-resource-namespace", "NAMESPACE", "kube-system", "the lease's namespace"),
+    flag("bind-address", "ADDRESS[,ADDRESS]", "127.0.0.1,::1", "where health and metrics are served, to everyone who can reach it"),
+    flag("secure-port", "PORT", "10264", "port for them, HTTPS; 0 serves nothing"),
+    flag("tls-cert-file", "FILE", "", "certificate to show there; one is made when not given"),
+    flag("tls-private-key-file", "FILE", "", "its key"),
+];
+
+const IMAGE: &str = "localhost/twinstack:latest";
+const LEASE: &str = "ingress-operator";
+const PORTS: Ports = Ports { http: 10080, https: 10443, stats: 11936 };
+
+/// Everything the flags say.
+struct Flags {
+    kubeconfig: Option<PathBuf>,
+    options: Options,
+    election: Option<lease::Settings>,
+    hosts: Hosts,
+    port: u16,
+    identity: Option<(PathBuf, PathBuf)>,
+}
+
+fn run(settings: Settings) -> anyhow::Result<()> {
+    let (log, flags) = settings.read(|given| Some((component::log(given), flags(given)?)))?;
+    let Flags { kubeconfig, options, election, hosts, port, identity } = flags;
+    component::run(&log, async |admin, tasks| {
+        let client = client::connect(kubeconfig.as_deref(), "twinstack-ingress-operator").await?;
+        if port != 0 {
+            controller_manager::serve_admin(&hosts, port, identity, &admin, &tasks)?;
+        }
+        install::definitions(&client).await.map_err(|error| anyhow!("the definitions cannot be made: {error}"))?;
+        let context = Context::new(client.clone(), options, &admin, &tasks);
+        match election {
+            None => operator::start(&context),
+            Some(settings) => {
+                controller_manager::elect(Election::new(client, settings), &tasks, move || operator::start(&context));
+            }
+        }
+        tracing::info!("ingress operator is ready");
+        Ok(())
+    })
+}
+
+fn flags(given: &mut Settings) -> Option<Flags> {
+    let kubeconfig = given.optional("kubeconfig", "a file", read::path);
+    let as_process = given.or("operand", false, "workload, process", |text| match text {
+        "workload" => Ok(false),
+        "process" => Ok(true),
+        _ => Err("is no operand"),
+    });
+    let folder = std::env::temp_dir().join(format!("twinstack-ingress-{}", std::process::id()));
+    let folder = given.or("operand-data-dir", folder, "a folder", read::path);
+    let process = process(given, kubeconfig.as_deref(), folder);
+    let image = given.or("router-image", IMAGE.to_owned(), "an image", |text| match text.trim() {
+        "" => Err("is empty"),
+        image => Ok(image.to_owned()),
+    });
+    let lab = given.or("dns-provider", false, "lab, none", |text| match text {
+        "lab" => Ok(true),
+        "none" => Ok(false),
+        _ => Err("is no DNS provider"),
+    });
+    let elect = given.or("leader-elect", true, "true, false", str::parse::<bool>);
+    let election = controller_manager::election(given, LEASE);
+    let certificate = given.optional("tls-cert-file", "a file", read::path);
+    let key = given.optional("tls-private-key-file", "a file", read::path);
+    if certificate.is_some() != key.is_some() {
+        let alone = if certificate.is_some() { "tls-cert-file" } else { "tls-private-key-file" };
+        given.reject(alone, "needs its other half: give --tls-cert-file and --tls-private-key-file together");
+    }
+    let loopback = Hosts::from_str("127.0.0.1,::1").ok()?;
+    Some(Flags {
+        kubeconfig,
+        options: options(image, as_process.then_some(process), lab),
+        election: elect.then_some(election),
+        hosts: given.or("bind-address", loopback, "one address, or one of each family", Hosts::from_str),
+        port: given.or("secure-port", 10264, "a port from 0 to 65535", str::parse::<u16>),
+        identity: certificate.zip(key),
+    })
+}
+
+/// With the lab's provider a zone of its own stands in where the configuration names none.
+fn options(image: String, process: Option<Process>, lab: bool) -> Options {
+    let dns = lab.then(|| Arc::new(Lab) as Arc<dyn DnsProvider>);
+    Options { image, process, dns, own_zone: lab.then(|| lab::ZONE.to_owned()) }
+}
+
+fn process(given: &mut Settings, kubeconfig: Option<&std::path::Path>, directory: PathBuf) -> Process {
+    let addresses = given.optional("operand-address", "", |text| flags::one_or_pair::<IpAddr>("operand-address", text));
+    let text = |text: &str| Ok::<_, String>(text.to_owned());
+    let mut words = vec!["router".to_owned(), format!("--working-dir={}/{{name}}/haproxy", directory.display())];
+    if let Some(path) = kubeconfig {
+        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        words.push(format!("--kubeconfig={}", path.display()));
+    }
+    Process {
+        program: std::env::current_exe().unwrap_or_else(|_| PathBuf::from("twinstack")),
+        words,
+        directory,
+        ports: given.or("operand-ports", PORTS, "three different ports such as 10080,10443,11936", ports),
+        addresses: addresses.map(|pair: DualStack<IpAddr>| pair.into_iter().collect()).unwrap_or_default(),
+        node: given.optional("operand-node", "a name", text),
+        load_balancer_class: given.optional("load-balancer-class", "a class", text),
+    }
+}
+
+fn ports(text: &str) -> Result<Ports, &'static str> {
+    let numbers: Option<Vec<u16>> = text.split(',').map(|one| one.trim().parse().ok().filter(|port| *port > 0)).collect();
+    match numbers.as_deref() {
+        Some(&[http, https, stats]) if http != https && https != stats && http != stats => Ok(Ports { http, https, stats }),
+        _ => Err("are not three different ports"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ports_are_three_and_different() {
+        assert_eq!(ports("80, 443,1936"), Ok(Ports { http: 80, https: 443, stats: 1936 }));
+        for text in ["", "80", "80,443", "80,80,1936", "80,443,443", "0,1,2", "a,b,c", "1,2,3,4", "70000,1,2"] {
+            assert!(ports(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,400 @@
+//! The operator on a whole API server in memory, with doubles of the cloud and of the Deployment controller: made, changed and taken
+//! away, undisturbed and cut off after each of its writes.
+
+use super::{
+    Options,
+    dns::recording::Recording,
+    install,
+    names::{OPERAND_NAMESPACE, OPERATOR_NAMESPACE},
+    objects::{DnsConfig, DnsRecord, Infrastructure, IngressConfig, IngressController, Network},
+    start,
+};
+use apiserver::{
+    ApiServer,
+    client::{InProcess, myself},
+    services::{Services, Settings},
+    testing::Lab,
+};
+use http::{Method, Request, Response};
+use k8s_openapi::api::{
+    apps::v1::Deployment,
+    core::v1::{Namespace, Secret, Service},
+    policy::v1::PodDisruptionBudget,
+};
+use kube::{
+    Api, Client, ResourceExt,
+    api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
+    client::Body,
+};
+use net::flags::service_ranges;
+use runtime::{admin::Admin, controller::Context, health::Health, metrics::Metrics, task::Tasks};
+use serde::{Serialize, de::DeserializeOwned};
+use serde_json::{Value, json};
+use std::{
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    task::{Context as Waking, Poll},
+    time::Duration,
+};
+
+/// How long anything may take before a test gives up.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A cluster: its API server and its DNS service.
+struct World {
+    server: Arc<ApiServer>,
+    client: Client,
+    dns: Arc<Recording>,
+}
+
+/// The operator, until it is stopped.
+struct Running(Tasks);
+
+impl World {
+    async fn new(family: &str) -> Self {
+        let mut lab = Lab::new();
+        let ranges = match family {
+            "DualStackIPv6Primary" => "fd00:96::/108,10.96.0.0/16",
+            _ => "10.96.0.0/16,fd00:96::/108",
+        };
+        lab.server.services =
+            Services::new(Settings { ranges: service_ranges(ranges).expect("ranges"), ..Settings::default() });
+        let server = lab.start().await;
+        let client = Client::new(InProcess::new(Arc::clone(&server), myself()), "default");
+        install::definitions(&client).await.expect("definitions");
+        let world = Self { server, client, dns: Arc::default() };
+        let infrastructure = json!({"infrastructureTopology": "HighlyAvailable", "controlPlaneTopology": "HighlyAvailable",
+            "platformStatus": {"type": "AWS", "aws": {"region": "eu-west-1", "ipFamily": family}}});
+        world.singleton::<Infrastructure>(json!({}), infrastructure).await;
+        let nlb = json!({"platform": {"type": "AWS", "aws": {"type": "NLB"}}});
+        world.singleton::<IngressConfig>(json!({"domain": "apps.example.test", "loadBalancer": nlb}), json!({})).await;
+        let zones = json!({"baseDomain": "example.test", "publicZone": {"id": "ZPUB"}, "privateZone": {"tags": {"Name": "int"}}});
+        world.singleton::<DnsConfig>(zones, json!({})).await;
+        let networks = json!({"clusterNetwork": [{"cidr": "10.128.0.0/14"}, {"cidr": "fd01::/48"}]});
+        world.singleton::<Network>(networks.clone(), networks).await;
+        world
+    }
+
+    async fn singleton<K>(&self, spec: Value, status: Value)
+    where
+        K: super::apply::Kind + kube::Resource<Scope = kube::core::ClusterResourceScope>,
+    {
+        let api: Api<K> = Api::all(self.client.clone());
+        let object = json!({"apiVersion": K::api_version(&()), "kind": K::kind(&()), "metadata": {"name": "cluster"}, "spec": spec});
+        api.create(&PostParams::default(), &serde_json::from_value(object).expect("an object")).await.expect("created");
+        let patch = Patch::Merge(json!({"status": status}));
+        api.patch_status("cluster", &PatchParams::default(), &patch).await.expect("its status");
+    }
+
+    fn start(&self, client: Client) -> Running {
+        let admin = Admin { health: Health::new(), metrics: Metrics::new() };
+        let tasks = Tasks::new(&admin.metrics, &admin.health);
+        let dns: Arc<dyn runtime::cloud::DnsProvider> = Arc::clone(&self.dns) as _;
+        let options = Options { image: "twinstack".to_owned(), process: None, dns: Some(dns), own_zone: None };
+        start(&Context::new(client, options, &admin, &tasks));
+        Running(tasks)
+    }
+
+    fn operands<K>(&self) -> Api<K>
+    where
+        K: kube::Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>,
+    {
+        Api::namespaced(self.client.clone(), OPERAND_NAMESPACE)
+    }
+
+    fn controllers(&self) -> Api<IngressController> {
+        Api::namespaced(self.client.clone(), OPERATOR_NAMESPACE)
+    }
+
+    /// What the cloud controller and the Deployment controller would do now.
+    async fn doubles(&self) {
+        let services = self.operands::<Service>();
+        for service in services.list(&ListParams::default()).await.map(|list| list.items).unwrap_or_default() {
+            let balanced = service.spec.as_ref().is_some_and(|spec| spec.type_.as_deref() == Some("LoadBalancer"));
+            let has = service.status.as_ref().and_then(|status| status.load_balancer.as_ref()?.ingress.as_ref()).is_some();
+            if balanced && !has {
+                let kind = super::plan::live::kind(&service).name().to_lowercase();
+                let patch = json!({"status": {"loadBalancer": {"ingress": [{"hostname": format!("{kind}.elb.test")}]}}});
+                let _ = services.patch_status(&service.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await;
+            }
+        }
+        let deployments = self.operands::<Deployment>();
+        for one in deployments.list(&ListParams::default()).await.map(|list| list.items).unwrap_or_default() {
+            let (count, seen) = (one.spec.replicas, one.metadata.generation);
+            if one.status.as_ref().and_then(|status| status.observed_generation) == seen {
+                continue;
+            }
+            let patch = json!({"status": {
+                "observedGeneration": seen, "replicas": count, "updatedReplicas": count, "readyReplicas": count, "availableReplicas": count,
+                "conditions": [{"type": "Available", "status": "True"}],
+            }});
+            let _ = deployments.patch_status(&one.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await;
+        }
+    }
+
+    /// Everything that matters, without names of versions and times.
+    async fn outcome(&self) -> Value {
+        let mut all = json!({"zones": self.dns.records()});
+        let default = self.controllers().get_opt("default").await.expect("an answer");
+        let conditions = default.iter().filter_map(|one| one.status.as_ref()).flat_map(|status| &status.conditions);
+        let conditions: Vec<String> = conditions.map(|one| format!("{}={} {}", one.kind, one.status, one.reason)).collect();
+        all["conditions"] = json!(conditions);
+        all["finalizers"] = json!(default.as_ref().map(|one| one.finalizers().to_vec()));
+        all["strategy"] = json!(default.and_then(|one| one.status?.endpoint_publishing_strategy));
+        all["services"] = listed(&self.operands::<Service>(), |service| {
+            let spec = &service["spec"];
+            json!([spec["type"], spec["ipFamilyPolicy"], spec["ipFamilies"], service["metadata"]["annotations"], service["metadata"]["labels"]])
+        })
+        .await;
+        all["deployments"] = listed(&self.operands::<Deployment>(), |one| one["spec"]["template"]["spec"]["containers"][0]["env"].clone()).await;
+        all["budgets"] = listed(&self.operands::<PodDisruptionBudget>(), |one| one["spec"].clone()).await;
+        all["secrets"] = listed(&self.operands::<Secret>(), |one| json!(one["data"].as_object().map(|data| data.keys().cloned().collect::<Vec<_>>()))).await;
+        let records: Api<DnsRecord> = Api::namespaced(self.client.clone(), OPERATOR_NAMESPACE);
+        all["records"] = listed(&records, |one| {
+            let zones = one["status"]["zones"].as_array().cloned().unwrap_or_default();
+            let zones: Vec<Value> = zones.iter().map(|zone| json!([zone["dnsZone"], zone["conditions"][0]["reason"]])).collect();
+            json!([one["spec"], zones, one["metadata"]["annotations"]["ingress.operator.openshift.io/target-hosted-zone-id"]])
+        })
+        .await;
+        all
+    }
+
+    /// Plays the doubles until the outcome is of the wanted sort.
+    async fn until(&self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            self.doubles().await;
+            let now = self.outcome().await;
+            if wanted(&now) {
+                return now;
+            }
+            assert!(tokio::time::Instant::now() < deadline, "{what} never happened:\n{now:#}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    async fn change(&self, patch: Value) {
+        self.controllers().patch("default", &PatchParams::default(), &Patch::Merge(patch)).await.expect("patched");
+    }
+}
+
+async fn listed<K>(api: &Api<K>, show: impl Fn(&Value) -> Value) -> Value
+where
+    K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + Serialize + std::fmt::Debug,
+{
+    let items = api.list(&ListParams::default()).await.map(|list| list.items).unwrap_or_default();
+    let shown = items.iter().map(|item| (item.name_any(), show(&serde_json::to_value(item).expect("JSON"))));
+    Value::Object(shown.collect())
+}
+
+fn has(outcome: &Value, condition: &str) -> bool {
+    outcome["conditions"].as_array().into_iter().flatten().any(|one| one.as_str().is_some_and(|text| text.starts_with(condition)))
+}
+
+/// Settled: reachable, still, published.
+fn settled(outcome: &Value) -> bool {
+    ["Available=True", "Progressing=False", "Reconciled=True"].iter().all(|condition| has(outcome, condition))
+}
+
+fn to(kind: &str) -> Value {
+    json!({"spec": {"endpointPublishingStrategy": {"type": "LoadBalancerService", "loadBalancer": {
+        "scope": "External", "dnsManagementPolicy": "Managed", "providerParameters": {"type": "AWS", "aws": {"type": kind}},
+    }}}})
+}
+
+impl Running {
+    async fn stop(self) {
+        self.0.stop(Duration::from_secs(5)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_dual_stack_cluster_from_nothing_to_a_classic_load_balancer_and_back() {
+    for (family, families) in
+        [("DualStackIPv4Primary", json!(["IPv4", "IPv6"])), ("DualStackIPv6Primary", json!(["IPv6", "IPv4"]))]
+    {
+        let world = World::new(family).await;
+        let operator = world.start(world.client.clone());
+        let made = world.until("made", settled).await;
+        let service = &made["services"]["router-default"];
+        assert_eq!((&service[1], &service[2]), (&json!("RequireDualStack"), &families), "{made:#}");
+        assert_eq!(made["zones"], json!(["ZPUB *.apps.example.test. A+AAAA -> nlb.elb.test", "int *.apps.example.test. A+AAAA -> nlb.elb.test"]));
+        assert!(has(&made, "LoadBalancerDualStack=True"), "{made:#}");
+        let env = made["deployments"]["router-default"].to_string();
+        assert!(env.contains("v4v6") && !env.contains("ROUTER_USE_PROXY_PROTOCOL"), "{env}");
+
+        // To Classic: nothing happens to the live one until the administrator replaces it.
+        world.change(to("Classic")).await;
+        let pending = world.until("pending", |now| has(now, "Progressing=True")).await;
+        assert_eq!(pending["services"], made["services"], "the live Service is left alone");
+        assert_eq!(pending["deployments"], made["deployments"], "and so are the routers");
+        assert!(has(&pending, "Available=True") && has(&pending, "DNSReady=True"), "{pending:#}");
+        world.operands::<Service>().delete("router-default", &DeleteParams::default()).await.expect("deleted");
+        let classic = world.until("classic", |now| settled(now) && now["zones"].to_string().contains("classic")).await;
+        let service = &classic["services"]["router-default"];
+        assert_eq!((&service[1], &service[2]), (&json!("SingleStack"), &json!(["IPv4"])), "{classic:#}");
+        assert!(has(&classic, "LoadBalancerDualStack=False ClassicLoadBalancerIsIPv4Only"), "{classic:#}");
+        assert!(classic["deployments"].to_string().contains("ROUTER_USE_PROXY_PROTOCOL"));
+        assert_eq!(classic["records"]["default-wildcard"][2], "Z-classic", "where the new target is found is refreshed");
+
+        // Back, without being asked to delete anything.
+        world.change(json!({"metadata": {"annotations": {"ingress.operator.openshift.io/auto-delete-load-balancer": ""}}})).await;
+        world.change(to("NLB")).await;
+        let back = world.until("back", |now| settled(now) && now["zones"].to_string().contains("nlb.elb")).await;
+        assert_eq!(back["services"], made["services"]);
+        operator.stop().await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_foreign_service_of_our_name_is_left_alone() {
+    let world = World::new("IPv4").await;
+    let namespaces: Api<Namespace> = Api::all(world.client.clone());
+    let namespace = json!({"metadata": {"name": OPERAND_NAMESPACE}});
+    namespaces.create(&PostParams::default(), &serde_json::from_value(namespace).expect("one")).await.expect("created");
+    let foreign = json!({"metadata": {"name": "router-default"}, "spec": {"ports": [{"port": 1}]}});
+    let services = world.operands::<Service>();
+    let before = services.create(&PostParams::default(), &serde_json::from_value(foreign).expect("one")).await.expect("created");
+    let operator = world.start(world.client.clone());
+    world.until("told", |now| has(now, "Reconciled=False")).await;
+    let after = services.get("router-default").await.expect("there");
+    assert_eq!(after.resource_version(), before.resource_version());
+    world.controllers().delete("default", &DeleteParams::default()).await.expect("deleted");
+    operator.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_domain_belongs_to_one() {
+    let world = World::new("IPv4").await;
+    let operator = world.start(world.client.clone());
+    world.until("made", settled).await;
+    let second = IngressController::new(Some(OPERATOR_NAMESPACE), "second", serde_json::from_value(json!({
+        "domain": "apps.example.test", "endpointPublishingStrategy": {"type": "Private"},
+    })).expect("a spec"));
+    world.controllers().create(&PostParams::default(), &second).await.expect("created");
+    let admitted = async |wanted: &str| {
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        loop {
+            let status = world.controllers().get("second").await.expect("there").status.unwrap_or_default();
+            let found = status.conditions.iter().find(|one| one.kind == "Admitted").map(|one| one.status.clone());
+            if found.as_deref() == Some(wanted) {
+                return;
+            }
+            assert!(tokio::time::Instant::now() < deadline, "Admitted is {found:?}");
+            world.doubles().await;
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    admitted("False").await;
+    assert!(world.operands::<Deployment>().get_opt("router-second").await.expect("an answer").is_none());
+    // It is served once the domain is free.
+    let patch = Patch::Merge(json!({"spec": {"domain": "second.example.test"}}));
+    world.controllers().patch("second", &PatchParams::default(), &patch).await.expect("patched");
+    admitted("True").await;
+    operator.stop().await;
+}
+
+/// The server behind a wire that breaks after a number of writes: the last one still arrives, its answer does not.
+#[derive(Clone)]
+struct Breaking {
+    inner: InProcess,
+    left: Arc<AtomicI64>,
+}
+
+/// Nobody answers any more.
+#[derive(Debug, thiserror::Error)]
+#[error("the wire is broken")]
+struct Broken;
+
+impl tower::Service<Request<Body>> for Breaking {
+    type Response = Response<apiserver::Body>;
+    type Error = Broken;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Broken>> + Send>>;
+
+    fn poll_ready(&mut self, _context: &mut Waking<'_>) -> Poll<Result<(), Broken>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let is_write = request.method() != Method::GET;
+        let left = match is_write {
+            false => self.left.load(Ordering::SeqCst),
+            true => self.left.fetch_sub(1, Ordering::SeqCst) - 1,
+        };
+        if left < 0 {
+            return Box::pin(async { Err(Broken) });
+        }
+        let lost = left == 0 && is_write;
+        let answer = tower::Service::call(&mut self.inner, request);
+        Box::pin(async move {
+            match answer.await {
+                Ok(response) if !lost => Ok(response),
+                _ => Err(Broken),
+            }
+        })
+    }
+}
+
+impl World {
+    /// Runs the operator until it is done or cut off after `writes`; whether it was cut off.
+    async fn run_until_cut(&self, writes: i64, wanted: impl Fn(&Value) -> bool) -> bool {
+        let left = Arc::new(AtomicI64::new(writes));
+        let inner = InProcess::new(Arc::clone(&self.server), myself());
+        let operator = self.start(Client::new(Breaking { inner, left: Arc::clone(&left) }, "default"));
+        let cut = || left.load(Ordering::SeqCst) <= 0;
+        self.until("done or cut off", |now| cut() || wanted(now)).await;
+        let was_cut = cut();
+        operator.stop().await;
+        was_cut
+    }
+
+    async fn converge(&self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+        let operator = self.start(self.client.clone());
+        let outcome = self.until(what, wanted).await;
+        operator.stop().await;
+        outcome
+    }
+}
+
+fn classic(now: &Value) -> bool {
+    settled(now) && now["zones"].to_string().contains("classic") && !now["zones"].to_string().contains("nlb")
+}
+
+fn gone(now: &Value) -> bool {
+    ["zones", "services", "deployments", "budgets", "secrets", "records"].iter().all(|part| {
+        now[part].as_array().is_some_and(Vec::is_empty) || now[part].as_object().is_some_and(serde_json::Map::is_empty)
+    }) && now["finalizers"].is_null()
+}
+
+/// Everything is made, then replaced by a classic load balancer, then taken away; each of the three is cut off after each write.
+#[tokio::test(flavor = "multi_thread")]
+async fn all_comes_out_the_same_after_a_cut_at_any_write() {
+    let world = World::new("DualStackIPv6Primary").await;
+    let expected = world.converge("made", settled).await;
+    let (mut uncut, mut writes) = (0, 1);
+    while uncut < 3 {
+        uncut = 0;
+        let world = World::new("DualStackIPv6Primary").await;
+        uncut += usize::from(!world.run_until_cut(writes, settled).await);
+        let made = world.converge(&format!("made, cut after {writes}"), settled).await;
+        assert_eq!(made, expected, "made, cut after {writes}");
+
+        world.change(to("Classic")).await;
+        world.operands::<Service>().delete("router-default", &DeleteParams::default()).await.expect("deleted");
+        uncut += usize::from(!world.run_until_cut(writes, classic).await);
+        world.converge(&format!("classic, cut after {writes}"), classic).await;
+
+        // No other one is made in its place.
+        let config: Api<IngressConfig> = Api::all(world.client.clone());
+        let patch = Patch::Merge(json!({"spec": {"domain": ""}}));
+        config.patch("cluster", &PatchParams::default(), &patch).await.expect("patched");
+        world.controllers().delete("default", &DeleteParams::default()).await.expect("deleted");
+        uncut += usize::from(!world.run_until_cut(writes, gone).await);
+        world.converge(&format!("gone, cut after {writes}"), gone).await;
+        writes += 1;
+    }
+    assert!(writes > 5, "there is more to write than {writes}");
+}
