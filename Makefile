@@ -6,9 +6,9 @@ export CARGO_TARGET_DIR ?= $(CACHE)/target
 export TWINSTACK_TOOLS ?= $(CACHE)/tools
 export TWINSTACK_GIT_COMMIT := $(shell git rev-parse --short HEAD 2>/dev/null)
 
-.PHONY: help up test lint bench fmt dist
+.PHONY: help up test test-ipvs lint bench fmt dist
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 up: ## build and start everything, print what to try
 	@scripts/need up
@@ -17,6 +17,9 @@ up: ## build and start everything, print what to try
 
 test: ## install what tests need, lint, run all tests
 	@scripts/test
+
+test-ipvs: ## IPVS mode of the proxy for real: Debian's kernel in qemu, a few minutes
+	@scripts/test-ipvs
 
 lint: ## format, clippy and layer rules
 	cargo fmt --all --check

@@ -283,9 +283,15 @@ fn clients_stay_with_their_pods(lab: &Lab, iptables: &Iptables<'_>) {
 fn a_restart_leaves_no_gap(lab: &Lab, proxy: &mut Process) {
     let before = WEB.map(|to| many(&lab.client, to, 80));
     proxy.kill();
+    *proxy = started_without_a_gap(lab, "restarted.log");
+    assert_eq!(WEB.map(|to| many(&lab.client, to, 80)), before, "clients stay with their pods");
+}
+
+/// Starts a proxy under a stream of connections, none of which may fail.
+fn started_without_a_gap(lab: &Lab, log: &str) -> Process {
     let done = AtomicBool::new(false);
     let (good, bad) = (AtomicU32::new(0), AtomicU32::new(0));
-    thread::scope(|scope| {
+    let proxy = thread::scope(|scope| {
         scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
                 for to in WEB {
@@ -294,15 +300,16 @@ fn a_restart_leaves_no_gap(lab: &Lab, proxy: &mut Process) {
                 }
             }
         });
-        *proxy = lab.proxy("iptables", "restarted.log");
+        let proxy = lab.proxy("iptables", log);
         let adopted = wait_for(PATIENCE, || proxy.output().contains("rules are in place").then_some(()));
         let start = good.load(Ordering::Relaxed);
         let more = wait_for(PATIENCE, || (good.load(Ordering::Relaxed) > start + 20).then_some(()));
         done.store(true, Ordering::Relaxed);
         assert!(adopted.is_some() && more.is_some(), "{}", proxy.output());
+        proxy
     });
     assert_eq!(bad.load(Ordering::Relaxed), 0, "of {} connections", good.load(Ordering::Relaxed));
-    assert_eq!(WEB.map(|to| many(&lab.client, to, 80)), before, "clients stay with their pods");
+    proxy
 }
 
 /// What is written anew counts its packets from zero.
@@ -355,4 +362,56 @@ fn modes_replace_each_other(lab: &Lab, iptables: &Iptables<'_>, proxy: &mut Proc
         }
     }
     proxy.kill();
+}
+
+/// A comparison, not a test that CI needs: runs when `KUBE_PROXY` names one.
+#[test]
+fn a_real_kube_proxy_is_replaced_without_a_gap() {
+    let Some(program) = std::env::var_os("KUBE_PROXY") else { return };
+    if let Some(how) = missing("nft") {
+        e2e::skip("the proxy after a real kube-proxy", how);
+        return;
+    }
+    let lab = Lab::new();
+    lab.apply(&web(&json!({})));
+    [0, 1].into_iter().for_each(|family| lab.apply(&slice("web", family, &[0, 1], &http_port())));
+    let (program, kubeconfig) = (program.to_string_lossy().into_owned(), lab.kubeconfig());
+    let words = [
+        "netns",
+        "exec",
+        lab.node.name(),
+        &program,
+        &kubeconfig,
+        "--proxy-mode=iptables",
+        "--hostname-override=n1",
+        "--cluster-cidr=10.244.0.0/16,fd44::/16",
+        "--conntrack-max-per-core=0",
+    ];
+    let mut peer = Process::start("ip", &words, &lab.folder().join("kube-proxy.log"));
+    let iptables = Iptables { node: &lab.node, variant: "nft" };
+    for from in [&lab.client, &lab.node] {
+        until(&iptables, from, WEB, 80, Result::is_ok);
+    }
+    peer.kill();
+    let theirs = [0, 1].map(|family| iptables.save(family));
+    assert!(theirs.iter().all(|saved| saved.contains("KUBE-SEP-") && !saved.contains("TWINSTACK-PROXY")));
+    lab.run_proxy(&["--cleanup"]).expect("cleaned up");
+    assert_eq!([0, 1].map(|family| iptables.save(family)), theirs, "not ours to clean up");
+
+    let mut ours = started_without_a_gap(&lab, "proxy.log");
+    for (family, theirs) in theirs.iter().enumerate() {
+        let saved = iptables.save(family);
+        let old = theirs.lines().filter(|line| line.contains("KUBE-SEP-") && line.contains("--to-destination"));
+        assert!(old.clone().count() > 1 && old.clone().all(|line| !saved.contains(line)), "{saved}");
+        assert_eq!(many(&lab.client, WEB[family], 80), [0, 1]);
+    }
+    ours.kill();
+    lab.run_proxy(&["--cleanup"]).expect("cleaned up");
+    for family in [0, 1] {
+        let saved = iptables.save(family);
+        let foreign = ["KUBE-FIREWALL", "KUBE-KUBELET-CANARY", "KUBE-IPTABLES-HINT"];
+        let left =
+            saved.lines().filter(|line| line.contains("KUBE-") && !foreign.iter().any(|name| line.contains(name)));
+        assert_eq!(left.collect::<Vec<_>>(), Vec::<&str>::new());
+    }
 }

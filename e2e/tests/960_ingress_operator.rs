@@ -103,19 +103,27 @@ impl Cluster {
 
     /// What the installer would write. The definitions are the operator's.
     fn configure(&self, platform: &str, family: &str) {
-        let ready = wait_for(PATIENCE, || self.operator.output().contains("ingress operator is ready").then_some(()));
+        let served = |kind: &&str| self.kubectl.run(&["get", kind, "--all-namespaces"]).success;
+        let kinds = [
+            "networks.config.openshift.io",
+            "dnses.config.openshift.io",
+            "ingresses.config.openshift.io",
+            "infrastructures",
+            "ingresscontrollers",
+            "dnsrecords",
+        ];
+        let ready = wait_for(PATIENCE, || kinds.iter().all(|kind| served(&kind)).then_some(()));
         assert!(ready.is_some(), "{}", self.operator.output());
         let aws = json!({"region": "eu-west-1", "ipFamily": family});
         let platform_status = match platform {
             "AWS" => json!({"type": "AWS", "aws": aws}),
             other => json!({"type": other}),
         };
-        let cluster = |kind: &str, spec: Value| {
-            json!({"apiVersion": "config.openshift.io/v1", "kind": kind, "metadata": {"name": "cluster"}, "spec": spec})
-        };
+        let cluster = |kind: &str, spec: Value| json!({"apiVersion": "config.openshift.io/v1", "kind": kind, "metadata": {"name": "cluster"}, "spec": spec});
         let nlb = json!({"platform": {"type": "AWS", "aws": {"type": "NLB"}}});
         let networks = json!({"clusterNetwork": [{"cidr": "10.128.0.0/14", "hostPrefix": 23}, {"cidr": "fd01::/48", "hostPrefix": 64}]});
-        let zones = json!({"baseDomain": "example.test", "publicZone": {"id": "Z1"}, "privateZone": {"tags": {"Name": "int"}}});
+        let zones =
+            json!({"baseDomain": "example.test", "publicZone": {"id": "Z1"}, "privateZone": {"tags": {"Name": "int"}}});
         for (object, status) in [
             (cluster("Network", networks.clone()), networks),
             (cluster("DNS", zones), Value::Null),
@@ -167,10 +175,16 @@ impl Cluster {
     /// What the cloud controller and the Deployment controller would do now for an IngressController.
     fn play_cloud(&self, controller: &str) {
         let name = format!("router-{controller}");
-        if let Some(service) = self.service(&name).filter(|service| service["status"]["loadBalancer"]["ingress"].is_null()) {
-            let nlb = !service["metadata"]["annotations"]["service.beta.kubernetes.io/aws-load-balancer-type"].is_null();
+        if let Some(service) =
+            self.service(&name).filter(|service| service["status"]["loadBalancer"]["ingress"].is_null())
+        {
+            let nlb =
+                !service["metadata"]["annotations"]["service.beta.kubernetes.io/aws-load-balancer-type"].is_null();
             let host = format!("{}.elb.eu-west-1.example.test", if nlb { "nlb" } else { "classic" });
-            self.set_status(&format!("/api/v1/namespaces/{OPERAND}/services/{name}"), &json!({"loadBalancer": {"ingress": [{"hostname": host}]}}));
+            self.set_status(
+                &format!("/api/v1/namespaces/{OPERAND}/services/{name}"),
+                &json!({"loadBalancer": {"ingress": [{"hostname": host}]}}),
+            );
         }
         let Some(deployment) = self.deployment(&name) else { return };
         let (count, seen) = (&deployment["spec"]["replicas"], &deployment["metadata"]["generation"]);
@@ -195,7 +209,9 @@ impl Cluster {
         };
         let found = wait_for(PATIENCE, || {
             self.play_cloud(controller);
-            find().filter(|one| one["status"] == status).map(|one| one["message"].as_str().unwrap_or_default().to_owned())
+            find()
+                .filter(|one| one["status"] == status)
+                .map(|one| one["message"].as_str().unwrap_or_default().to_owned())
         });
         found.unwrap_or_else(|| {
             panic!("{}: {kind} of {controller} is {:?}, not {status}\n{}", self.name, find(), self.operator.output())
@@ -221,7 +237,16 @@ impl Cluster {
     }
 
     fn patch(&self, controller: &str, patch: &Value) {
-        self.kubectl.ok(&["-n", OPERATOR, "patch", "ingresscontroller", controller, "--type=merge", "-p", &patch.to_string()]);
+        self.kubectl.ok(&[
+            "-n",
+            OPERATOR,
+            "patch",
+            "ingresscontroller",
+            controller,
+            "--type=merge",
+            "-p",
+            &patch.to_string(),
+        ]);
     }
 }
 
@@ -254,12 +279,17 @@ fn proxy_protocol_is_configured_on_a_node_port_service() {
         // 3.
         cluster.patch("np", &json!({"spec": {"endpointPublishingStrategy": {"nodePort": {"protocol": "PROXY"}}}}));
         // 4.
-        cluster.becomes("the variable", Some("true".to_owned()), || cluster.environment("router-np", "ROUTER_USE_PROXY_PROTOCOL"));
+        cluster.becomes("the variable", Some("true".to_owned()), || {
+            cluster.environment("router-np", "ROUTER_USE_PROXY_PROTOCOL")
+        });
         cluster.becomes("the protocol", json!("PROXY"), || {
             cluster.controller("np")["status"]["endpointPublishingStrategy"]["nodePort"]["protocol"].clone()
         });
         let after = cluster.service("router-nodeport-np").expect("a Service");
-        assert_eq!(after["metadata"]["resourceVersion"], service["metadata"]["resourceVersion"], "the Service is not touched");
+        assert_eq!(
+            after["metadata"]["resourceVersion"], service["metadata"]["resourceVersion"],
+            "the Service is not touched"
+        );
         // And back: absent, not "false".
         cluster.patch("np", &json!({"spec": {"endpointPublishingStrategy": {"nodePort": {"protocol": ""}}}}));
         cluster.becomes("the variable", None, || cluster.environment("router-np", "ROUTER_USE_PROXY_PROTOCOL"));
@@ -296,7 +326,10 @@ fn dual_stack_wildcard_record_leads_to_the_nlb() {
         assert_eq!(zones.len(), 2);
         for zone in zones {
             let condition = &zone["conditions"][0];
-            assert_eq!((&condition["type"], &condition["status"], &condition["reason"]), (&json!("Published"), &json!("True"), &json!("ProviderSuccess")));
+            assert_eq!(
+                (&condition["type"], &condition["status"], &condition["reason"]),
+                (&json!("Published"), &json!("True"), &json!("ProviderSuccess"))
+            );
         }
     }
 }
@@ -322,7 +355,9 @@ fn dual_stack_classic_load_balancer_falls_back_to_ipv4() {
             cluster.until("default", "LoadBalancerDualStack", "False");
             cluster.until("default", "Progressing", "False");
             assert_eq!(cluster.families(), (json!("SingleStack"), json!(["IPv4"])), "{}", cluster.name);
-            cluster.becomes("the variable", Some("true".to_owned()), || cluster.environment("router-default", "ROUTER_USE_PROXY_PROTOCOL"));
+            cluster.becomes("the variable", Some("true".to_owned()), || {
+                cluster.environment("router-default", "ROUTER_USE_PROXY_PROTOCOL")
+            });
         }
     }
 }
@@ -346,7 +381,9 @@ fn a_cluster_without_dual_stack_keeps_its_single_stack_services() {
 fn dual_stack_routers_listen_on_both_families() {
     for family in ["DualStackIPv4Primary", "DualStackIPv6Primary"] {
         for cluster in Cluster::all("AWS", family) {
-            cluster.becomes("the mode", Some("v4v6".to_owned()), || cluster.environment("router-default", "ROUTER_IP_V4_V6_MODE"));
+            cluster.becomes("the mode", Some("v4v6".to_owned()), || {
+                cluster.environment("router-default", "ROUTER_IP_V4_V6_MODE")
+            });
         }
     }
 }
@@ -360,14 +397,18 @@ fn the_protocol_of_an_nlb() {
             let service = cluster.service("router-default").unwrap_or_default();
             let key = "service.beta.kubernetes.io/aws-load-balancer-target-group-attributes";
             (
-                service["metadata"]["annotations"][key].as_str().unwrap_or_default().contains("proxy_protocol_v2.enabled=true"),
+                service["metadata"]["annotations"][key]
+                    .as_str()
+                    .unwrap_or_default()
+                    .contains("proxy_protocol_v2.enabled=true"),
                 cluster.environment("router-default", "ROUTER_USE_PROXY_PROTOCOL"),
             )
         };
         assert_eq!(attributes(), (false, None));
         for (protocol, expected) in [("PROXY", (true, Some("true".to_owned()))), ("TCP", (false, None))] {
             let mut patch = to("NLB");
-            patch["spec"]["endpointPublishingStrategy"]["loadBalancer"]["providerParameters"]["aws"]["networkLoadBalancer"] = json!({"protocol": protocol});
+            patch["spec"]["endpointPublishingStrategy"]["loadBalancer"]["providerParameters"]["aws"]["networkLoadBalancer"] =
+                json!({"protocol": protocol});
             cluster.patch("default", &patch);
             cluster.becomes(protocol, expected, attributes);
         }

@@ -1,6 +1,7 @@
 //! A flag as a row of a table: the one place from which `--help`, completions, man pages and the config file's keys come.
 
 /// One flag of a command. Its text is checked together with all others by `runtime::config`, not by clap.
+#[derive(Clone, Copy)]
 pub(crate) struct Flag {
     /// Long name, without dashes.
     pub(crate) name: &'static str,

@@ -7,6 +7,7 @@ pub mod build;
 pub mod cache;
 pub mod chain;
 pub mod corefile;
+mod hash;
 pub mod metrics;
 pub mod observe;
 pub mod operator;
@@ -19,6 +20,7 @@ pub mod server;
 mod testing;
 mod text;
 pub mod wire;
+mod zones;
 
 /// So that tests can show which paths do not allocate.
 #[cfg(test)]

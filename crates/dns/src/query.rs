@@ -57,13 +57,19 @@ impl Query {
     /// A request that came from outside.
     #[must_use]
     pub fn new(request: Request, source: SocketAddr, transport: Transport, size: usize) -> Self {
+        Self::at(Instant::now(), request, source, transport, size)
+    }
+
+    /// One that came at this time.
+    #[must_use]
+    pub fn at(started: Instant, request: Request, source: SocketAddr, transport: Transport, size: usize) -> Self {
         Self {
             lower: request.name.lower(),
             request,
             source,
             transport,
             size,
-            started: Instant::now(),
+            started,
             depth: 0,
             rewritten: None,
             refresh: Refresh::No,

@@ -2,13 +2,13 @@
 
 use crate::chain::Chain;
 use crate::wire::Name;
-use std::collections::HashMap;
+use crate::zones::Zones;
 use std::sync::Arc;
 
 /// The server blocks behind one address and port.
 #[derive(Default)]
 pub struct Routes {
-    zones: HashMap<Box<[u8]>, Arc<Chain>>,
+    zones: Zones<Arc<Chain>>,
     /// Whether classes other than IN have somebody to answer them.
     pub other_classes: bool,
 }
@@ -16,19 +16,20 @@ pub struct Routes {
 impl Routes {
     /// Adds a block's zone, in lower case. False when it is there already.
     pub fn add(&mut self, zone: &Name, chain: &Arc<Chain>) -> bool {
-        self.zones.insert(zone.wire().into(), Arc::clone(chain)).is_none()
+        self.zones.insert(zone, Arc::clone(chain)).is_none()
     }
 
     /// The block with the longest zone that a name, in lower case, is in.
     #[must_use]
     pub fn chain(&self, lower: &Name) -> Option<&Arc<Chain>> {
-        lower.suffixes().find_map(|suffix| self.zones.get(suffix))
+        self.zones.of(lower, 0).next()
     }
 
     /// The block for a question of type DS: such a record is the parent's (RFC 4035, section 3.1.4.1).
     #[must_use]
     pub fn parent_chain(&self, lower: &Name) -> Option<&Arc<Chain>> {
-        lower.suffixes().skip(1).find_map(|suffix| self.zones.get(suffix)).or_else(|| self.chain(lower))
+        let above = self.zones.of(lower, 1).next();
+        above.or_else(|| self.chain(lower))
     }
 
     /// The blocks, each as often as it has zones.

@@ -39,15 +39,24 @@ pub(crate) fn refused(text: &str) -> String {
 pub(crate) struct Asked {
     routes: Arc<Routes>,
     runtime: tokio::runtime::Runtime,
-    _instance: Instance,
+    _instance: Option<Instance>,
 }
 
 impl Asked {
     pub(crate) fn new(text: &str) -> Self {
         let instance = build(text).unwrap_or_else(|problem| panic!("{problem}"));
         let routes = Arc::clone(instance.routes.values().next().unwrap());
+        Self { _instance: Some(instance), ..Self::of(routes) }
+    }
+
+    /// Blocks that were made by hand.
+    pub(crate) fn over(routes: Routes) -> Self {
+        Self::of(Arc::new(routes))
+    }
+
+    fn of(routes: Arc<Routes>) -> Self {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-        Self { routes, runtime, _instance: instance }
+        Self { routes, runtime, _instance: None }
     }
 
     pub(crate) fn ask(&self, name: &str, rtype: &str) -> String {
@@ -66,6 +75,16 @@ impl Asked {
 
     pub(crate) fn extended(&self, name: &str, rtype: &str) -> Option<(u16, String)> {
         self.answer(query(name, rtype::number(rtype).unwrap())).extended
+    }
+
+    /// Shows a plugin an answer on its way up.
+    pub(crate) fn after(&self, plugin: &str, mut query: Query, make: impl FnOnce(&mut Reply)) {
+        let chain = self.routes.chain(&query.lower).expect("a block");
+        let mut reply = Reply::new();
+        reply.reset(&query.request.name, query.request.rtype, query.request.class);
+        make(&mut reply);
+        let own = chain.plugins.iter().find(|own| own.name() == plugin).expect("the plugin");
+        own.after(&mut query, &mut reply);
     }
 
     pub(crate) fn answer(&self, mut query: Query) -> Reply {

@@ -32,7 +32,11 @@ impl<V> Zones<V> {
 
     /// The values of the zones that a name, in lower case, is in. The first is that of the longest zone, and so on;
     /// `skipped` labels at the left of the name are left out.
-    pub(crate) fn of<'a, 'n>(&'a self, lower: &'n Name, skipped: usize) -> impl Iterator<Item = &'a V> + use<'a, 'n, V> {
+    pub(crate) fn of<'a, 'n>(
+        &'a self,
+        lower: &'n Name,
+        skipped: usize,
+    ) -> impl Iterator<Item = &'a V> + use<'a, 'n, V> {
         let labels = lower.label_count();
         let suffixes = lower.suffixes().enumerate().skip(skipped);
         let known = suffixes.filter(move |(index, _)| self.depths >> (labels - index) & 1 == 1);
@@ -55,9 +59,8 @@ mod tests {
         for zone in [".", "test", "a.b.test", "other.test"] {
             assert_eq!(zones.insert(&Name::parse(zone).unwrap(), zone), None);
         }
-        let found = |name: &str, skipped| -> Vec<&str> {
-            zones.of(&Name::parse(name).unwrap(), skipped).copied().collect()
-        };
+        let found =
+            |name: &str, skipped| -> Vec<&str> { zones.of(&Name::parse(name).unwrap(), skipped).copied().collect() };
         assert_eq!(found("x.a.b.test", 0), ["a.b.test", "test", "."]);
         assert_eq!(found("a.b.test", 0), ["a.b.test", "test", "."]);
         assert_eq!(found("a.b.test", 1), ["test", "."]);

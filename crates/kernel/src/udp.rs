@@ -60,8 +60,8 @@ impl Inbox {
         }
     }
 
-    /// Takes what has arrived, without waiting, in the place of the batch before. Returns how many there are;
-    /// `WouldBlock` when there is nothing.
+    /// Takes what has arrived, in the place of the batch before. Returns how many there are. When there is nothing, a
+    /// socket that may block waits for the first, and another one says `WouldBlock`.
     pub fn receive(&mut self, socket: BorrowedFd<'_>) -> io::Result<usize> {
         self.count = 0;
         self.count = calls::receive(socket, &mut self.bytes, self.longest, &mut self.slots)?;

@@ -76,7 +76,7 @@ impl Made {
         for family in [0, 1] {
             let ip = |pod: usize| match family {
                 0 => format!("10.{}.{}.{}", 128 + pod / 65_536, pod / 256 % 256, pod % 256),
-                _ => format!("fd45::{:x}:{:x}", pod / 65_536, pod % 65_536),
+                _ => format!("fd45::{:x}:{:x}", pod / 65_536 + 1, pod % 65_536),
             };
             let pods = (1..=3).map(|at| ip(number * 3 + at)).collect();
             connection

@@ -3,14 +3,16 @@
 use std::net::{SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
-use e2e::Process;
 use e2e::proxy_lab::{Lab, ask_here, ip};
+use e2e::{Process, wait_for};
 use kernel::netns::Namespace;
 
 use crate::cluster::{PROBE, probe_slice};
 use crate::subject::{self, Subject};
 
 const CHANGES: usize = 60;
+/// A process that used no CPU for so long has nothing left to do.
+const REST: Duration = Duration::from_secs(1);
 const CONNECTIONS: usize = 2000;
 
 /// All figures of a program at one size.
@@ -18,7 +20,7 @@ const CONNECTIONS: usize = 2000;
 pub(crate) struct Figures {
     /// From the start of the process until both families serve.
     pub(crate) first: Duration,
-    /// CPU time until then.
+    /// CPU time for that, with what follows until the process rests.
     pub(crate) cpu: Duration,
     /// Resident memory after the changes.
     pub(crate) memory: u64,
@@ -41,7 +43,7 @@ pub(crate) fn all(lab: &Lab, subject: &Subject, patience: Duration) -> Option<Fi
     let served = [0, 1].into_iter().all(|family| until(&lab.client, family, 0, start + patience));
     let first = start.elapsed();
     let figures = served.then(|| {
-        let cpu = subject::cpu(&process);
+        let cpu = at_rest(&process);
         let (changes, cpu_of_change) = changes(lab, &process);
         let memory = subject::memory(&process);
         Figures { first, cpu, memory, changes, cpu_of_change, connections: connections(&lab.client) }
@@ -54,6 +56,20 @@ pub(crate) fn all(lab: &Lab, subject: &Subject, patience: Duration) -> Option<Fi
     drop(process);
     subject.clean_up(lab);
     figures
+}
+
+/// CPU time once it grows no more.
+fn at_rest(process: &Process) -> Duration {
+    let mut last = subject::cpu(process);
+    let mut since = Instant::now();
+    let rested = wait_for(Duration::from_secs(60), || {
+        let now = subject::cpu(process);
+        if now != last {
+            (last, since) = (now, Instant::now());
+        }
+        (since.elapsed() > REST).then_some(now)
+    });
+    rested.unwrap_or(last)
 }
 
 fn probe(family: usize) -> SocketAddr {

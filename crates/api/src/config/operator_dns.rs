@@ -227,4 +227,3 @@ pub struct OperatorDnsStatus {
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
-

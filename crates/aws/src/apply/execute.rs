@@ -115,7 +115,7 @@ impl Run<'_> {
                 account.modify_load_balancer_attributes(&self.handles.load_balancer, attributes).await?;
             }
             Action::TagLoadBalancer { tags } => {
-                account.add_tags(&[self.handles.load_balancer.clone()], tags).await?;
+                account.add_tags(std::slice::from_ref(&self.handles.load_balancer), tags).await?;
             }
             Action::CreateTargetGroup(new) => {
                 let made = account.create_target_group(new).await?;

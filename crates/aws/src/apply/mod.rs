@@ -10,7 +10,7 @@ mod sweep;
 pub use sweep::Alive;
 
 use crate::{
-    account::{Account, AwsError, ClassicLoadBalancer, LoadBalancer, LoadBalancerState},
+    account::{Account, AwsError, ClassicLoadBalancer, LoadBalancer, LoadBalancerState, Target},
     model::{
         Balancer, Desired, Existing, Settings,
         annotations::Kind,
@@ -33,7 +33,7 @@ use runtime::{
     controller::Result as ControllerResult,
 };
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -42,6 +42,8 @@ use std::{
 const THROTTLED: Duration = Duration::from_secs(15);
 /// When to try again what is still in use.
 const IN_USE: Duration = Duration::from_secs(5);
+/// How often AWS is looked at until it shows what was set.
+const LOOKS: usize = 4;
 /// How often a Service that is another controller's is looked at.
 const ELSEWHERE: Duration = Duration::from_secs(12 * 3600);
 
@@ -73,6 +75,16 @@ impl std::fmt::Debug for Aws {
 struct Done {
     desired: Desired,
     handles: Handles,
+}
+
+/// What a pass comes to.
+enum Pass {
+    /// Nothing was to be done.
+    Settled(Done),
+    /// Something was done, or what was seen may be old: to be looked at once more.
+    Changed(Done),
+    /// What was seen was not so: to be looked at anew.
+    Astray(AwsError),
 }
 
 enum Seen {
@@ -196,40 +208,30 @@ impl Aws {
         desire(request, &self.settings, &around, existing, nodes).map_err(CloudError::Refused)
     }
 
-    /// One pass: look, decide, do. `Ok(None)` when it must be looked at anew.
-    async fn pass(
-        &self,
-        service: &Service,
-        request: &Request,
-        nodes: &[Arc<Node>],
-    ) -> Result<Option<Handles>, CloudError> {
-        let uid = &request.owner.uid;
+    /// One pass: look, decide, do.
+    async fn pass(&self, request: &Request, nodes: &[Arc<Node>], before: Option<&Done>) -> Result<Pass, CloudError> {
         let seen = self.look(request.annotations.kind, &request.owner.load_balancer()).await.map_err(failed)?;
         if let Seen::Network(Some(LoadBalancer { state: LoadBalancerState::Failed, name, .. })) = &seen {
             let failed = format!("AWS could not set up load balancer {name}; delete the Service to have it made anew");
             return Err(CloudError::Failed(failed.into()));
         }
         let desired = self.desired(request, seen.existing().as_ref(), nodes).await?;
-        let before = self.done.lock().get(uid).cloned();
         self.ledger.note(&desired);
-        let depth = match &before {
+        let depth = match before {
             Some(before) if before.desired == desired => Depth::Glance,
             Some(before) if without_targets(&before.desired) == without_targets(&desired) => Depth::Targets,
             _ => Depth::Everything,
         };
-        let new = before.as_ref().is_none_or(|before| before.desired.notes != desired.notes);
-        if let Some(tell) = self.tell.get().filter(|_| new) {
-            desired.notes.iter().for_each(|note| tell(service, note));
-        }
-        self.done.lock().remove(uid);
         let (mut observed, mut actions) = self.decide(&desired, &seen, depth).await?;
         let only_targets = |action: &Action| matches!(action, Action::Register { .. } | Action::Deregister { .. });
         if depth != Depth::Everything && !actions.iter().all(only_targets) {
             (observed, actions) = self.decide(&desired, &seen, Depth::Everything).await?;
         }
-        for group in observed.groups.values().filter(|group| cluster_wants(&desired, &group.name)) {
+        for group in observed.groups.values().filter(|group| wants_group(&desired, &group.name)) {
             self.removals.keep(&group.id);
         }
+        let waiting = self.removals.waiting();
+        actions.retain(|action| !matches!(action, Action::RemoveGroup { group } if waiting.contains(group)));
         let mut run = Run {
             account: &*self.account,
             name: &desired.name,
@@ -242,13 +244,14 @@ impl Aws {
             Err(error) if error.is_duplicate() || error.is_not_found() => {
                 tracing::debug!(service = request.owner.key(), %error, "looks again");
                 self.inventory.forget().await;
-                return Ok(None);
+                return Ok(Pass::Astray(error));
             }
             Err(error) => return Err(failed(error)),
         }
         let handles = run.handles;
-        self.done.lock().insert(uid.clone(), Done { desired, handles: handles.clone() });
-        Ok(Some(handles))
+        let done = Done { desired, handles };
+        let sure = actions.is_empty() && (depth == Depth::Glance || before.is_none());
+        Ok(if sure { Pass::Settled(done) } else { Pass::Changed(done) })
     }
 
     async fn decide(
@@ -295,15 +298,43 @@ impl Aws {
         }))
     }
 
+    /// Passes until one finds nothing to do: AWS may show what was true a moment ago, so a change is looked at once more.
     async fn ensure_one(&self, service: &Service, nodes: &[Arc<Node>]) -> Result<Handles, CloudError> {
         self.note_nodes(nodes);
         let request = self.request(service)?;
-        for _ in 0..3 {
-            if let Some(handles) = self.pass(service, &request, nodes).await? {
-                return Ok(handles);
+        let before = self.done.lock().remove(&request.owner.uid);
+        let told = before.as_ref().map(|before| before.desired.notes.clone()).unwrap_or_default();
+        let mut changed = None;
+        let mut astray = None;
+        for look in 0..LOOKS {
+            let before = before.as_ref().filter(|_| look == 0);
+            match self.pass(&request, nodes, before).await? {
+                Pass::Settled(done) => return Ok(self.keep(service, &told, done)),
+                Pass::Changed(done) => changed = Some(done),
+                Pass::Astray(error) => {
+                    changed = None;
+                    astray = Some(error);
+                }
             }
         }
-        Err(CloudError::Later { reason: "AWS does not settle".to_owned(), after: IN_USE })
+        match (changed, astray) {
+            (Some(done), _) => {
+                tracing::warn!(service = request.owner.key(), "AWS shows other than what was set; taken as it is");
+                Ok(self.keep(service, &told, done))
+            }
+            (None, Some(error)) => Err(failed(error)),
+            (None, None) => Err(CloudError::Later { reason: "AWS does not settle".to_owned(), after: IN_USE }),
+        }
+    }
+
+    fn keep(&self, service: &Service, told: &[Note], done: Done) -> Handles {
+        let (uid, handles) = (done.desired.owner.uid.clone(), done.handles.clone());
+        let new = done.desired.notes.iter().filter(|note| !told.contains(note));
+        if let Some(tell) = self.tell.get() {
+            new.for_each(|note| tell(service, note));
+        }
+        self.done.lock().insert(uid, done);
+        handles
     }
 
     /// Only the targets, with what was seen through before; `None` when more has changed.
@@ -327,12 +358,16 @@ impl Aws {
         }
         let Balancer::Network(wanted) = &desired.balancer else { return Ok(None) };
         let mut actions = Vec::new();
-        for listener in &wanted.listeners {
+        for (listener, old) in wanted.listeners.iter().zip(&network.listeners) {
             let Some((name, arn)) = serving(&before.handles, &listener.target.name) else { return Ok(None) };
-            let has = match observe::targets(&*self.account, arn).await {
+            let seen = match observe::targets(&*self.account, arn).await {
                 Err(error) if error.is_not_found() => return Ok(None),
-                has => has.map_err(failed)?,
+                seen => seen.map_err(failed)?,
             };
+            // AWS may show what was true a moment ago: a target is there only if it was wanted too.
+            let sure: BTreeSet<Target> = seen.intersection(&old.target.targets).cloned().collect();
+            let leaving = seen.union(&old.target.targets).filter(|one| !listener.target.targets.contains(one));
+            let has: BTreeSet<Target> = leaving.chain(&sure).cloned().collect();
             plan::change_targets(name, &has, &listener.target.targets, &mut actions);
         }
         let mut run = Run {
@@ -391,7 +426,7 @@ fn serving<'a>(handles: &'a Handles, name: &str) -> Option<(&'a str, &'a str)> {
     handles.target_groups.get_key_value(name).map(|(name, arn)| (name.as_str(), arn.as_str()))
 }
 
-fn cluster_wants(desired: &Desired, name: &str) -> bool {
+fn wants_group(desired: &Desired, name: &str) -> bool {
     matches!(&desired.groups, crate::model::Groups::Managed(managed) if managed.name == name)
 }
 

@@ -4,7 +4,7 @@
 //! thing: what is not known is kept, after the known keys of its section.
 
 use super::{CloudConfig, ConfigError, Entry, GLOBAL_KEYS, OVERRIDE_KEYS, entries, gcfg::written, known};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// What is known of the feature gate `AWSServiceLBNetworkSecurityGroup`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -71,15 +71,13 @@ fn print(entries: &[Entry]) -> String {
 
 fn print_section(title: &str, entries: &[&Entry]) -> String {
     let mut lines: Vec<(String, String)> = Vec::new();
-    for key in GLOBAL_KEYS.iter().chain(OVERRIDE_KEYS) {
+    let keys = if title == "Global" { GLOBAL_KEYS } else { OVERRIDE_KEYS };
+    for key in keys {
         let values = entries.iter().filter(|entry| known(entry) == Some(key)).map(|entry| shown(entry));
         let values: Vec<String> = values.filter(|value| !value.is_empty()).collect();
         // A key that is given twice counts as its last, except where it is a list.
         let values = if *key == "NodeIPFamilies" { &values[..] } else { &values[values.len().saturating_sub(1)..] };
-        let said: BTreeSet<&str> = lines.iter().map(|(key, _)| key.as_str()).collect();
-        if !said.contains(key) {
-            lines.extend(values.iter().map(|value| ((*key).to_owned(), value.clone())).collect::<Vec<_>>());
-        }
+        lines.extend(values.iter().map(|value| ((*key).to_owned(), value.clone())));
     }
     lines.extend(entries.iter().filter(|entry| known(entry).is_none()).map(|entry| (entry.key.clone(), shown(entry))));
     let width = lines.iter().map(|(key, _)| key.len()).max().unwrap_or_default();

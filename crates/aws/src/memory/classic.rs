@@ -88,10 +88,9 @@ impl State {
     }
 
     pub(super) fn delete_classic(&mut self, name: &str, lingers: u32) {
-        if let Some(held) = self.classic.remove(name) {
-            if lingers > 0 {
-                self.busy.extend(held.load_balancer.security_groups.into_iter().map(|id| (id, lingers)));
-            }
+        let held = self.classic.remove(name);
+        if let Some(held) = held.filter(|_| lingers > 0) {
+            self.busy.extend(held.load_balancer.security_groups.into_iter().map(|id| (id, lingers)));
         }
     }
 

@@ -27,10 +27,10 @@ impl State {
     }
 
     pub(super) fn add_route(&mut self, table: &str, to: Cidr, via: &RouteTarget) -> Outcome<()> {
-        if let RouteTarget::Instance(id) = via {
-            if !self.instances.contains_key(id) {
-                return Err(not_found(Kind::Instance, id));
-            }
+        if let RouteTarget::Instance(id) = via
+            && !self.instances.contains_key(id)
+        {
+            return Err(not_found(Kind::Instance, id));
         }
         let table = self.route_tables.iter_mut().find(|one| one.id == table);
         let table = table.ok_or_else(|| not_found(Kind::Route, "the route table"))?;

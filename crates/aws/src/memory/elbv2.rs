@@ -236,7 +236,7 @@ impl State {
             return Err(not_found(Kind::Vpc, &new.vpc));
         }
         let mut check = new.health_check.clone();
-        check.timeout = check.timeout.or(Some(if check.protocol == "TCP" { 10 } else { 6 }));
+        check.timeout.get_or_insert(if check.protocol == "TCP" { 10 } else { 6 });
         if let Some(held) = self.target_groups.values().find(|held| held.group.name == new.name) {
             let has = &held.group;
             let same = (&has.protocol, has.port, &has.vpc, has.family, &has.health_check)

@@ -107,10 +107,10 @@ impl State {
 
     fn check_rule(&self, rule: &Rule) -> Outcome<()> {
         let wrong = |message: String| Err(invalid("InvalidParameterValue", message));
-        if let Protocol::Tcp { from, to } | Protocol::Udp { from, to } = rule.protocol {
-            if from > to {
-                return wrong(format!("Invalid port range {from}-{to}"));
-            }
+        if let Protocol::Tcp { from, to } | Protocol::Udp { from, to } = rule.protocol
+            && from > to
+        {
+            return wrong(format!("Invalid port range {from}-{to}"));
         }
         match (&rule.peer, rule.protocol) {
             (Peer::Group(other), _) if !self.groups.contains_key(other) => {

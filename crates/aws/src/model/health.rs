@@ -49,7 +49,7 @@ pub fn classic(request: &Request, shared: Option<&SharedProbe>) -> ClassicHealth
     let first = request.ports.first().map_or(0, |port| port.node_port);
     let given = wishes.port.as_deref().and_then(|port| port.parse::<u16>().ok());
     let traffic = wishes.port.as_deref() == Some("traffic-port");
-    let port = given.or(base.port.filter(|_| !traffic)).unwrap_or(first);
+    let port = given.or_else(|| base.port.filter(|_| !traffic)).unwrap_or(first);
     let path = if protocol.starts_with("HTTP") { wishes.path.clone().unwrap_or(base.path) } else { String::new() };
     ClassicHealthCheck {
         target: format!("{protocol}:{port}{path}"),

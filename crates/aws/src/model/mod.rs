@@ -191,3 +191,19 @@ pub struct Classic {
     /// Its instances.
     pub instances: BTreeSet<String>,
 }
+
+impl Settings {
+    /// What a cloud-config says for a cluster.
+    pub fn of(config: &crate::cloud_config::CloudConfig, cluster: Cluster) -> Self {
+        let some = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
+        let global = &config.global;
+        Self {
+            cluster: Cluster { legacy_tag: !global.cluster_tag.is_empty(), ..cluster },
+            nlb_groups: global.nlb_groups,
+            disable_node_rules: global.disable_node_rules,
+            elb_group: some(&global.elb_group),
+            shared_probe: global.shared_probe.clone(),
+            fallback_subnet: some(&global.subnet),
+        }
+    }
+}

@@ -7,12 +7,14 @@ mod action;
 mod classic;
 mod groups;
 mod network;
+mod offline;
 mod remove;
 #[cfg(test)]
 mod tests;
 
 pub use action::{Action, ListenerPlan};
 pub(crate) use network::change_targets;
+pub use offline::{Plan, Snapshot, offline};
 pub use remove::remove;
 
 use crate::{
@@ -129,10 +131,9 @@ fn refuse_what_is_not_ours(desired: &Desired, observed: &Observed, cluster: &Clu
             "cannot update Load Balancer Type annotation {annotation} after creation for {kind}; put it back, or delete the Service"
         ));
     }
-    if let Some(seen) = observed.network.as_ref() {
-        if seen.load_balancer.kind != crate::account::LoadBalancerType::Network {
-            return Err(format!("{} is there, but is no network load balancer", desired.name));
-        }
+    let is_other = |seen: &SeenNetwork| seen.load_balancer.kind != crate::account::LoadBalancerType::Network;
+    if observed.network.as_ref().is_some_and(is_other) {
+        return Err(format!("{} is there, but is no network load balancer", desired.name));
     }
     let network = observed.network.as_ref().and_then(|seen| seen.tags.as_ref());
     let classic = observed.classic.as_ref().and_then(|seen| seen.tags.as_ref());

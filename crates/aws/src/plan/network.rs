@@ -5,6 +5,7 @@ use crate::{
     account::{HealthCheck, IpAddressType, NewLoadBalancer, NewTargetGroup, SecurityGroup, Target},
     model::{self, Desired, Network},
 };
+use net::Family;
 use std::collections::BTreeSet;
 
 pub(super) fn plan(
@@ -18,14 +19,15 @@ pub(super) fn plan(
         None => create(desired, network, own, actions),
         Some(seen) => update(desired, network, own, seen, actions),
     }
+    // AWS refuses to narrow one that leads to IPv6 targets, and UDP on one that is wide without need.
+    let narrows = observed.network.as_ref().is_some_and(|seen| {
+        seen.load_balancer.ip_address_type == IpAddressType::Dualstack && network.ip_address_type == IpAddressType::Ipv4
+    });
+    let narrow = narrows.then_some(Action::SetIpAddressType { kind: IpAddressType::Ipv4 });
+    let leads_to_ipv6 = observed.target_groups.iter().any(|seen| seen.group.family == Family::V6);
+    actions.extend(narrow.clone().filter(|_| !leads_to_ipv6));
     let used = listeners(desired, network, observed, actions)?;
-    if let Some(seen) = &observed.network {
-        let narrows = seen.load_balancer.ip_address_type == IpAddressType::Dualstack
-            && network.ip_address_type == IpAddressType::Ipv4;
-        if narrows {
-            actions.push(Action::SetIpAddressType { kind: IpAddressType::Ipv4 });
-        }
-    }
+    actions.extend(narrow.filter(|_| leads_to_ipv6));
     for seen in observed.target_groups.iter().filter(|seen| !used.contains(&seen.group.arn)) {
         let (arn, group) = (seen.group.arn.clone(), seen.group.name.clone());
         actions.push(Action::DeleteTargetGroup { arn, group });

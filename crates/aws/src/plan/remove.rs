@@ -20,7 +20,13 @@ pub fn remove(owner: &Owner, observed: &Observed, others: &Others, cluster: &Clu
     if let Some(seen) = observed.classic.as_ref().filter(|seen| ours(seen.tags.as_ref())) {
         actions.push(Action::DeleteClassic { name: seen.load_balancer.name.clone() });
     }
-    for seen in observed.target_groups.iter().filter(|seen| ours(seen.tags.as_ref())) {
+    let foreign = observed.network.as_ref().filter(|seen| !ours(seen.tags.as_ref()));
+    let lent = |arn: &str| {
+        let listeners = foreign.into_iter().flat_map(|seen| &seen.listeners);
+        listeners.into_iter().any(|listener| listener.settings.target_group == arn)
+    };
+    let free = observed.target_groups.iter().filter(|seen| !lent(&seen.group.arn));
+    for seen in free.filter(|seen| ours(seen.tags.as_ref())) {
         let (arn, group) = (seen.group.arn.clone(), seen.group.name.clone());
         actions.push(Action::DeleteTargetGroup { arn, group });
     }
@@ -37,7 +43,9 @@ pub fn remove(owner: &Owner, observed: &Observed, others: &Others, cluster: &Clu
             actions.push(Action::Revoke { group, direction, rules });
         }
     }
-    for group in observed.groups.values().filter(|group| groups::is_own(group, owner, cluster)) {
+    let worn = |id: &String| foreign.is_some_and(|seen| seen.load_balancer.security_groups.contains(id));
+    let own = observed.groups.values().filter(|group| groups::is_own(group, owner, cluster));
+    for group in own.filter(|group| !worn(&group.id)) {
         groups::retire_group(group, observed, cluster, &mut actions);
     }
     actions

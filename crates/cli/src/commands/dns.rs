@@ -6,6 +6,7 @@ use crate::{
     flag::{Flag, flag},
     read,
 };
+use dns::server::LONGEST_STOP;
 use runtime::config::Settings;
 use std::path::PathBuf;
 
@@ -43,8 +44,9 @@ fn settings(given: &mut Settings) -> dns::server::Settings {
 
 fn run(given: Settings) -> anyhow::Result<()> {
     let (log, settings) = given.read(|given| Some((component::log(given), settings(given))))?;
-    component::run(&log, async |admin, tasks| {
-        let started = dns::server::start(settings, admin, &tasks).await?;
+    // As long as the longest `lameduck`; it ends when everything has stopped.
+    component::run_within(&log, LONGEST_STOP, async |admin, tasks| {
+        let started = dns::server::start_within(settings, LONGEST_STOP, admin, &tasks).await?;
         for address in &started.addresses {
             tracing::info!(%address, "listening");
         }

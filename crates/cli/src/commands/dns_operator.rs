@@ -90,7 +90,9 @@ fn run(settings: Settings) -> anyhow::Result<()> {
         let context = Context::new(client.clone(), options, &admin, &tasks);
         match election {
             None => start(&context),
-            Some(settings) => controller_manager::elect(Election::new(client, settings), &tasks, move || start(&context)),
+            Some(settings) => {
+                controller_manager::elect(Election::new(client, settings), &tasks, move || start(&context))
+            }
         }
         Ok(())
     })

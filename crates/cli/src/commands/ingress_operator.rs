@@ -10,11 +10,9 @@ use crate::{
     flag::{Flag, flag},
     read,
 };
-use anyhow::anyhow;
 use ingress::operator::{
     self, Options,
     dns::lab::{self, Lab},
-    install,
     plan::environment::Ports,
     process::Process,
 };
@@ -88,7 +86,6 @@ fn run(settings: Settings) -> anyhow::Result<()> {
         if port != 0 {
             controller_manager::serve_admin(&hosts, port, identity, &admin, &tasks)?;
         }
-        install::definitions(&client).await.map_err(|error| anyhow!("the definitions cannot be made: {error}"))?;
         let context = Context::new(client.clone(), options, &admin, &tasks);
         match election {
             None => operator::start(&context),
@@ -96,7 +93,6 @@ fn run(settings: Settings) -> anyhow::Result<()> {
                 controller_manager::elect(Election::new(client, settings), &tasks, move || operator::start(&context));
             }
         }
-        tracing::info!("ingress operator is ready");
         Ok(())
     })
 }
@@ -165,9 +161,12 @@ fn process(given: &mut Settings, kubeconfig: Option<&std::path::Path>, directory
 }
 
 fn ports(text: &str) -> Result<Ports, &'static str> {
-    let numbers: Option<Vec<u16>> = text.split(',').map(|one| one.trim().parse().ok().filter(|port| *port > 0)).collect();
+    let numbers: Option<Vec<u16>> =
+        text.split(',').map(|one| one.trim().parse().ok().filter(|port| *port > 0)).collect();
     match numbers.as_deref() {
-        Some(&[http, https, stats]) if http != https && https != stats && http != stats => Ok(Ports { http, https, stats }),
+        Some(&[http, https, stats]) if http != https && https != stats && http != stats => {
+            Ok(Ports { http, https, stats })
+        }
         _ => Err("are not three different ports"),
     }
 }

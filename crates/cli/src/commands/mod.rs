@@ -1,10 +1,13 @@
 //! The commands, one file each. A command that is not built is not here.
 
 mod apiserver;
+mod cloud_config;
+mod cloud_controller_manager;
 mod completions;
 mod controller_manager;
 mod dns;
 mod dns_operator;
+mod ingress_operator;
 mod init;
 mod man;
 pub(crate) mod proxy;
@@ -42,7 +45,11 @@ pub(crate) static ALL: &[Command] = &[
     init::COMMAND,
     apiserver::COMMAND,
     controller_manager::COMMAND,
+    cloud_controller_manager::COMMAND,
+    cloud_controller_manager::plan::COMMAND,
+    cloud_config::COMMAND,
     proxy::COMMAND,
+    ingress_operator::COMMAND,
     router::COMMAND,
     proxy::explain::COMMAND,
     dns::COMMAND,

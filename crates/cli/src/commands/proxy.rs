@@ -1,5 +1,6 @@
 //! `twinstack proxy`: Services in the kernel of a node, both families.
 
+mod conntrack;
 mod dry_run;
 pub(crate) mod explain;
 pub(crate) mod file;
@@ -89,6 +90,8 @@ const FLAGS: &[Flag] = &[
     flag("ipvs-udp-timeout", "DURATION", "0s", "with ipvs: how long UDP flows are remembered; 0s for the kernel's own"),
     flag("healthz-bind-address", "ADDRESS:PORT", "[::]:10256", "where /healthz and /livez are served; empty for nowhere"),
     flag("metrics-bind-address", "ADDRESS:PORT", "127.0.0.1:10249", "where /metrics and /proxyMode are served; empty for nowhere"),
+    conntrack::FLAGS[0], conntrack::FLAGS[1], conntrack::FLAGS[2], conntrack::FLAGS[3],
+    conntrack::FLAGS[4], conntrack::FLAGS[5], conntrack::FLAGS[6],
     flag("cleanup", "BOOL", "false", "remove all rules of this program and end"),
     flag("dry-run", "BOOL", "false", "read the API once, print the rules, change nothing and end; needs no root"),
     flag("write-config-to", "FILE", "", "write these settings as a KubeProxyConfiguration and end"),
@@ -103,6 +106,7 @@ struct Options {
     dry_run: bool,
     /// Where to write it, and what.
     write_config: Option<(PathBuf, serde_json::Value)>,
+    conntrack: conntrack::Options,
     mode: Mode,
     ipvs: proxy_ipvs::Options,
     proxy: ProxySettings,
@@ -215,11 +219,12 @@ fn remove_other_modes(mode: Mode) {
 }
 
 fn serve(log: &Log, options: Options, rules: Rules) -> anyhow::Result<()> {
-    let Options { kubeconfig, healthz, metrics, cleanup: _, dry_run: _, write_config: _, mode, ipvs: _, proxy } =
+    let Options { kubeconfig, healthz, metrics, cleanup: _, dry_run: _, write_config: _, conntrack, mode, ipvs: _, proxy } =
         options;
     component::run(log, async |admin, tasks| {
         let alone = Alone::take()?;
         remove_other_modes(mode);
+        conntrack::apply(&conntrack);
         let client = client::connect(kubeconfig.as_deref(), "twinstack-proxy").await?;
         let health = ProxyHealth::new(&proxy.families, proxy.sync_period * 2);
         let counters = ProxyMetrics::new(&admin.metrics, mode.name());
@@ -314,6 +319,7 @@ fn options(given: &mut Settings) -> Options {
         metrics: given.or("metrics-bind-address", "127.0.0.1:10249".parse().ok(), ADDRESS, |text| place(text, 10249)),
         cleanup: given.or("cleanup", false, "true, false", str::parse::<bool>),
         dry_run: given.or("dry-run", false, "true, false", str::parse::<bool>),
+        conntrack: conntrack::options(given),
         write_config: given.optional("write-config-to", "a file", read::path).map(|path| {
             let document = proxy::config::write(mode.name(), |flag| {
                 let text = given.optional(flag, "", |text| Ok::<_, String>(text.to_owned()));

@@ -57,9 +57,10 @@ pub(super) fn options(given: &mut Settings) -> Options {
     }
 }
 
-/// What makes the rules of a family. Nothing is touched unless the kernel has IPVS and the machine has iptables.
+/// What makes the rules of a family. Nothing is touched unless the kernel has IPVS and ipset, and the machine iptables.
 pub(super) fn rules(proxy: &ProxySettings, options: &Options) -> anyhow::Result<Rules> {
     RealIpvs.probe()?;
+    RealIpset.probe()?;
     let programs = RealIptables::new(iptables::detect());
     proxy.families.iter().try_for_each(|family| programs.probe(*family))?;
     RealIpvs.prepare(options.machine)?;

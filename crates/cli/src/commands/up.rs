@@ -1,6 +1,6 @@
 //! `twinstack up`: everything that is built, in one process, with a word on what to try.
 
-use super::{Command, apiserver, controller_manager, dns_operator, init};
+use super::{Command, apiserver, controller_manager, dns_operator, ingress_operator, init};
 use crate::{
     component,
     flag::{Flag, flag},
@@ -38,6 +38,7 @@ const FLAGS: &[Flag] = &[
     flag("hollow-nodes", "COUNT", "0", "nodes without a machine, whose pods turn Running and Ready: for tests and scale runs"),
     flag("dns-bind-address", "ADDRESS[,ADDRESS]", "127.0.0.1,::1", "where DNS is answered: one address, one of each family, or :: for both"),
     flag("dns-port", "PORT", "10053", "port of DNS for UDP and TCP; 0 takes free ones"),
+    flag("ingress-domain", "DOMAIN", "", "domain of the IngressController default, whose router listens on ports 10080 and 10443; none is made without it"),
 ];
 
 fn run(settings: Settings) -> anyhow::Result<()> {
@@ -46,15 +47,17 @@ fn run(settings: Settings) -> anyhow::Result<()> {
         ("bind-address".to_owned(), "127.0.0.1,::1".to_owned()),
     ]);
     let (settings, mut objects) = from_folder(settings);
-    let (log, options, selection, mut control, dns) = settings.read(|given| {
+    let (log, options, selection, mut control, dns, ingress) = settings.read(|given| {
         let log = component::log(given);
         let options = apiserver::read(given)?;
         let control = controller_manager::options_for_up(given, &options.service_ranges);
         let dns = dns_operator::ForUp::read(given)?;
-        Some((log, options, controller_manager::selection(given), control, dns))
+        let ingress = ingress_operator::ForUp::read(given);
+        Some((log, options, controller_manager::selection(given), control, dns, ingress))
     })?;
     let pods = control.node_ipam.blocks.as_ref().map(|blocks| blocks.as_ref().map(|_, block| block.cluster()));
     objects.extend(dns_operator::objects(&objects, &options.service_ranges, pods));
+    objects.extend(ingress_operator::objects(&objects, ingress.domain()));
     component::run(&log, async |admin, tasks| {
         let started = serve::start(options, admin.clone(), &tasks).await.context("the API server did not come up")?;
         init::apply::apply(&started.server, &objects).await?;
@@ -62,8 +65,9 @@ fn run(settings: Settings) -> anyhow::Result<()> {
         let context =
             ::control::framework::Context::new(controller_manager::insider(&started.server), control, &admin, &tasks);
         controller_manager::start(&context, &selection);
-        tell(&started, &dns.told());
+        tell(&started, &dns.told(), &ingress.told());
         dns.start(&context, &started.kubeconfig);
+        ingress.start(&context, &started.kubeconfig);
         Ok(())
     })
 }
@@ -96,13 +100,14 @@ fn data_dir() -> PathBuf {
     share.unwrap_or_else(std::env::temp_dir).join("twinstack")
 }
 
-fn tell(started: &Started, (dns, dig): &(String, String)) {
+fn tell(started: &Started, (dns, dig): &(String, String), ingress: &str) {
     let listening: Vec<String> = started.addresses.iter().map(|address| format!("https://{address}")).collect();
     anstream::println!(
         "\n\x1b[1;32mTwinstack is up.\x1b[0m\n\n  \
          API         {}\n  \
          kubeconfig  {}\n  \
-         DNS         {dns}\n\n\
+         DNS         {dns}\n  \
+         ingress     {ingress}\n\n\
          Try:\n  \
          export KUBECONFIG={}\n  \
          kubectl get namespaces\n  \

@@ -3,10 +3,11 @@
 //! The table has a fixed number of slots, four to a set. A new entry takes an empty or outlived slot of its set, else
 //! one at random.
 
+use crate::hash::Seed;
 use crate::random;
 use crate::wire::Name;
 use arc_swap::ArcSwapOption;
-use std::hash::{BuildHasher, RandomState};
+use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -53,6 +54,8 @@ pub struct Entry {
     /// Milliseconds after `stored` of the last hit.
     last_hit: AtomicU64,
     refreshing: AtomicU32,
+    /// Milliseconds after `stored` until which no fresh one is looked for.
+    resting: AtomicU64,
 }
 
 impl Entry {
@@ -72,6 +75,7 @@ impl Entry {
             hits: AtomicU32::new(0),
             last_hit: AtomicU64::new(0),
             refreshing: AtomicU32::new(0),
+            resting: AtomicU64::new(0),
         }
     }
 
@@ -95,6 +99,20 @@ impl Entry {
         self.hits.fetch_add(1, Ordering::Relaxed) + 1
     }
 
+    /// After an attempt that failed, looks for no fresh one for so long.
+    pub fn rest(&self, now: Instant, length: Duration) {
+        if !length.is_zero() {
+            let until = now.saturating_duration_since(self.stored) + length;
+            self.resting.store(until.as_millis() as u64, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the last attempt failed a short while ago.
+    #[must_use]
+    pub fn is_resting(&self, now: Instant) -> bool {
+        (now.saturating_duration_since(self.stored).as_millis() as u64) < self.resting.load(Ordering::Relaxed)
+    }
+
     /// True for the first who asks: one fetch is enough.
     pub fn claim_refresh(&self) -> bool {
         self.refreshing.swap(1, Ordering::Relaxed) == 0
@@ -112,10 +130,24 @@ impl Key {
     }
 }
 
+/// A place for an answer.
+#[derive(Default)]
+struct Slot {
+    /// Of its key. Another one's tag spares a look at the entry; the right one proves nothing.
+    tag: AtomicU32,
+    entry: ArcSwapOption<Entry>,
+}
+
+impl Slot {
+    fn has(&self, key: &Key) -> bool {
+        self.entry.load().as_ref().is_some_and(|entry| entry.is(key))
+    }
+}
+
 /// A table of answers.
 pub struct Cache {
-    hasher: RandomState,
-    slots: Box<[ArcSwapOption<Entry>]>,
+    hasher: Seed,
+    slots: Box<[Slot]>,
     entries: AtomicI64,
 }
 
@@ -124,31 +156,37 @@ impl Cache {
     #[must_use]
     pub fn new(capacity: usize) -> Self {
         let sets = capacity.div_ceil(WAYS).max(1);
-        let slots = (0..sets * WAYS).map(|_| ArcSwapOption::empty()).collect();
-        Self { hasher: RandomState::new(), slots, entries: AtomicI64::new(0) }
+        let slots = (0..sets * WAYS).map(|_| Slot::default()).collect();
+        Self { hasher: Seed::default(), slots, entries: AtomicI64::new(0) }
     }
 
-    fn set(&self, key: &Key) -> &[ArcSwapOption<Entry>] {
-        let hash = self.hasher.hash_one((key.name.wire(), key.sort()));
+    /// The four places that a key may have, and its tag.
+    fn set(&self, key: &Key) -> (&[Slot], u32) {
+        let mut hasher = self.hasher.build_hasher();
+        hasher.write(key.name.wire());
+        hasher.write_u16(key.rtype);
+        hasher.write_u16(key.class ^ u16::from(key.dnssec_ok) << 15 ^ u16::from(key.cd) << 14);
+        let hash = hasher.finish();
         let start = (hash as usize % (self.slots.len() / WAYS)) * WAYS;
-        &self.slots[start..start + WAYS]
+        (&self.slots[start..start + WAYS], (hash >> 32) as u32)
     }
 
     /// The answer that is kept, good or outlived.
     #[must_use]
     pub fn get(&self, key: &Key) -> Option<Arc<Entry>> {
-        self.set(key).iter().find_map(|slot| {
-            let guard = slot.load();
+        let (set, tag) = self.set(key);
+        set.iter().filter(|slot| slot.tag.load(Ordering::Acquire) == tag).find_map(|slot| {
+            let guard = slot.entry.load();
             guard.as_ref().filter(|entry| entry.is(key)).cloned()
         })
     }
 
     /// Keeps an answer. True when another one had to go.
     pub fn put(&self, key: &Key, entry: Entry, now: Instant) -> bool {
-        let set = self.set(key);
-        let same = set.iter().find(|slot| slot.load().as_ref().is_some_and(|entry| entry.is(key)));
-        let free = || set.iter().find(|slot| slot.load().is_none());
-        let over = || set.iter().find(|slot| slot.load().as_ref().is_some_and(|entry| entry.left(now).is_none()));
+        let (set, tag) = self.set(key);
+        let same = set.iter().find(|slot| slot.has(key));
+        let free = || set.iter().find(|slot| slot.entry.load().is_none());
+        let over = || set.iter().find(|slot| slot.entry.load().as_ref().is_some_and(|entry| entry.left(now).is_none()));
         let (slot, evicts) = match same.or_else(free) {
             Some(slot) => (slot, false),
             None => match over() {
@@ -156,7 +194,10 @@ impl Cache {
                 None => (&set[random::below(WAYS)], true),
             },
         };
-        if slot.swap(Some(Arc::new(entry))).is_none() {
+        let before = slot.entry.swap(Some(Arc::new(entry)));
+        // Who looks between the two misses, and asks upstream once more.
+        slot.tag.store(tag, Ordering::Release);
+        if before.is_none() {
             self.entries.fetch_add(1, Ordering::Relaxed);
         }
         evicts
@@ -164,8 +205,8 @@ impl Cache {
 
     /// Forgets an answer.
     pub fn remove(&self, key: &Key) {
-        for slot in self.set(key) {
-            if slot.load().as_ref().is_some_and(|entry| entry.is(key)) && slot.swap(None).is_some() {
+        for slot in self.set(key).0 {
+            if slot.has(key) && slot.entry.swap(None).is_some() {
                 self.entries.fetch_sub(1, Ordering::Relaxed);
             }
         }

@@ -1,8 +1,8 @@
 //! Bringing objects to what they should be, by server-side apply: doing it again changes nothing, and what others own stays.
 
 use super::MANAGER;
-use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams};
 use kube::Client;
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, Patch, PatchParams};
 use parking_lot::Mutex;
 use runtime::controller::Result;
 use serde_json::Value;
@@ -27,9 +27,11 @@ impl Writer {
     /// Writes an object unless it is so already. `live` is what the API has of it, for kinds that are watched.
     pub(super) async fn bring(&self, object: &Value, live: Option<Live<'_>>) -> Result<()> {
         let place = place(object);
-        let same = self.written.lock().get(&place).is_some_and(|(written, at)| {
-            written == object && (live.is_some() || at.elapsed() < TRUSTED)
-        });
+        let same = self
+            .written
+            .lock()
+            .get(&place)
+            .is_some_and(|(written, at)| written == object && (live.is_some() || at.elapsed() < TRUSTED));
         let holds = live.is_none_or(|live| live.0.is_some_and(|live| holds(object, live)));
         if same && holds {
             return Ok(());

@@ -18,7 +18,7 @@ use kube::{Api, Client, Resource};
 use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::{family::Family, gauge::Gauge};
-use runtime::controller::{Context, Events, Key, Next, Queue, Reconcile, Result, Store, reference, work};
+use runtime::controller::{Context, Events, Key, Next, Queue, Reconcile, Result, Store, Subscription, reference, work};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::fmt::Debug;
@@ -51,31 +51,30 @@ pub(super) async fn run(context: Context<Options>) -> Result<()> {
         states: context.once(|| States::new(&context)),
     };
     let queue: Queue<Key> = context.queue("dns-operator");
-    let key = || Key::cluster(DNS);
-    macro_rules! follow {
-        ($store:expr) => {{
-            let queue = queue.clone();
-            $store.on_change(move |_| queue.add(key()))
-        }};
-    }
     let _subscriptions = [
-        follow!(operator.dnses),
-        follow!(operator.networks),
-        follow!(operator.infrastructures),
-        follow!(operator.gates),
-        follow!(own.maps),
-        follow!(own.daemonsets),
-        follow!(own.services),
-        follow!(own.bundles),
+        wakes(&operator.dnses, &queue),
+        wakes(&operator.networks, &queue),
+        wakes(&operator.infrastructures, &queue),
+        wakes(&operator.gates, &queue),
+        wakes(&own.maps, &queue),
+        wakes(&own.daemonsets, &queue),
+        wakes(&own.services, &queue),
+        wakes(&own.bundles, &queue),
     ];
     context.synced(&[&operator.dnses, &operator.networks, &operator.infrastructures, &operator.gates]).await;
     context.synced(&[&own.maps, &own.daemonsets, &own.services, &own.bundles]).await;
-    queue.add(key());
+    queue.add(Key::cluster(DNS));
     tokio::select! {
         ended = work(&queue, 1, &operator) => ended,
         () = operator.listen(&queue) => Ok(()),
         () = operator.poll() => Ok(()),
     }
+}
+
+/// Every change of a kind leads to the one key there is.
+fn wakes<K: Resource + Send + Sync + 'static>(store: &Store<K>, queue: &Queue<Key>) -> Subscription {
+    let queue = queue.clone();
+    store.on_change(move |_| queue.add(Key::cluster(DNS)))
 }
 
 /// What is watched in two namespaces alone.
@@ -215,7 +214,10 @@ impl Operator {
             let map = self.own.bundles.get(&Key::new(CONFIG_NAMESPACE, name));
             let certificates = map.as_ref().and_then(|map| map.data.as_ref()?.get("ca-bundle.crt").cloned());
             let Some((map, certificates)) = map.as_ref().zip(certificates) else {
-                tracing::warn!(configmap = name, "the bundle of authorities is not there; those of the system are used");
+                tracing::warn!(
+                    configmap = name,
+                    "the bundle of authorities is not there; those of the system are used"
+                );
                 continue;
             };
             let version = map.metadata.resource_version.as_deref().unwrap_or_default();
@@ -290,7 +292,8 @@ impl Operator {
                     let note = format!("{address} belongs to another Service; the API chooses an address");
                     self.events.warning(&reference(dns), "AddressTaken", note).await;
                     let parts = objects::Parts { address: None, ..parts };
-                    let services = objects::wanted(&parts).into_iter().filter(|other| other["metadata"] == object["metadata"]);
+                    let services =
+                        objects::wanted(&parts).into_iter().filter(|other| other["metadata"] == object["metadata"]);
                     for service in services.filter(|other| other["kind"] == "Service") {
                         self.bring(&service).await?;
                     }

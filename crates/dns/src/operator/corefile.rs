@@ -61,7 +61,9 @@ impl Parts<'_> {
         text.push_str("    health {\n        lameduck 20s\n    }\n    ready\n");
         text.push_str(&templates);
         let _ = writeln!(text, "    kubernetes {} in-addr.arpa ip6.arpa {{", plain(self.domain));
-        text.push_str("        pods insecure\n        fallthrough in-addr.arpa ip6.arpa\n    }\n    prometheus :9153\n");
+        text.push_str(
+            "        pods insecure\n        fallthrough in-addr.arpa ip6.arpa\n    }\n    prometheus :9153\n",
+        );
         text.push_str(&self.forward(&self.base.resolvers));
         text.push_str(&self.cache());
         let _ = writeln!(text, "    reload\n}}\nhostname.bind:{PORT} {{\n    chaos\n}}");

@@ -1,8 +1,8 @@
 //! What the operator needs of the API before it can begin: the definitions of what it reads, and the DNS `default`.
 
 use super::{DNS, MANAGER, resource::Dns};
-use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, PostParams};
 use kube::Client;
+use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, PostParams};
 use runtime::controller::Result;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -48,8 +48,7 @@ pub async fn default_dns(client: &Client) -> Result<()> {
         return Ok(());
     }
     let kind = GroupVersionKind::gvk("operator.openshift.io", "v1", "DNS");
-    let api: Api<DynamicObject> =
-        Api::all_with(client.clone(), &ApiResource::from_gvk_with_plural(&kind, "dnses"));
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &ApiResource::from_gvk_with_plural(&kind, "dnses"));
     let object = json!({
         "apiVersion": "operator.openshift.io/v1",
         "kind": "DNS",

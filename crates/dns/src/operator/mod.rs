@@ -3,10 +3,10 @@
 //! The way of data: stores -> [`cluster`] and [`check`] -> [`corefile`] and [`objects`] (pure) -> `apply` -> [`conditions`].
 //! What it manages runs either as a DaemonSet or, on a machine without real nodes, in this process (`process`).
 
+mod apply;
 pub mod check;
 pub mod cluster;
 pub mod conditions;
-mod apply;
 mod controller;
 pub mod corefile;
 mod discovery;
@@ -87,4 +87,3 @@ pub const CONTROLLERS: &[Controller<Options>] = &[Controller {
     default_on: true,
     run: |context| Box::pin(controller::run(context)),
 }];
-

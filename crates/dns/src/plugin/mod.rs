@@ -1,7 +1,7 @@
 //! What server blocks consist of: one folder per plugin, with its manual, how it is read and what it does.
 //!
 //! The order in which plugins run is that of [`ORDER`], whatever the order of the lines: it is the order in which
-//! CoreDNS is compiled.
+//! CoreDNS is compiled; `dnsrecords`, which it does not have, comes after `kubernetes`.
 
 pub mod acl;
 pub mod any;
@@ -10,6 +10,7 @@ pub mod bind;
 pub mod bufsize;
 pub mod cache;
 pub mod chaos;
+pub mod dnsrecords;
 pub mod errors;
 pub mod forward;
 pub mod health;
@@ -87,6 +88,7 @@ pub(crate) const ORDER: &[(&str, Setup)] = &[
     ("template", template::setup),
     ("hosts", hosts::setup),
     ("kubernetes", kubernetes::setup),
+    ("dnsrecords", dnsrecords::setup),
     ("loop", loop_::setup),
     ("forward", forward::setup),
 ];

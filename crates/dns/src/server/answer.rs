@@ -58,7 +58,9 @@ fn routed<'a>(routes: &'a Routes, query: &Query, reply: &mut Reply) -> Option<&'
         reply.rcode = rcode::BADVERS;
         return None;
     }
-    let answered = query.request.class == class::IN || routes.other_classes;
+    // Nobody here has a zone to transfer, whatever plugin it would come to.
+    let transfer = matches!(query.request.rtype, rtype::AXFR | rtype::IXFR);
+    let answered = !transfer && (query.request.class == class::IN || routes.other_classes);
     let chain = match query.request.rtype {
         rtype::DS => routes.parent_chain(&query.lower),
         _ => routes.chain(&query.lower),

@@ -10,7 +10,7 @@ mod supervise;
 mod tcp;
 mod udp;
 
-pub use supervise::{Settings, StartError, Started, start};
+pub use supervise::{LONGEST_STOP, Settings, StartError, Started, start, start_within};
 
 #[cfg(test)]
 pub(crate) use answer::resolve;

@@ -24,8 +24,12 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::task::JoinSet;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// Longest time of going on after a signal: the process has ten seconds.
-const LAMEDUCK: Duration = Duration::from_secs(8);
+/// Longest time of going on after a signal (`lameduck`), for who gives a stop as long as [`LONGEST_STOP`].
+const LAMEDUCK: Duration = Duration::from_secs(300);
+/// What remains of a stop after that, for queries that wait.
+const REST: Duration = Duration::from_secs(8);
+/// How long a stop may take at most.
+pub const LONGEST_STOP: Duration = LAMEDUCK.saturating_add(REST);
 
 /// What the command says.
 #[derive(Clone, Debug)]
@@ -62,8 +66,18 @@ pub struct Started {
     pub addresses: Vec<SocketAddr>,
 }
 
-/// Starts everything; it goes on as tasks.
+/// Starts everything; it goes on as tasks, which stop within the usual grace.
 pub async fn start(settings: Settings, admin: Admin, tasks: &Tasks) -> Result<Started, StartError> {
+    start_within(settings, runtime::shutdown::GRACE, admin, tasks).await
+}
+
+/// Starts everything, for a process that gives a stop so much time: a longer `lameduck` is cut.
+pub async fn start_within(
+    settings: Settings,
+    grace: Duration,
+    admin: Admin,
+    tasks: &Tasks,
+) -> Result<Started, StartError> {
     // First of all: before it is waited for, this signal ends a process.
     let reload_signal = signal(SignalKind::user_defined1())?;
     let lasting = Lasting::default();
@@ -83,6 +97,7 @@ pub async fn start(settings: Settings, admin: Admin, tasks: &Tasks) -> Result<St
         running: None,
         reload: None,
         lameduck: Duration::ZERO,
+        most: grace.saturating_sub(REST).max(grace / 2).min(LAMEDUCK),
         seen: None,
     };
     server.seen = reload::fingerprint(&server.settings.conf);
@@ -108,6 +123,8 @@ struct Server {
     running: Option<DropGuard>,
     reload: Option<(Duration, Duration)>,
     lameduck: Duration,
+    /// Longest time of going on after a signal.
+    most: Duration,
     /// The Corefile as it was when it was last looked at.
     seen: Option<String>,
 }
@@ -270,7 +287,7 @@ impl Server {
     /// Not ready any more, but answering for a while; then what has arrived is answered, and nothing else.
     async fn stop(mut self) {
         self.status.stopping.store(true, Ordering::Relaxed);
-        let lameduck = self.lameduck.min(LAMEDUCK);
+        let lameduck = self.lameduck.min(self.most);
         if !lameduck.is_zero() {
             tracing::info!(?lameduck, "going on to answer for a while");
             tokio::time::sleep(lameduck).await;

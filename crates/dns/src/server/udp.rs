@@ -14,7 +14,7 @@ use std::io;
 use std::net::UdpSocket;
 use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio::io::Interest;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::task::JoinSet;
@@ -138,8 +138,9 @@ impl Server {
             if count == BATCH { Ok(()) } else { Err(io::ErrorKind::WouldBlock.into()) }
         });
         let routes = self.routes.load_full();
+        let now = Instant::now();
         for (packet, peer) in inbox.packets().take(count) {
-            self.handle(&routes, packet, &peer);
+            self.handle(now, &routes, packet, &peer);
         }
         self.outbox.send(self.socket.as_fd());
         match received {
@@ -152,7 +153,7 @@ impl Server {
         }
     }
 
-    fn handle(&mut self, routes: &Arc<Routes>, packet: &[u8], peer: &Peer) {
+    fn handle(&mut self, now: Instant, routes: &Arc<Routes>, packet: &[u8], peer: &Peer) {
         let request = match Request::parse(packet) {
             Ok(request) => request,
             Err(Reject::Ignore) => return,
@@ -163,13 +164,12 @@ impl Server {
                 return;
             }
         };
-        let mut query = Query::new(request, peer.source, Transport::Udp, packet.len());
+        let mut query = Query::at(now, request, peer.source, Transport::Udp, packet.len());
         self.reply.reset(&query.request.name, query.request.rtype, query.request.class);
         let chain = match answer::begin(routes, &mut query, &mut self.reply) {
             Begun::Done(chain) => chain,
             Begun::Waits(chain, at) if self.waiting.len() < WAITING => {
-                let (chain, at) = (Arc::clone(chain), at);
-                return self.go_on(Arc::clone(routes), chain, at, query, *peer);
+                return self.go_on(Arc::clone(routes), Arc::clone(chain), at, query, *peer);
             }
             Begun::Waits(chain, _) => {
                 self.reply.fail(rcode::SERVFAIL, Some("too many queries wait for upstream servers".to_owned()));

@@ -2,6 +2,9 @@
 
 use super::name::{Builder, Name};
 
+/// Length of a message's header.
+const HEADER: usize = 12;
+
 /// A message that breaks off, points in circles, or holds a name that is none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("malformed message")]
@@ -38,7 +41,8 @@ pub(super) fn name(packet: &[u8], at: usize) -> Result<(Name, usize), Malformed>
             192.. => {
                 let target = usize::from(u16(packet, at)? & 0x3fff);
                 end.get_or_insert(at + 2);
-                if target >= bound {
+                // Nor is there a name in the header.
+                if target >= bound || target < HEADER {
                     return Err(Malformed);
                 }
                 bound = target;

@@ -36,8 +36,7 @@ pub fn admit(
     let domain = decided.clone().or_else(|| given.clone()).unwrap_or_else(|| cluster.domain.clone());
     let foreign_domain = !cluster.publishes(&domain);
     let before = status.and_then(|status| status.endpoint_publishing_strategy.as_ref());
-    let strategy =
-        strategy::wanted(spec.endpoint_publishing_strategy.as_ref(), before, cluster, !foreign_domain);
+    let strategy = strategy::wanted(spec.endpoint_publishing_strategy.as_ref(), before, cluster, !foreign_domain);
 
     let mut wrong = Vec::new();
     if domain.is_empty() {
@@ -60,7 +59,8 @@ pub fn admit(
     }
     let mut without_effect = Vec::new();
     if let Some(given) = given.filter(|given| decided.as_ref().is_some_and(|decided| decided != given)) {
-        without_effect.push(format!("spec.domain {given:?} has no effect: the domain stays {domain:?} once it is decided"));
+        without_effect
+            .push(format!("spec.domain {given:?} has no effect: the domain stays {domain:?} once it is decided"));
     }
     if let Some(given) = spec.endpoint_publishing_strategy.as_ref().filter(|given| given.kind != strategy.kind) {
         without_effect.push(format!(

@@ -8,14 +8,16 @@ use kube::{
     Api, Client, Resource, ResourceExt,
     api::{DeleteParams, Patch, PatchParams, PostParams, PropagationPolicy},
 };
-use runtime::controller::Store;
-use runtime::controller::Result;
+use runtime::controller::{Result, Store};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use std::{fmt::Debug, sync::Arc};
 
 /// A kind that is written here.
-pub trait Kind: Resource<DynamicType = ()> + Clone + DeserializeOwned + Serialize + Debug + Send + Sync + 'static {}
+pub trait Kind:
+    Resource<DynamicType = ()> + Clone + DeserializeOwned + Serialize + Debug + Send + Sync + 'static
+{
+}
 impl<K> Kind for K where
     K: Resource<DynamicType = ()> + Clone + DeserializeOwned + Serialize + Debug + Send + Sync + 'static
 {
@@ -30,6 +32,8 @@ pub fn contains(live: &Value, wanted: &Value) -> bool {
         (Value::Array(live), Value::Array(wanted)) => {
             live.len() == wanted.len() && live.iter().zip(wanted).all(|(live, wanted)| contains(live, wanted))
         }
+        // What is empty is the same as absent, which is how the API server stores it.
+        (Value::Null, Value::String(wanted)) => wanted.is_empty(),
         (Value::Null, Value::Array(wanted)) => wanted.is_empty(),
         (Value::Null, Value::Object(wanted)) => wanted.values().all(|wanted| contains(&Value::Null, wanted)),
         (live, wanted) => live == wanted,
@@ -44,6 +48,10 @@ pub async fn put<K: Kind>(api: &Api<K>, live: Option<&K>, mut wanted: Value) -> 
         let object: K = serde_json::from_value(wanted)?;
         return Ok(Some(api.create(&PostParams::default(), &object).await?));
     };
+    // Finalizers are put there at creation; from then on they are everybody's.
+    if let Some(metadata) = wanted["metadata"].as_object_mut() {
+        metadata.remove("finalizers");
+    }
     let current = serde_json::to_value(live)?;
     if contains(&current, &wanted) || live.meta().deletion_timestamp.is_some() {
         return Ok(None);
@@ -57,10 +65,8 @@ pub async fn put<K: Kind>(api: &Api<K>, live: Option<&K>, mut wanted: Value) -> 
     for (field, value) in wanted.as_object().into_iter().flatten().filter(|(field, _)| *field != "metadata") {
         new[field] = value.clone();
     }
-    for field in ["ownerReferences", "finalizers"] {
-        if !wanted["metadata"][field].is_null() {
-            new["metadata"][field] = wanted["metadata"][field].clone();
-        }
+    if !wanted["metadata"]["ownerReferences"].is_null() {
+        new["metadata"]["ownerReferences"] = wanted["metadata"]["ownerReferences"].clone();
     }
     let object: K = serde_json::from_value(new)?;
     Ok(Some(api.replace(&live.name_any(), &PostParams::default(), &object).await?))
@@ -136,5 +142,26 @@ pub async fn finalizer<K: Kind>(api: &Api<K>, live: &K, finalizer: &str, present
     match api.patch(&live.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await {
         Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
         answer => Ok(Some(answer?)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_api_server_adds_is_no_difference() {
+        let live = json!({"spec": {"a": 1, "added": true, "list": [{"name": "x", "added": 1}]}, "metadata": {"labels": {"theirs": "1"}}});
+        for (wanted, same) in [
+            (json!({"spec": {"a": 1}}), true),
+            (json!({"spec": {"list": [{"name": "x"}]}}), true),
+            (json!({"spec": {"empty": [], "none": {}, "text": ""}}), true),
+            (json!({"spec": {"a": 2}}), false),
+            (json!({"spec": {"list": [{"name": "x"}, {"name": "y"}]}}), false),
+            (json!({"spec": {"list": []}}), false),
+            (json!({"metadata": {"labels": {"ours": "1"}}}), false),
+        ] {
+            assert_eq!(contains(&live, &wanted), same, "{wanted}");
+        }
     }
 }

@@ -99,6 +99,11 @@ impl Cluster {
         }
     }
 
+    /// Whether Pods have both families.
+    pub fn has_both_families(&self) -> bool {
+        self.pods.len() == 2
+    }
+
     /// `ROUTER_IP_V4_V6_MODE`; nothing for IPv4, which is what routers do without it.
     pub fn ip_mode(&self) -> Option<&'static str> {
         match (self.pods.contains(&Family::V4), self.pods.contains(&Family::V6)) {

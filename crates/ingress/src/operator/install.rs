@@ -1,4 +1,4 @@
-//! The definitions of what the operator reads and writes: made where they are missing, before the loops begin.
+//! The definitions of what the operator reads and writes: made where they are missing, before a loop begins.
 
 use kube::{
     Client,

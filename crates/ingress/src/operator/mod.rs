@@ -23,6 +23,7 @@ pub mod strategy;
 mod testing;
 #[cfg(test)]
 mod tests;
+mod write;
 
 use runtime::{cloud::DnsProvider, controller};
 use std::{fmt, sync::Arc};
@@ -61,7 +62,12 @@ pub const CONTROLLERS: &[controller::Controller<Options>] = &[
         default_on: true,
         run: |context| Box::pin(reconcile::run(context)),
     },
-    controller::Controller { name: "dns-controller", alias: "dns", default_on: true, run: |context| Box::pin(dns::run(context)) },
+    controller::Controller {
+        name: "dns-controller",
+        alias: "dns",
+        default_on: true,
+        run: |context| Box::pin(dns::run(context)),
+    },
 ];
 
 /// Runs both loops.

@@ -41,7 +41,9 @@ pub(super) async fn remove(all: &Controllers, controller: &Arc<IngressController
     }
     let mut gone = true;
     for name in [&names.router, &names.node_port, &names.internal] {
-        let Some(service) = all.service(name).filter(|service| live::is_owned(service, &names.controller)) else { continue };
+        let Some(service) = all.service(name).filter(|service| live::is_owned(service, &names.controller)) else {
+            continue;
+        };
         all.delete_service(&service).await?;
         gone &= all.service(name).is_none();
     }

@@ -22,7 +22,8 @@ pub(super) struct Case {
 impl Case {
     /// Of this spec, in a cluster that says nothing.
     pub(super) fn new(spec: Value) -> Self {
-        let controller = IngressController::new(Some(OPERATOR_NAMESPACE), "default", serde_json::from_value(spec).unwrap());
+        let controller =
+            IngressController::new(Some(OPERATOR_NAMESPACE), "default", serde_json::from_value(spec).unwrap());
         let cluster = Cluster { base_domain: "example.test".to_owned(), ..Cluster::default() };
         let admission = Admission {
             domain: "apps.example.test".to_owned(),

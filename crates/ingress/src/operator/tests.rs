@@ -51,7 +51,8 @@ fn a_platform_suggests_a_strategy() {
 
 #[test]
 fn records_elsewhere_are_unmanaged() {
-    let balanced = json!({"type": "LoadBalancerService", "loadBalancer": {"scope": "External", "dnsManagementPolicy": "Managed"}});
+    let balanced =
+        json!({"type": "LoadBalancerService", "loadBalancer": {"scope": "External", "dnsManagementPolicy": "Managed"}});
     let policy = |case: &Case, publishes: bool| {
         let wanted = strategy::wanted(Some(&publishing(balanced.clone())), None, &case.cluster, publishes);
         serde_json::to_value(wanted).unwrap()["loadBalancer"]["dnsManagementPolicy"].clone()
@@ -96,9 +97,13 @@ fn protocols_change_both_ways() {
             assert_eq!(got[block]["protocol"], expected, "{before:?} then {spec}");
         }
     }
-    let ibm = |protocol: &str| json!({"type": "LoadBalancerService", "loadBalancer": {"scope": "External", "dnsManagementPolicy": "Managed",
-        "providerParameters": {"type": "IBM", "ibm": {"protocol": protocol}}}});
-    for (before, spec, expected) in [(None, "PROXY", "PROXY"), (Some(ibm("PROXY")), "TCP", "TCP"), (Some(ibm("PROXY")), "", "TCP")] {
+    let ibm = |protocol: &str| {
+        json!({"type": "LoadBalancerService", "loadBalancer": {"scope": "External", "dnsManagementPolicy": "Managed",
+        "providerParameters": {"type": "IBM", "ibm": {"protocol": protocol}}}})
+    };
+    for (before, spec, expected) in
+        [(None, "PROXY", "PROXY"), (Some(ibm("PROXY")), "TCP", "TCP"), (Some(ibm("PROXY")), "", "TCP")]
+    {
         let got = after("IBMCloud", before, Some(ibm(spec)));
         assert_eq!(got["loadBalancer"]["providerParameters"]["ibm"]["protocol"], expected);
     }
@@ -124,9 +129,27 @@ fn parameters_on_aws() {
         ("to NLB", Some(aws("Classic", json!({}))), Some(aws("NLB", json!({}))), "NLB", protocol("TCP")),
         ("to Classic", Some(aws("NLB", protocol("PROXY"))), Some(aws("Classic", json!({}))), "Classic", json!({})),
         ("type no longer said", Some(aws("NLB", protocol("TCP"))), Some(bare), "NLB", protocol("TCP")),
-        ("timeout", None, Some(aws("Classic", json!({"connectionIdleTimeout": "2m"}))), "Classic", json!({"connectionIdleTimeout": "2m"})),
-        ("timeout cleared", Some(aws("Classic", json!({"connectionIdleTimeout": "2m"}))), Some(aws("Classic", json!({}))), "Classic", json!({})),
-        ("timeout below nothing", None, Some(aws("Classic", json!({"connectionIdleTimeout": "-2m"}))), "Classic", json!({})),
+        (
+            "timeout",
+            None,
+            Some(aws("Classic", json!({"connectionIdleTimeout": "2m"}))),
+            "Classic",
+            json!({"connectionIdleTimeout": "2m"}),
+        ),
+        (
+            "timeout cleared",
+            Some(aws("Classic", json!({"connectionIdleTimeout": "2m"}))),
+            Some(aws("Classic", json!({}))),
+            "Classic",
+            json!({}),
+        ),
+        (
+            "timeout below nothing",
+            None,
+            Some(aws("Classic", json!({"connectionIdleTimeout": "-2m"}))),
+            "Classic",
+            json!({}),
+        ),
     ] {
         let got = after("AWS", before, spec);
         let parameters = &got["loadBalancer"]["providerParameters"]["aws"];
@@ -139,7 +162,8 @@ fn parameters_on_aws() {
 #[test]
 fn the_ingress_configuration_counts_for_new_ones_only() {
     let facts = json!({"platformStatus": {"type": "AWS", "aws": {"region": "a"}}});
-    let nlb = json!({"domain": "apps.example.test", "loadBalancer": {"platform": {"type": "AWS", "aws": {"type": "NLB"}}}});
+    let nlb =
+        json!({"domain": "apps.example.test", "loadBalancer": {"platform": {"type": "AWS", "aws": {"type": "NLB"}}}});
     let cluster = cluster(facts, nlb, json!({"baseDomain": "example.test"}));
     let kind = |before: Option<Value>| {
         let before = before.map(publishing);
@@ -156,8 +180,15 @@ fn scope_policy_and_kind() {
     assert_eq!(got["loadBalancer"]["scope"], "Internal");
     assert_eq!(got["loadBalancer"]["dnsManagementPolicy"], "Unmanaged");
     let back = after("AWS", Some(internal), Some(aws("NLB", json!({}))));
-    assert_eq!((&back["loadBalancer"]["scope"], &back["loadBalancer"]["dnsManagementPolicy"]), (&json!("External"), &json!("Managed")));
-    let other = after("AWS", Some(json!({"type": "Private", "private": {"protocol": "TCP"}})), Some(json!({"type": "NodePortService", "nodePort": {"protocol": "PROXY"}})));
+    assert_eq!(
+        (&back["loadBalancer"]["scope"], &back["loadBalancer"]["dnsManagementPolicy"]),
+        (&json!("External"), &json!("Managed"))
+    );
+    let other = after(
+        "AWS",
+        Some(json!({"type": "Private", "private": {"protocol": "TCP"}})),
+        Some(json!({"type": "NodePortService", "nodePort": {"protocol": "PROXY"}})),
+    );
     assert_eq!(other["type"], "Private", "the kind stays");
     let ports = json!({"type": "HostNetwork", "hostNetwork": {"httpPort": 8080, "httpsPort": 8443, "statsPort": 9000}});
     let cleared = after("None", Some(ports.clone()), Some(json!({"type": "HostNetwork"})));
@@ -175,7 +206,11 @@ fn what_is_wrong_is_said_all_at_once() {
     let others = [("other".to_owned(), "apps.example.test".to_owned())];
     for (spec, others, expected) in [
         (json!({}), &[][..], vec![]),
-        (json!({}), &others[..], vec!["spec.domain: \"apps.example.test\" is the domain of IngressController \"other\""]),
+        (
+            json!({}),
+            &others[..],
+            vec!["spec.domain: \"apps.example.test\" is the domain of IngressController \"other\""],
+        ),
         (json!({"domain": "b.example.test"}), &others[..], vec![]),
         (
             json!({"endpointPublishingStrategy": {"type": "HostNetwork", "hostNetwork": {"httpPort": 443, "statsPort": 443}}}),
@@ -208,7 +243,8 @@ fn what_is_wrong_is_said_all_at_once() {
 
 #[test]
 fn edits_without_effect_are_told() {
-    let mut case = Case::new(json!({"domain": "new.example.test", "endpointPublishingStrategy": {"type": "Private"}})).on("None");
+    let mut case =
+        Case::new(json!({"domain": "new.example.test", "endpointPublishingStrategy": {"type": "Private"}})).on("None");
     case.controller.status = serde_json::from_value(json!({
         "domain": "old.example.test", "endpointPublishingStrategy": {"type": "NodePortService", "nodePort": {"protocol": "TCP"}},
     }))

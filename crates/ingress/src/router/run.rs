@@ -59,7 +59,7 @@ pub fn start(
     admin: &Admin,
     tasks: &Tasks,
 ) -> Result<(), BoxError> {
-    let settings = Arc::new(settings);
+    let settings = Arc::new(within_limits(settings));
     let places = Places::new(&options.folder)?;
     runtime::atomic_file::private_directory(places.folder())?;
     let certificate = default_certificate::read(&settings.tls)?;
@@ -88,6 +88,7 @@ pub fn start(
         ways: ways::fingerprint(),
         need: Some(Need::Start),
         last_replaced: None,
+        failures: 0,
         metrics: RouterMetrics::new(&admin.metrics),
         watched: Arc::clone(&watched),
         statuses: settings.update_status.then(|| statuses.clone()),
@@ -109,6 +110,23 @@ pub fn start(
         }
     });
     Ok(())
+}
+
+/// HAProxy does not start when it may not open the files that its connections need: two each, and some for itself.
+fn within_limits(mut settings: Settings) -> Settings {
+    let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum;
+    let possible = files.map(|files| u32::try_from(files.saturating_sub(1_000) / 2).unwrap_or(u32::MAX).max(100));
+    if let (Some(wanted), Some(possible)) = (settings.resources.max_connections, possible)
+        && wanted > possible
+    {
+        tracing::warn!(
+            wanted,
+            possible,
+            "ROUTER_MAX_CONNECTIONS is more than the limit of open files allows; it is lowered"
+        );
+        settings.resources.max_connections = Some(possible);
+    }
+    settings
 }
 
 fn serve_health(health: &Arc<Health>, tasks: &Tasks) -> Result<(), BoxError> {
@@ -135,6 +153,8 @@ struct Router {
     /// Why HAProxy is to be replaced as soon as it may.
     need: Option<Need>,
     last_replaced: Option<Instant>,
+    /// How often in a row that failed.
+    failures: u32,
     certificate: Certificate,
     metrics: RouterMetrics,
     watched: Arc<Watched>,
@@ -154,10 +174,10 @@ impl Router {
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let pending = Arc::clone(&self.watched.pending);
         let mut end = None;
+        // The first generation holds everything there is.
+        tokio::task::block_in_place(|| self.take_changes());
         loop {
-            let due = self
-                .need
-                .map(|_| self.last_replaced.map_or_else(Instant::now, |last| last + self.settings.reload.interval));
+            let due = self.next_replacement();
             tokio::select! {
                 () = pending.bell.notified() => tokio::task::block_in_place(|| self.take_changes()),
                 () = at(due) => tokio::task::block_in_place(|| self.replace()),
@@ -172,6 +192,18 @@ impl Router {
         if !keep_haproxy {
             self.stop_haproxy().await;
         }
+    }
+
+    /// When HAProxy is to be replaced, if it is: not too soon after the last time, and later each time that it fails.
+    fn next_replacement(&self) -> Option<Instant> {
+        self.need?;
+        let Some(last) = self.last_replaced else { return Some(Instant::now()) };
+        let interval = self.settings.reload.interval;
+        let pause = match self.failures {
+            0 => interval,
+            failures => interval.max(Duration::from_secs(1) * 2_u32.pow(failures.min(6) - 1)),
+        };
+        Some(last + pause)
     }
 
     /// Brings what changed as far as it goes without a new generation.
@@ -280,10 +312,12 @@ impl Router {
                 self.metrics.spares(live.spares());
                 self.live = Some(live);
                 self.need = None;
+                self.failures = 0;
                 self.health.synced.store(true, Ordering::Relaxed);
                 self.show_claims();
             }
             Err(error) => {
+                self.failures += 1;
                 tracing::error!(%error, reason = need.word(), "HAProxy was not replaced");
                 self.metrics.failed();
             }

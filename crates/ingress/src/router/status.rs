@@ -31,7 +31,7 @@ impl fmt::Display for Whose {
 }
 
 /// What became of an object: one verdict for each claim, and the name it is served under.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Verdict {
     pub(super) claims: Vec<Result<(), Refusal>>,
     pub(super) host: String,
@@ -57,6 +57,11 @@ impl Reconcile for StatusWriter {
         match whose.source {
             Source::Route => self.route(&whose.key, verdict.as_ref()).await?,
             Source::Ingress => self.ingress(&whose.key, verdict.as_ref()).await?,
+        }
+        // What is written, or gone, need not be remembered; a newer verdict that came meanwhile has its own turn.
+        let mut verdicts = self.verdicts.lock();
+        if verdicts.get(whose) == Some(&verdict) {
+            verdicts.remove(whose);
         }
         Ok(Next::Done)
     }

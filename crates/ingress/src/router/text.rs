@@ -25,12 +25,15 @@ pub(crate) fn is_host(text: &str) -> bool {
     text.len() <= 253 && text.split('.').all(label)
 }
 
-/// A path as requests have it: begins with a slash, only what RFC 3986 allows, percent signs only before two digits.
+/// A path as requests have it: begins with a slash, only what RFC 3986 allows, percent signs only before two digits, at most
+/// 4096 long.
 pub(crate) fn is_path(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@".contains(&byte);
     let bytes = text.as_bytes();
     let escape = |at: usize| bytes.get(at + 1..at + 3).is_some_and(|pair| pair.iter().all(u8::is_ascii_hexdigit));
-    text.starts_with('/') && bytes.iter().enumerate().all(|(at, byte)| plain(*byte) || (*byte == b'%' && escape(at)))
+    text.starts_with('/')
+        && text.len() <= 4096
+        && bytes.iter().enumerate().all(|(at, byte)| plain(*byte) || (*byte == b'%' && escape(at)))
 }
 
 /// A file's path that needs no quotes anywhere: absolute, of letters, digits and a few signs.

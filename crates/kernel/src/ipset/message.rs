@@ -38,6 +38,13 @@ pub(super) enum Command {
     Remove = 10,
 }
 
+/// Asks which version the kernel speaks: the smallest question there is.
+pub(super) fn version() -> Message {
+    let mut message = Message::new(ROOM | 1, Family::V4);
+    message.attribute(1, &[PROTOCOL]);
+    message
+}
+
 /// Makes a set.
 pub(super) fn create(set: &Set) -> Message {
     let mut message = named(Command::Create, set);

@@ -17,6 +17,21 @@ const PAUSE: Duration = Duration::from_millis(100);
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RealIpset;
 
+impl RealIpset {
+    /// Whether the kernel has ipset. Asking makes it load the module; two who ask at once may both be refused, so one asks
+    /// first.
+    pub fn probe(&self) -> Result<(), IpsetError> {
+        let asked = Socket::open().and_then(|socket| socket.ask(message::version()));
+        asked.map_err(|error| {
+            // What netlink says when nobody listens.
+            let missing = error.kind() == io::ErrorKind::InvalidInput;
+            let advice = "there is none; load it with `modprobe ip_set`, or use --proxy-mode=nftables";
+            let why = if missing { advice.to_owned() } else { error.to_string() };
+            IpsetError { set: "of this kernel".to_owned(), what: "use it", why }
+        })
+    }
+}
+
 impl Ipset for RealIpset {
     fn make(&self, set: &Set) -> Result<(), IpsetError> {
         // Not exclusive: the same set once more is as wanted.
@@ -50,6 +65,7 @@ impl Ipset for RealIpset {
         })
     }
 
+    #[expect(clippy::disallowed_methods, reason = "the kernel tells nobody when a rule has let go of its set; bounded")]
     fn destroy(&self, set: &Set) -> Result<(), IpsetError> {
         let once = || Socket::open().and_then(|socket| socket.ask(message::named(Command::Destroy, set)));
         let mut done = once();

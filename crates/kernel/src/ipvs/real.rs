@@ -81,7 +81,7 @@ impl Talk {
         let opened = |source| refused("open netlink", source);
         let socket = Socket::open_to(Room::Generic).map_err(opened)?;
         let mut room = None;
-        match socket.get(message::find("IPVS"), |answer| room = room.or(message::found(answer))) {
+        match socket.get(message::find("IPVS"), |answer| room = message::found(answer).or(room)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(IpvsError::Missing),
             asked => asked.map_err(opened)?,
         }

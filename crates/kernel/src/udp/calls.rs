@@ -76,7 +76,7 @@ pub(super) fn receive(
     // SAFETY: `count` headers were filled; each points to a piece, a name and a control buffer of the lengths given, all
     // of which are borrowed exclusively until the call returns.
     let received = unsafe {
-        libc::recvmmsg(socket.as_raw_fd(), headers.as_mut_ptr(), count, libc::MSG_DONTWAIT, std::ptr::null_mut())
+        libc::recvmmsg(socket.as_raw_fd(), headers.as_mut_ptr(), count, libc::MSG_WAITFORONE, std::ptr::null_mut())
     };
     let received = usize::try_from(received).map_err(|_| io::Error::last_os_error())?;
     for (header, slot) in headers.iter().zip(slots.iter_mut()).take(received) {

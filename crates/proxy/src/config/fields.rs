@@ -18,6 +18,8 @@ pub(super) enum Shape {
     Switch,
     /// A length of time as Go writes it; 0 means that nothing is given.
     Time,
+    /// A length of time, of which 0 is one too.
+    TimeOrZero,
     Texts,
     /// Anything; only for what has no effect.
     Any,
@@ -35,7 +37,7 @@ pub(super) enum Effect {
 }
 
 use Effect::{Flag, InMode, None as Nothing};
-use Shape::{Any, Number, Switch, Text, Texts, Time, Whole};
+use Shape::{Any, Number, Switch, Text, Texts, Time, TimeOrZero, Whole};
 
 const fn field(path: &'static str, shape: Shape, effect: Effect) -> Field {
     Field { path, shape, effect }
@@ -96,13 +98,13 @@ pub(super) const FIELDS: &[Field] = &[
     field("clusterCIDR", Text, Flag("cluster-cidr")),
     field("nodePortAddresses", Texts, Flag("nodeport-addresses")),
     field("oomScoreAdj", Whole, Nothing),
-    field("conntrack.maxPerCore", Whole, Nothing),
-    field("conntrack.min", Whole, Nothing),
-    field("conntrack.tcpEstablishedTimeout", Time, Nothing),
-    field("conntrack.tcpCloseWaitTimeout", Time, Nothing),
-    field("conntrack.tcpBeLiberal", Switch, Nothing),
-    field("conntrack.udpTimeout", Time, Nothing),
-    field("conntrack.udpStreamTimeout", Time, Nothing),
+    field("conntrack.maxPerCore", Whole, Flag("conntrack-max-per-core")),
+    field("conntrack.min", Whole, Flag("conntrack-min")),
+    field("conntrack.tcpEstablishedTimeout", TimeOrZero, Flag("conntrack-tcp-timeout-established")),
+    field("conntrack.tcpCloseWaitTimeout", TimeOrZero, Flag("conntrack-tcp-timeout-close-wait")),
+    field("conntrack.tcpBeLiberal", Switch, Flag("conntrack-tcp-be-liberal")),
+    field("conntrack.udpTimeout", Time, Flag("conntrack-udp-timeout")),
+    field("conntrack.udpStreamTimeout", Time, Flag("conntrack-udp-timeout-stream")),
     field("configSyncPeriod", Time, Nothing),
     field("portRange", Text, Nothing),
     field("windowsRunAsService", Switch, Nothing),
@@ -128,7 +130,8 @@ impl Shape {
                 Ok(Some(text.clone()).filter(|text| text.contains(|c: char| ('1'..='9').contains(&c))))
             }
             (Time, Value::Number(number)) if number.as_u64() == Some(0) => Ok(None),
-            (Time, _) => Err("a length of time such as 30s"),
+            (TimeOrZero, Value::String(text)) => some(text),
+            (Time | TimeOrZero, _) => Err("a length of time such as 30s"),
             (Texts, Value::Array(list)) => {
                 let words: Option<Vec<&str>> = list.iter().map(Value::as_str).collect();
                 some(&words.ok_or("a list of texts")?.join(","))
@@ -143,7 +146,7 @@ impl Shape {
             Whole | Number => text.parse::<i64>().map_or_else(|_| json!(text), |number| json!(number)),
             Switch => json!(text == "true"),
             Texts => json!(text.split(',').map(str::trim).filter(|word| !word.is_empty()).collect::<Vec<_>>()),
-            Text | Time | Any => json!(text),
+            Text | Time | TimeOrZero | Any => json!(text),
         }
     }
 }

@@ -118,13 +118,26 @@ fn mistakes_are_told_together_with_their_place() {
 }
 
 #[test]
+fn limits_of_connections_that_are_zero_stay_zero() {
+    let read = file(
+        "conntrack: {maxPerCore: 0, min: null, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeout: 2h, udpTimeout: 0s}\n",
+    );
+    let mut values = shown(&read);
+    values.sort();
+    assert_eq!(
+        values,
+        ["conntrack-max-per-core=0", "conntrack-tcp-timeout-close-wait=2h", "conntrack-tcp-timeout-established=0s"]
+    );
+}
+
+#[test]
 fn what_has_no_effect_is_named_once_it_says_something() {
     let read = file(
-        "conntrack: {maxPerCore: 0, min: 131072, tcpBeLiberal: false, udpTimeout: 30s}\noomScoreAdj: -998\nfeatureGates: {A: true}\n",
+        "clientConnection: {qps: 7.5, burst: 0}\nenableProfiling: true\noomScoreAdj: -998\nfeatureGates: {A: true}\n",
     );
     let mut idle = read.idle;
     idle.sort();
-    assert_eq!(idle, ["conntrack.min", "conntrack.udpTimeout", "featureGates", "oomScoreAdj"]);
+    assert_eq!(idle, ["clientConnection.qps", "enableProfiling", "featureGates", "oomScoreAdj"]);
 }
 
 #[test]

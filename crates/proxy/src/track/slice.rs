@@ -76,11 +76,11 @@ impl Slice {
             return None;
         }
         let ports = object.ports.iter().flatten().filter_map(|port| {
-            Some(SlicePort {
-                name: port.name.clone().unwrap_or_default(),
-                protocol: Protocol::read(port.protocol.as_deref())?,
-                port: u16::try_from(port.port?).ok().filter(|port| *port != 0)?,
-            })
+            let read = self::port(port);
+            if read.is_none() {
+                tracing::warn!(slice = %name, "ports: {:?} {:?} is no TCP, UDP or SCTP port; left out", port.protocol, port.port);
+            }
+            read
         });
         let endpoints = object.endpoints.iter().flatten().filter_map(|endpoint| {
             let text = endpoint.addresses.first()?;
@@ -95,6 +95,14 @@ impl Slice {
         let slice = Self { family, ports: ports.collect(), endpoints: endpoints.collect() };
         Some((Name::new(&name.namespace, service), slice))
     }
+}
+
+fn port(port: &discovery::EndpointPort) -> Option<SlicePort> {
+    Some(SlicePort {
+        name: port.name.clone().unwrap_or_default(),
+        protocol: Protocol::read(port.protocol.as_deref())?,
+        port: u16::try_from(port.port?).ok().filter(|port| *port != 0)?,
+    })
 }
 
 fn endpoint(endpoint: &discovery::Endpoint, ip: IpAddr, node_name: &str) -> Endpoint {

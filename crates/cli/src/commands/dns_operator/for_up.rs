@@ -47,14 +47,19 @@ impl ForUp {
             addresses.iter().map(|address| std::net::SocketAddr::new(*address, local.port).to_string()).collect();
         let first = addresses.first().map(ToString::to_string).unwrap_or_default();
         let domain = self.options.cluster_domain.to_string();
-        let dig = format!("dig @{first} -p {} kubernetes.default.svc.{} +short", local.port, domain.trim_end_matches('.'));
+        let dig =
+            format!("dig @{first} -p {} kubernetes.default.svc.{} +short", local.port, domain.trim_end_matches('.'));
         (sockets.join(", "), dig)
     }
 }
 
 /// What operators read: the definitions and the Network of the cluster as the flags of `up` say; nothing where `init` gave a
 /// Network already.
-pub(crate) fn objects(given: &[Value], services: &DualStack<ServiceRange>, pods: Option<DualStack<Cidr>>) -> Vec<Value> {
+pub(crate) fn objects(
+    given: &[Value],
+    services: &DualStack<ServiceRange>,
+    pods: Option<DualStack<Cidr>>,
+) -> Vec<Value> {
     if given.iter().any(|object| object["kind"] == "Network") {
         return Vec::new();
     }
@@ -73,7 +78,11 @@ fn network(services: &DualStack<ServiceRange>, pods: Option<DualStack<Cidr>>) ->
         network_type: "Twinstack".to_owned(),
         rest: Default::default(),
     };
-    let status =
-        NetworkStatus { cluster_network, service_network, network_type: spec.network_type.clone(), rest: Default::default() };
+    let status = NetworkStatus {
+        cluster_network,
+        service_network,
+        network_type: spec.network_type.clone(),
+        rest: Default::default(),
+    };
     json!(Network::new(api::config::CONFIG, "Network", None, CLUSTER, spec, status))
 }

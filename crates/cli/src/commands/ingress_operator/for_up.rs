@@ -66,9 +66,7 @@ pub(crate) fn objects(given: &[Value], domain: Option<&str>) -> Vec<Value> {
     if given.iter().any(|object| object["kind"] == "Infrastructure") {
         return Vec::new();
     }
-    let object = |version: &str, kind: &str, spec: Value, status: Value| {
-        json!({"apiVersion": version, "kind": kind, "metadata": {"name": CLUSTER}, "spec": spec, "status": status})
-    };
+    let object = |version: &str, kind: &str, spec: Value, status: Value| json!({"apiVersion": version, "kind": kind, "metadata": {"name": CLUSTER}, "spec": spec, "status": status});
     let one = "SingleReplica";
     let mut objects = vec![object(
         CONFIG,

@@ -81,7 +81,10 @@ fn wrong(routes: &Arc<Routes>, name: Name) -> Option<String> {
         return Some(format!("gives a record of class {}, and not IN", class::text(record.class)));
     }
     if record.name != name {
-        return Some(format!("gives a record for {} when {name} is asked for: begin with {{{{ .Name }}}}", record.name));
+        return Some(format!(
+            "gives a record for {} when {name} is asked for: begin with {{{{ .Name }}}}",
+            record.name
+        ));
     }
     (record.ttl > LONGEST).then(|| format!("gives a TTL of {}; the greatest is {LONGEST}", record.ttl))
 }

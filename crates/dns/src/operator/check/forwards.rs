@@ -52,7 +52,8 @@ pub(super) fn of_server(given: &[String], manner: &Manner<'_>, path: &str, notes
             Ok(address) if !upstreams.contains(&address) => upstreams.push(address),
             Ok(_) => {}
             Err(_) => {
-                let problem = "is no address; accepted are such as 192.0.2.1, 192.0.2.1:53, 2001:db8::1, [2001:db8::1]:53";
+                let problem =
+                    "is no address; accepted are such as 192.0.2.1, 192.0.2.1:53, 2001:db8::1, [2001:db8::1]:53";
                 notes.add(InvalidConfiguration, format!("{path}.upstreams[{index}]"), text, problem);
             }
         }
@@ -147,7 +148,12 @@ fn tls(given: &TransportConfig, path: &str, notes: &mut Notes<'_>) -> Option<Tls
         "TLS" => {}
         "" | "Cleartext" => return None,
         other => {
-            notes.add(InvalidConfiguration, format!("{path}.transport"), other, "is not known; accepted: TLS, Cleartext");
+            notes.add(
+                InvalidConfiguration,
+                format!("{path}.transport"),
+                other,
+                "is not known; accepted: TLS, Cleartext",
+            );
             return None;
         }
     }
@@ -158,7 +164,8 @@ fn tls(given: &TransportConfig, path: &str, notes: &mut Notes<'_>) -> Option<Tls
         notes.add(InvalidConfiguration, format!("{path}.tls.serverName"), name, problem);
     }
     let bundle = given.tls.as_ref().and_then(|tls| tls.ca_bundle.as_ref()).map(|bundle| bundle.name.clone());
-    if let Some(bundle) = bundle.as_ref().filter(|name| name.is_empty() || name.len() > 253 || !name.bytes().all(plain)) {
+    if let Some(bundle) = bundle.as_ref().filter(|name| name.is_empty() || name.len() > 253 || !name.bytes().all(plain))
+    {
         notes.add(InvalidConfiguration, format!("{path}.tls.caBundle.name"), bundle, "is no name of a ConfigMap");
     }
     Some(Tls { server_name: name.to_owned(), bundle })

@@ -91,7 +91,13 @@ struct Notes<'a> {
 impl Notes<'_> {
     fn add(&mut self, reason: Reason, path: impl Into<String>, value: &str, problem: impl Into<String>) {
         let template = self.template.map(str::to_owned);
-        self.found.push(Mistake { reason, path: path.into(), value: value.to_owned(), problem: problem.into(), template });
+        self.found.push(Mistake {
+            reason,
+            path: path.into(),
+            value: value.to_owned(),
+            problem: problem.into(),
+            template,
+        });
     }
 }
 

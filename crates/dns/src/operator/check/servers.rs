@@ -142,8 +142,16 @@ fn duration(text: &str) -> Option<f64> {
         let digits = rest.find(|letter: char| !letter.is_ascii_digit() && letter != '.')?;
         let number: f64 = rest[..digits].parse().ok()?;
         rest = &rest[digits..];
-        let units =
-            [("ms", 1e-3), ("us", 1e-6), ("µs", 1e-6), ("μs", 1e-6), ("ns", 1e-9), ("h", 3600.0), ("m", 60.0), ("s", 1.0)];
+        let units = [
+            ("ms", 1e-3),
+            ("us", 1e-6),
+            ("µs", 1e-6),
+            ("μs", 1e-6),
+            ("ns", 1e-9),
+            ("h", 3600.0),
+            ("m", 60.0),
+            ("s", 1.0),
+        ];
         let (unit, factor) = units.iter().find(|(unit, _)| rest.starts_with(unit))?;
         seconds += number * factor;
         rest = &rest[unit.len()..];

@@ -146,11 +146,21 @@ fn action(given: &TemplateAction, path: &str, zones: &[Name], notes: &mut Notes<
             Some(Action::Answer(text.clone()))
         }
         (Some(_), Some(_)) => {
-            notes.add(Reason::InvalidAction, path, "", "has two actions; accepted is one of returnEmpty, generateResponse");
+            notes.add(
+                Reason::InvalidAction,
+                path,
+                "",
+                "has two actions; accepted is one of returnEmpty, generateResponse",
+            );
             None
         }
         (None, None) => {
-            notes.add(Reason::InvalidAction, path, "", "has no action; accepted is one of returnEmpty, generateResponse");
+            notes.add(
+                Reason::InvalidAction,
+                path,
+                "",
+                "has no action; accepted is one of returnEmpty, generateResponse",
+            );
             None
         }
     }

@@ -140,15 +140,13 @@ fn all_mistakes_are_told_at_once_and_across_templates() {
 #[test]
 fn there_may_be_twenty_templates_of_a_hundred_zones() {
     let many = |templates: usize, zones: usize| {
-        let zones_of = |index: usize| (0..zones).map(|zone| json!(format!("z{zone}.t{index}.test"))).collect::<Vec<_>>();
+        let zones_of =
+            |index: usize| (0..zones).map(|zone| json!(format!("z{zone}.t{index}.test"))).collect::<Vec<_>>();
         Value::Array((0..templates).map(|index| filter(&format!("t{index}"), json!(zones_of(index)))).collect())
     };
     let v4 = Families::one(Family::V4);
     assert_eq!(mistakes(&many(20, 100), v4), [""; 0]);
-    assert_eq!(
-        mistakes(&many(21, 1), v4),
-        ["TooMany spec.templates: \"21\" templates are too many; accepted are 20"]
-    );
+    assert_eq!(mistakes(&many(21, 1), v4), ["TooMany spec.templates: \"21\" templates are too many; accepted are 20"]);
     assert_eq!(
         mistakes(&many(1, 101), v4),
         ["TooMany template \"t0\": spec.templates[0].zones: \"101\" zones are too many; accepted are 100"]
@@ -196,17 +194,17 @@ fn a_cluster_of_ipv6_alone_keeps_its_addresses() {
     let found = mistakes(&json!([filter("f", json!([".", "a.test"]))]), v6);
     assert_eq!(
         found,
-        ["FilterWouldBlockAllAddresses template \"f\": spec.templates[0].action.returnEmpty: \"., a.test\" would leave no \
-          address in these zones: this cluster has IPv6 alone; remove the template"]
+        [
+            "FilterWouldBlockAllAddresses template \"f\": spec.templates[0].action.returnEmpty: \"., a.test\" would leave no \
+          address in these zones: this cluster has IPv6 alone; remove the template"
+        ]
     );
     assert_eq!(mistakes(&json!([response("{{ .Name }} 1 IN AAAA ::1")]), v6), [""; 0]);
 }
 
 #[test]
 fn servers_and_resolvers_are_checked_before_anything_is_written() {
-    let server = |name: &str, zones: Value, upstreams: Value| {
-        json!({"servers": [{"name": name, "zones": zones, "forwardPlugin": {"upstreams": upstreams}}]})
-    };
+    let server = |name: &str, zones: Value, upstreams: Value| json!({"servers": [{"name": name, "zones": zones, "forwardPlugin": {"upstreams": upstreams}}]});
     let tls = |tls: Value| json!({"transport": "TLS", "tls": tls});
     for (spec, path, part) in [
         (server("a\nchaos", json!(["a.test"]), json!(["192.0.2.1"])), "spec.servers[0].name", "is no service name"),
@@ -215,7 +213,11 @@ fn servers_and_resolvers_are_checked_before_anything_is_written() {
         (server("a", json!(["a.test", "A.test"]), json!(["::1"])), "spec.servers[0].zones[1]", "has a server already"),
         (server("a", json!([]), json!(["::1"])), "spec.servers[0].zones", "is empty"),
         (server("a", json!(["a.test"]), json!([])), "spec.servers[0].forwardPlugin.upstreams", "1 to 15"),
-        (server("a", json!(["a.test"]), json!(["dns.test"])), "spec.servers[0].forwardPlugin.upstreams[0]", "is no address"),
+        (
+            server("a", json!(["a.test"]), json!(["dns.test"])),
+            "spec.servers[0].forwardPlugin.upstreams[0]",
+            "is no address",
+        ),
         (json!({"logLevel": "Loud"}), "spec.logLevel", "accepted: Normal, Debug, Trace"),
         (json!({"cache": {"positiveTTL": "soon"}}), "spec.cache.positiveTTL", "is no length of time"),
         (

@@ -4,7 +4,8 @@ use crate::wire::Name;
 
 /// The zone in one spelling, or what is wrong with it. `.` is the root.
 pub(super) fn read(text: &str) -> Result<Name, String> {
-    let refused = |problem: &str| format!("{problem}; accepted is a DNS name such as example.com, or \".\" for every name");
+    let refused =
+        |problem: &str| format!("{problem}; accepted is a DNS name such as example.com, or \".\" for every name");
     if text == "." {
         return Ok(Name::ROOT);
     }

@@ -45,7 +45,12 @@ fn servers_in_pods_are_counted() {
         (Some(numbers(2, 0, 2)), "False(NoDaemonSetPods)", "False(AsExpected)", "True(Reconciling)"),
         (Some(numbers(2, 2, 1)), "True(AsExpected)", "False(AsExpected)", "True(Reconciling)"),
         (Some(numbers(0, 0, 0)), "False(NoDaemonSetPods)", "True(NoDNSPodsDesired)", "False(AsExpected)"),
-        (Some(Numbers { current: false, ..numbers(2, 2, 2) }), "True(AsExpected)", "False(AsExpected)", "True(Reconciling)"),
+        (
+            Some(Numbers { current: false, ..numbers(2, 2, 2) }),
+            "True(AsExpected)",
+            "False(AsExpected)",
+            "True(Reconciling)",
+        ),
     ] {
         let expected = [
             format!("Available={available}"),

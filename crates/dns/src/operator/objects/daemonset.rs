@@ -2,7 +2,7 @@
 
 use super::access::ACCOUNT;
 use super::{Bundle, object};
-use crate::operator::{DNS, NAME, PORT, POD_LABEL, Program};
+use crate::operator::{DNS, NAME, POD_LABEL, PORT, Program};
 use api::config::NodePlacement;
 use serde_json::{Value, json};
 

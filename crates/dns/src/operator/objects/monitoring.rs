@@ -1,7 +1,7 @@
 //! The metrics Service, and what only some clusters have: NetworkPolicies and a ServiceMonitor.
 
 use super::{Parts, object};
-use crate::operator::{DNS, Operand, PORT, POD_LABEL};
+use crate::operator::{DNS, Operand, POD_LABEL, PORT};
 use serde_json::{Value, json};
 
 /// Marks the Service of the metrics.
@@ -40,7 +40,8 @@ fn service() -> Value {
 fn policies() -> [Value; 2] {
     let version = "networking.k8s.io/v1";
     let deny = json!({"spec": {"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}});
-    let monitoring = json!({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "openshift-monitoring"}}});
+    let monitoring =
+        json!({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "openshift-monitoring"}}});
     let operator =
         json!({"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "openshift-dns-operator"}}});
     let allow = json!({"spec": {

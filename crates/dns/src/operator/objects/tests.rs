@@ -55,7 +55,8 @@ fn the_service_has_every_family_there_is() {
     for family in Family::BOTH {
         for operand in [workload(), process()] {
             let all = objects(&operand, Served::default(), Some(family.loopback()));
-            let service = all.iter().find(|object| object["metadata"]["name"] == NAME && object["kind"] == "Service").unwrap();
+            let service =
+                all.iter().find(|object| object["metadata"]["name"] == NAME && object["kind"] == "Service").unwrap();
             assert_eq!(service["spec"]["ipFamilyPolicy"], "PreferDualStack");
             assert_eq!(service["spec"]["clusterIP"], family.loopback().to_string());
             // A hollow Pod must not be taken for the server of this process.
@@ -70,10 +71,9 @@ fn placement_replaces_the_defaults() {
         "nodeSelector": {"dns": "yes"}, "tolerations": [{"operator": "Exists"}]
     }))
     .unwrap();
-    for (placement, selector, tolerations) in [
-        (NodePlacement::default(), json!({"kubernetes.io/os": "linux"}), 2),
-        (given, json!({"dns": "yes"}), 1),
-    ] {
+    for (placement, selector, tolerations) in
+        [(NodePlacement::default(), json!({"kubernetes.io/os": "linux"}), 2), (given, json!({"dns": "yes"}), 1)]
+    {
         let set = daemonset("image", Program::CoreDns, &placement, &[]);
         let pod = &set["spec"]["template"]["spec"];
         assert_eq!(pod["nodeSelector"], selector);

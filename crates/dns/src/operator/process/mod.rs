@@ -12,8 +12,8 @@ use crate::corefile::{self, Corefile, Disk};
 use crate::server::{self, Settings};
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::runtime::watcher::{self, Event};
 use kube::runtime::WatchStreamExt;
+use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client};
 use runtime::admin::Admin;
 use runtime::atomic_file;
@@ -81,6 +81,7 @@ pub fn start(client: Client, local: Local, reports: Reports, admin: &Admin, task
         tasks: own_tasks,
         text: None,
         wanted: None,
+        problem: None,
         started: false,
         refused: 0,
     }));
@@ -105,6 +106,8 @@ struct Process {
     text: Option<String>,
     /// The hash of the newest that was written for the server.
     wanted: Option<String>,
+    /// Why the newest does not run.
+    problem: Option<String>,
     started: bool,
     /// Corefiles that the server has refused so far.
     refused: u64,
@@ -113,9 +116,7 @@ struct Process {
 impl Process {
     async fn follow(&mut self, client: Client) -> Result<(), runtime::controller::Error> {
         atomic_file::private_directory(&self.local.folder)?;
-        if !self.started && self.local.file().is_file() {
-            self.begin().await;
-        }
+        self.write().await;
         let config = watcher::Config::default().labels(&format!("{OWNER_LABEL}={DNS}"));
         let maps = watcher::watcher(Api::<ConfigMap>::namespaced(client, NAMESPACE), config).default_backoff();
         let mut maps = std::pin::pin!(maps);
@@ -157,44 +158,39 @@ impl Process {
         }
     }
 
-    /// Gives the server the newest Corefile, if it can be used.
+    /// Gives the server the newest Corefile, if it can be used, and tells how that went.
     async fn write(&mut self) {
-        let Some(text) = &self.text else { return };
-        let checked = self.local.adapted(text).and_then(|file| {
-            build::build(&file, self.local.folder.clone(), self.local.port, &Lasting::default()).map(|_| file)
-        });
-        let file = match checked {
-            Ok(file) => file.to_string(),
-            Err(problem) => return self.report(Some(problem.to_string())),
-        };
-        let hash = sha512(&file);
-        if self.wanted.as_ref() != Some(&hash) {
-            if let Err(error) = atomic_file::write(&self.local.file(), file.as_bytes(), atomic_file::PUBLIC) {
-                return self.report(Some(format!("{}: {error}", self.local.file().display())));
-            }
-            self.wanted = Some(hash);
-        }
-        if !self.started {
-            self.begin().await;
-        }
+        self.problem = self.try_write().await.err();
+        self.report();
     }
 
-    async fn begin(&mut self) {
-        if let Err(problem) = self.free() {
-            return self.report(Some(problem));
+    async fn try_write(&mut self) -> Result<(), String> {
+        if let Some(text) = &self.text {
+            let file = self.local.adapted(text).map_err(|problem| problem.to_string())?;
+            build::build(&file, self.local.folder.clone(), self.local.port, &Lasting::default())
+                .map_err(|problem| problem.to_string())?;
+            let file = file.to_string();
+            let hash = sha512(&file);
+            if self.wanted.as_ref() != Some(&hash) {
+                let path = self.local.file();
+                let written = atomic_file::write(&path, file.as_bytes(), atomic_file::PUBLIC);
+                written.map_err(|error| format!("{}: {error}", path.display()))?;
+                self.wanted = Some(hash);
+            }
         }
+        if self.started || !self.local.file().is_file() { Ok(()) } else { self.begin().await }
+    }
+
+    async fn begin(&mut self) -> Result<(), String> {
+        self.free()?;
         let Local { port, threads, .. } = self.local;
         let settings = Settings { conf: self.local.file(), port, threads };
-        match Box::pin(server::start(settings, self.admin.clone(), &self.tasks)).await {
-            Ok(started) => {
-                for address in &started.addresses {
-                    tracing::info!(%address, "DNS server listens");
-                }
-                self.started = true;
-                self.report(None);
-            }
-            Err(error) => self.report(Some(error.to_string())),
+        let started = Box::pin(server::start(settings, self.admin.clone(), &self.tasks)).await;
+        for address in started.map_err(|error| error.to_string())?.addresses {
+            tracing::info!(%address, "DNS server listens");
         }
+        self.started = true;
+        Ok(())
     }
 
     /// Whether the port can be had on every address; asked before the server starts, which it can do only once.
@@ -207,32 +203,27 @@ impl Process {
         Ok(())
     }
 
-    /// Looks whether the server has come to the newest file; if it has not started, whether it can by now.
+    /// Looks whether the server has come to the newest file. What did not go is tried again.
     async fn look(&mut self) {
-        if !self.started {
-            return self.write().await;
-        }
         let known = self.reports.all();
-        let reached = known.get(SERVER).is_some_and(|report| report.hash.is_some() && report.hash == self.wanted);
-        if !reached {
-            self.report(None);
+        let reached = |report: &Report| report.problem.is_none() && report.hash.is_some() && report.hash == self.wanted;
+        if !known.get(SERVER).is_some_and(reached) {
+            self.write().await;
         }
     }
 
-    /// Tells the controller what runs; `problem` is why the newest does not.
-    fn report(&mut self, problem: Option<String>) {
-        if let Some(problem) = &problem {
-            tracing::debug!(problem, "the newest Corefile does not run");
-        }
+    /// Tells the controller what runs, and why the newest does not.
+    fn report(&mut self) {
         let metrics = if self.started { self.admin.metrics.render(TextFormat::Classic).body } else { String::new() };
-        let hash = running_hash(&metrics);
-        let refused = refusals(&metrics);
+        let (hash, refused) = (running_hash(&metrics), refusals(&metrics));
         let newly = refused > self.refused && hash != self.wanted;
         if hash == self.wanted {
             self.refused = refused;
         }
-        let problem = problem.or_else(|| newly.then(|| "the server refused the newest Corefile; its log says why".to_owned()));
-        self.reports.set(BTreeMap::from([(SERVER.to_owned(), Report { hash, problem })]));
+        let refusal = newly.then(|| "the server refused the newest Corefile; its log says why".to_owned());
+        let problem = self.problem.clone().or(refusal);
+        let reports = BTreeMap::from([(SERVER.to_owned(), Report { hash, problem })]);
+        self.reports.set(reports);
     }
 }
 

@@ -31,7 +31,6 @@ impl Plugin for Any {
         }
         let data = b"\x0dANY obsoleted\x0cSee RFC 8482".to_vec();
         let record = Record { name: query.request.name, rtype: rtype::HINFO, class: class::IN, ttl: TTL, data };
-        reply.aa = true;
         reply.add(Section::Answer, &record);
         Step::Done
     }
@@ -46,7 +45,7 @@ mod tests {
         let asked = Asked::new(". {\n any\n}");
         assert_eq!(
             asked.ask("a.test.", "ANY"),
-            "NOERROR aa | a.test. 8482 IN HINFO \"ANY obsoleted\" \"See RFC 8482\""
+            "NOERROR | a.test. 8482 IN HINFO \"ANY obsoleted\" \"See RFC 8482\""
         );
         assert_eq!(asked.ask("a.test.", "A"), "SERVFAIL");
     }

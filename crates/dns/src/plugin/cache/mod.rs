@@ -88,6 +88,11 @@ impl Kept {
 
     /// The best entry: a denial first, but a failure yields to a good answer.
     fn find(&self, key: &Key, now: Instant) -> Option<(Sort, Arc<Entry>)> {
+        if self.options.prefer_positive
+            && let Some(entry) = self.tables[0].get(key).filter(|entry| entry.counts[0] > 0 && self.usable(entry, now))
+        {
+            return Some((Sort::Success, entry));
+        }
         let denial = self.tables[1].get(key).filter(|entry| self.usable(entry, now));
         let failure = denial.as_ref().is_none_or(|entry| entry.rcode == rcode::SERVFAIL || entry.left(now).is_none());
         if failure && let Some(entry) = self.tables[0].get(key).filter(|entry| self.usable(entry, now)) {
@@ -96,13 +101,18 @@ impl Kept {
         denial.map(|entry| (Sort::Denial, entry))
     }
 
+    fn recheck(&self) -> Duration {
+        self.options.stale.map_or(Duration::ZERO, |stale| stale.recheck)
+    }
+
     fn usable(&self, entry: &Entry, now: Instant) -> bool {
         let stale = self.options.stale.map_or(Duration::ZERO, |stale| stale.within);
         now.saturating_duration_since(entry.stored) < entry.ttl + stale
     }
 
     fn write(&self, entry: &Entry, left: Option<Duration>, query: &Query, reply: &mut Reply) {
-        let seconds = left.map_or(0, |left| left.as_secs_f64().ceil() as u32);
+        let outlived = self.options.stale.map_or(0, |stale| stale.ttl);
+        let seconds = left.map_or(outlived, |left| left.as_secs_f64().ceil() as u32);
         let keep = self.options.keep_ttl && left.is_some();
         reply.add_written(entry.counts, &entry.records, &entry.lifetimes, |ttl| if keep { ttl } else { seconds });
         reply.rcode = entry.rcode;
@@ -139,8 +149,10 @@ impl Kept {
             self.metrics.evictions[sort as usize].inc();
         }
         self.metrics.entries[sort as usize].set(table.len());
-        // A good answer ends a denial, and the other way round; a failure ends nothing.
-        if reply.rcode != rcode::SERVFAIL {
+        // A good answer ends a denial, and the other way round; a failure ends nothing, and no denial ends a good answer
+        // that goes before it.
+        let stays = sort == Sort::Denial && self.options.prefer_positive;
+        if reply.rcode != rcode::SERVFAIL && !stays {
             self.tables[1 - sort as usize].remove(&key);
         }
         // Everybody gets the same: the first answer as well as those from the cache.
@@ -194,10 +206,10 @@ impl Plugin for Kept {
         };
         let left = entry.left(now);
         match (left, self.options.stale) {
-            (None, Some(Stale { verify: true, .. })) => return Step::Later,
+            (None, Some(Stale { verify: true, .. })) if !entry.is_resting(now) => return Step::Later,
             (None, _) => {
                 self.metrics.stale.inc();
-                if entry.claim_refresh() {
+                if !entry.is_resting(now) && entry.claim_refresh() {
                     query.refresh = Refresh::Wanted;
                 }
             }
@@ -232,6 +244,9 @@ impl Plugin for Kept {
             match kept {
                 Some((_, entry)) if !answered || reply.rcode == rcode::SERVFAIL => {
                     self.metrics.stale.inc();
+                    if answered {
+                        entry.rest(query.started, self.recheck());
+                    }
                     reply.reset(&query.request.name, query.request.rtype, query.request.class);
                     self.write(&entry, None, query, reply);
                     if !answered {
@@ -247,7 +262,10 @@ impl Plugin for Kept {
     fn after(&self, query: &mut Query, reply: &mut Reply) {
         if query.refresh == Refresh::Now && reply.rcode == rcode::SERVFAIL {
             let key = key(query);
-            self.tables.iter().filter_map(|table| table.get(&key)).for_each(|entry| entry.release_refresh());
+            for entry in self.tables.iter().filter_map(|table| table.get(&key)) {
+                entry.rest(Instant::now(), self.recheck());
+                entry.release_refresh();
+            }
             return;
         }
         if reply.cacheable && self.concerns(query) && reply.count(Section::Answer) < 1000 {

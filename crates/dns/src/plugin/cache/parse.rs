@@ -5,7 +5,8 @@ use crate::text;
 use crate::wire::Name;
 use std::time::Duration;
 
-const KNOWN: &[&str] = &["denial", "disable", "keepttl", "prefetch", "serve_stale", "servfail", "success"];
+const KNOWN: &[&str] =
+    &["denial", "disable", "keepttl", "prefetch", "serve_stale", "serve_stale_policy", "servfail", "success"];
 /// What CoreDNS makes of 10,000.
 const CAPACITY: usize = 9984;
 
@@ -16,6 +17,8 @@ pub(super) struct Options {
     pub(super) denial: Limits,
     pub(super) prefetch: Prefetch,
     pub(super) stale: Option<Stale>,
+    /// A good answer, fresh or outlived, goes before a denial.
+    pub(super) prefer_positive: bool,
     pub(super) servfail: Duration,
     pub(super) keep_ttl: bool,
 }
@@ -48,6 +51,10 @@ pub(super) struct Stale {
     pub(super) verify: bool,
     /// How long to wait for it.
     pub(super) patience: Option<Duration>,
+    /// TTL of outlived answers, in seconds.
+    pub(super) ttl: u32,
+    /// After a failed attempt at a fresh one, how long there is no other.
+    pub(super) recheck: Duration,
 }
 
 pub(super) fn options(line: &Directive, block: &[Name]) -> Result<Options, Problem> {
@@ -66,6 +73,7 @@ pub(super) fn options(line: &Directive, block: &[Name]) -> Result<Options, Probl
         denial: limits(1800),
         prefetch: Prefetch { hits: 0, gap: Duration::from_secs(60), share: 0.1 },
         stale: None,
+        prefer_positive: false,
         servfail: Duration::from_secs(5),
         keep_ttl: false,
     };
@@ -81,6 +89,13 @@ fn property(line: &Directive, block: &[Name], options: &mut Options) -> Result<(
         "denial" => sort(line, &mut options.denial)?,
         "prefetch" => prefetch(line, &mut options.prefetch)?,
         "serve_stale" => options.stale = Some(stale(line)?),
+        "serve_stale_policy" => {
+            let policy = line.one()?;
+            if policy.text != "prefer_positive" {
+                return Err(Problem::at(policy, "accepted: prefer_positive"));
+            }
+            options.prefer_positive = true;
+        }
         "servfail" => {
             let token = line.one()?;
             options.servfail = text::duration(token)?;
@@ -141,7 +156,8 @@ fn prefetch(line: &Directive, prefetch: &mut Prefetch) -> Result<(), Problem> {
 }
 
 fn stale(line: &Directive) -> Result<Stale, Problem> {
-    let mut stale = Stale { within: Duration::from_secs(3600), verify: false, patience: None };
+    let mut stale =
+        Stale { within: Duration::from_secs(3600), verify: false, patience: None, ttl: 0, recheck: Duration::ZERO };
     let mut words = line.args.iter().peekable();
     if let Some(within) = words.next_if(|word| word.text != "immediate" && word.text != "verify") {
         stale.within = text::duration(within)?;
@@ -153,11 +169,21 @@ fn stale(line: &Directive) -> Result<Stale, Problem> {
             _ => return Err(Problem::at(mode, "accepted: immediate, verify")),
         };
     }
-    if let Some(patience) = words.next() {
-        stale.patience = Some(text::duration(patience)?);
+    if stale.verify
+        && let Some(patience) = words.next()
+    {
+        stale.patience = Some(text::duration(patience)?).filter(|patience| !patience.is_zero());
+    }
+    if let Some(word) = words.next() {
+        let ttl = text::duration(word)?;
+        let whole = u32::try_from(ttl.as_secs()).ok().filter(|_| ttl.subsec_nanos() == 0);
+        stale.ttl = whole.ok_or_else(|| Problem::at(word, "accepted: whole seconds"))?;
+    }
+    if let Some(word) = words.next() {
+        stale.recheck = text::duration(word)?;
     }
     match words.next() {
-        Some(more) => Err(Problem::at(more, "duration, mode and patience are enough")),
+        Some(more) => Err(Problem::at(more, "duration, mode, patience, TTL and recheck are enough")),
         None => Ok(stale),
     }
 }

@@ -90,6 +90,42 @@ fn a_failure_is_answered_with_the_last_good_answer_if_that_is_wanted() {
 }
 
 #[test]
+fn outlived_answers_have_their_ttl_and_are_not_checked_again_at_once() {
+    let upstream = Upstream::start(&["www.test. 1 IN A 192.0.2.1"]);
+    let conf = ". {\n cache {\n success 100 3600 0\n serve_stale 1h verify 0 30s 1m\n }\n forward . UP {\n max_fails 0\n \
+                read_timeout 50ms\n max_connect_attempts 1\n }\n}";
+    let asked = Asked::new(&conf.replace("UP", &upstream.address().to_string()));
+    let mut query = crate::testing::query("www.test.", rtype::A);
+    assert_eq!(asked.answer(query.clone()).rcode, 0);
+    let before = upstream.asked();
+    drop(upstream);
+    for seconds in [10, 11, 12] {
+        query.started += Duration::from_secs(seconds);
+        let reply = asked.answer(query.clone());
+        assert_eq!(crate::testing::shown(&reply), "NOERROR aa ra | www.test. 30 IN A 192.0.2.1");
+    }
+    assert_eq!(before, 1);
+}
+
+#[test]
+fn a_good_answer_goes_before_a_denial_if_that_is_wanted() {
+    for (policy, expected) in [("", "NXDOMAIN"), ("serve_stale_policy prefer_positive", "NOERROR")] {
+        let good = Upstream::start(&["www.test. 300 IN A 192.0.2.1"]);
+        let kept =
+            Asked::new(&format!(". {{\n cache {{\n serve_stale\n {policy}\n }}\n forward . {}\n}}", good.address()));
+        let query = crate::testing::query("www.test.", rtype::A);
+        assert_eq!(kept.answer(query.clone()).rcode, 0);
+        // The same question is denied later on.
+        kept.after("cache", query, |reply| {
+            reply.fail(rcode::NXDOMAIN, None);
+            reply.add(Section::Authority, &"test 900 IN SOA ns.test h.test 1 2 3 4 800".parse().unwrap());
+            reply.cacheable = true;
+        });
+        assert!(kept.ask("www.test.", "A").starts_with(expected), "{policy}");
+    }
+}
+
+#[test]
 fn mistakes_are_named() {
     for (text, expected) in [
         ("cache 0", "\"0\": plugin cache: accepted: a number of seconds from 1"),
@@ -97,6 +133,8 @@ fn mistakes_are_named() {
         ("cache {\n servfail 6m\n }", "\"6m\": plugin cache: accepted: up to 5m"),
         ("cache {\n prefetch 1 1m 5%\n }", "\"5%\": plugin cache: accepted: 10% to 90%"),
         ("cache {\n serve_stale 1h never\n }", "\"never\": plugin cache: accepted: immediate, verify"),
+        ("cache {\n serve_stale 1h verify 0 1500ms\n }", "\"1500ms\": plugin cache: accepted: whole seconds"),
+        ("cache {\n serve_stale_policy x\n }", "\"x\": plugin cache: accepted: prefer_positive"),
         ("cache {\n disable all\n }", "\"disable\": plugin cache: accepted: success or denial, and perhaps zones"),
         ("cache\n cache", "may stand only once in a server block"),
     ] {

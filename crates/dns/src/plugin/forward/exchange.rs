@@ -4,19 +4,18 @@ use super::parse::Server;
 use super::upstream::Expected;
 use crate::wire::Message;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
-use tokio::net::{TcpStream, UdpSocket};
+use tokio::net::{TcpSocket, TcpStream, UdpSocket};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 /// Over UDP, from a port of its own: who wants to forge an answer must guess it as well as the id.
-pub(super) async fn udp(server: SocketAddr, packet: &[u8], expected: &Expected) -> io::Result<Message> {
-    let any: IpAddr = if server.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-    let socket = UdpSocket::bind((any, 0)).await?;
-    socket.connect(server).await?;
+pub(super) async fn udp(server: &Server, packet: &[u8], expected: &Expected) -> io::Result<Message> {
+    let socket = UdpSocket::bind(own(server)).await?;
+    socket.connect(server.address).await?;
     socket.send(packet).await?;
     let mut buffer = vec![0; expected.size];
     loop {
@@ -27,6 +26,12 @@ pub(super) async fn udp(server: SocketAddr, packet: &[u8], expected: &Expected) 
     }
 }
 
+/// Where a query comes from, on any port.
+fn own(server: &Server) -> SocketAddr {
+    let any = || if server.address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    SocketAddr::new(server.source.unwrap_or_else(any), 0)
+}
+
 /// A connection, plain or with TLS.
 pub(super) enum Stream {
     Plain(TcpStream),
@@ -34,7 +39,11 @@ pub(super) enum Stream {
 }
 
 pub(super) async fn connect(server: &Server) -> io::Result<Stream> {
-    let stream = TcpStream::connect(server.address).await?;
+    let socket = if server.address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    if server.source.is_some() {
+        socket.bind(own(server))?;
+    }
+    let stream = socket.connect(server.address).await?;
     stream.set_nodelay(true)?;
     match &server.tls {
         None => Ok(Stream::Plain(stream)),

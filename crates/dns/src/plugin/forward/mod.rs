@@ -25,6 +25,8 @@ const BUDGET: Duration = Duration::from_secs(5);
 
 struct Forward {
     options: Options,
+    /// Whether there is another stanza after this one.
+    has_next: bool,
     upstreams: Vec<Arc<Upstream>>,
     turn: AtomicUsize,
     running: AtomicUsize,
@@ -33,7 +35,8 @@ struct Forward {
 
 pub(crate) fn setup(lines: &[&Directive], building: &mut Building<'_>) -> Result<(), Problem> {
     building.other_classes = true;
-    for line in lines {
+    for (index, line) in lines.iter().enumerate() {
+        let has_next = index + 1 < lines.len();
         let options = parse::options(line, &building.folder)?;
         let counters = Arc::clone(&building.lasting.counters);
         let upstreams: Vec<Arc<Upstream>> =
@@ -42,7 +45,7 @@ pub(crate) fn setup(lines: &[&Directive], building: &mut Building<'_>) -> Result
             building.whole.jobs.extend(upstreams.iter().map(watch));
         }
         let (turn, running) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        building.plugins.push(Box::new(Forward { options, upstreams, turn, running, counters }));
+        building.plugins.push(Box::new(Forward { options, has_next, upstreams, turn, running, counters }));
     }
     Ok(())
 }
@@ -91,8 +94,8 @@ impl Forward {
         let mut last = "no upstream".to_owned();
         let mut down = 0;
         let mut failed_over = None;
-        // Each upstream gets two chances, as long as there is time.
-        for attempt in 0..order.len() * 2 {
+        // Each upstream gets two chances, unless the line says otherwise, as long as there is time.
+        for attempt in 0..self.options.max_attempts.unwrap_or(order.len() * 2) {
             let upstream = &self.upstreams[order[attempt % order.len()]];
             let left = deadline.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -122,6 +125,13 @@ impl Forward {
             }
         }
         failed_over.ok_or(last)
+    }
+
+    /// Whether the next stanza is to be asked after this answer.
+    fn passes_on(&self, message: &Message) -> bool {
+        let nodata = message.rcode == rcode::NOERROR && message.answer().is_empty();
+        let wanted = self.options.next.contains(&message.rcode) || (nodata && self.options.next_on_nodata);
+        wanted && self.has_next
     }
 
     async fn attempt(&self, upstream: &Upstream, query: &Query, patience: Duration) -> std::io::Result<Message> {
@@ -170,6 +180,7 @@ impl Plugin for Forward {
                 return Step::Done;
             }
             match self.ask(query).await {
+                Ok(message) if self.passes_on(&message) => return Step::Next,
                 Ok(mut message) => {
                     let request = &query.request;
                     message.question = (request.name, request.rtype, request.class);

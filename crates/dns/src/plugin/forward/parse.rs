@@ -19,16 +19,24 @@ const KNOWN: &[&str] = &[
     "failover",
     "force_tcp",
     "health_check",
+    "max_age",
     "max_concurrent",
+    "max_connect_attempts",
     "max_fails",
+    "max_idle_conns",
+    "next",
+    "next_on_nodata",
     "policy",
     "prefer_udp",
     "read_timeout",
+    "source_address",
     "tls",
     "tls_servername",
 ];
 /// Servers of one line.
 const SERVERS: usize = 15;
+/// Idle connections of one server, unless the line says otherwise.
+const IDLE: usize = 16;
 
 /// Which server is asked first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,6 +50,8 @@ pub(super) enum Policy {
 #[derive(Clone)]
 pub(super) struct Server {
     pub(super) address: SocketAddr,
+    /// The address to ask from, if it matters.
+    pub(super) source: Option<IpAddr>,
     pub(super) tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
 }
 
@@ -55,11 +65,21 @@ pub(super) struct Options {
     pub(super) force_tcp: bool,
     pub(super) prefer_udp: bool,
     pub(super) expire: Duration,
+    /// Zero: connections have no age.
+    pub(super) max_age: Duration,
+    pub(super) max_idle: usize,
+    /// Zero: as many as there is time for.
+    pub(super) max_attempts: Option<usize>,
+    /// Addresses to ask from, at most one of each family.
+    pub(super) source: Vec<IpAddr>,
     pub(super) read_timeout: Duration,
     pub(super) max_fails: u32,
     pub(super) max_concurrent: usize,
     pub(super) failfast: bool,
     pub(super) failover: Vec<u16>,
+    /// Codes after which the next stanza is asked.
+    pub(super) next: Vec<u16>,
+    pub(super) next_on_nodata: bool,
     pub(super) check_every: Duration,
     pub(super) check_recursion: bool,
     pub(super) check_name: Name,
@@ -78,11 +98,17 @@ pub(super) fn options(line: &Directive, folder: &Path) -> Result<Options, Proble
         force_tcp: false,
         prefer_udp: false,
         expire: Duration::from_secs(10),
+        max_age: Duration::ZERO,
+        max_idle: IDLE,
+        max_attempts: None,
+        source: Vec::new(),
         read_timeout: Duration::from_secs(2),
         max_fails: 2,
         max_concurrent: 0,
         failfast: false,
         failover: Vec::new(),
+        next: Vec::new(),
+        next_on_nodata: false,
         check_every: Duration::from_millis(500),
         check_recursion: true,
         check_name: Name::ROOT,
@@ -99,11 +125,40 @@ pub(super) fn options(line: &Directive, folder: &Path) -> Result<Options, Proble
     for word in to {
         servers(word, folder, &mut secure, &mut options.servers)?;
     }
+    for server in &mut options.servers {
+        server.source = options.source.iter().copied().find(|own| own.is_ipv4() == server.address.is_ipv4());
+    }
     match options.servers.len() {
         0 => Err(Problem::at(&line.name, "needs at least one server")),
         1..=SERVERS => Ok(options),
         more => Err(Problem::at(&line.name, format!("has {more} servers; accepted: up to {SERVERS}"))),
     }
+}
+
+/// Response codes by name.
+fn codes(line: &Directive, found: &mut Vec<u16>) -> Result<(), Problem> {
+    if line.args.is_empty() {
+        return Err(Problem::at(&line.name, "needs at least one response code"));
+    }
+    for word in &line.args {
+        found.push(rcode::number(&word.text).ok_or_else(|| Problem::at(word, "is no response code"))?);
+    }
+    Ok(())
+}
+
+/// Addresses of this machine, at most one of each family.
+fn source(line: &Directive, found: &mut Vec<IpAddr>) -> Result<(), Problem> {
+    if line.args.is_empty() {
+        return Err(Problem::at(&line.name, "needs an address"));
+    }
+    for word in &line.args {
+        let address: IpAddr = word.text.parse().map_err(|_| Problem::at(word, "is no IP address"))?;
+        if found.iter().any(|other| other.is_ipv4() == address.is_ipv4()) {
+            return Err(Problem::at(word, "is the second of its family; accepted: one, or one of each"));
+        }
+        found.push(address);
+    }
+    Ok(())
 }
 
 fn property(line: &Directive, options: &mut Options) -> Result<(), Problem> {
@@ -134,11 +189,27 @@ fn property(line: &Directive, options: &mut Options) -> Result<(), Problem> {
         "read_timeout" => options.read_timeout = text::duration(line.one()?)?,
         "max_fails" => options.max_fails = text::number(line.one()?, 0.., "a number")?,
         "max_concurrent" => options.max_concurrent = text::number(line.one()?, 0.., "a number")?,
-        "failover" => {
-            for word in &line.args {
-                let code = rcode::number(&word.text).ok_or_else(|| Problem::at(word, "is no response code"))?;
-                options.failover.push(code);
+        "max_age" => {
+            let token = line.one()?;
+            options.max_age = text::duration(token)?;
+            if !options.max_age.is_zero() && options.max_age < options.expire {
+                return Err(Problem::at(token, "is less than expire"));
             }
+        }
+        "max_idle_conns" => {
+            let most: usize = text::number(line.one()?, 0.., "a number")?;
+            options.max_idle = if most == 0 { usize::MAX } else { most };
+        }
+        "max_connect_attempts" => {
+            let most: usize = text::number(line.one()?, 0.., "a number")?;
+            options.max_attempts = Some(if most == 0 { usize::MAX } else { most });
+        }
+        "source_address" => source(line, &mut options.source)?,
+        "failover" => codes(line, &mut options.failover)?,
+        "next" => codes(line, &mut options.next)?,
+        "next_on_nodata" => {
+            line.none()?;
+            options.next_on_nodata = true;
         }
         "health_check" => {
             let [every, rest @ ..] = line.args.as_slice() else {
@@ -168,7 +239,7 @@ fn servers(word: &Token, folder: &Path, secure: &mut Tls<'_>, found: &mut Vec<Se
     match scheme {
         "dns" => {
             if let Some(address) = address(rest, 53) {
-                found.push(Server { address, tls: None });
+                found.push(Server { address, source: None, tls: None });
                 return Ok(());
             }
         }
@@ -183,7 +254,7 @@ fn servers(word: &Token, folder: &Path, secure: &mut Tls<'_>, found: &mut Vec<Se
             let port = rest.split_once('%').and_then(|(_, name)| name.rsplit_once(':')?.1.parse().ok()).unwrap_or(853);
             if let Some(address) = address(place, port) {
                 let tls = Some(secure.config(word, name, address.ip())?);
-                found.push(Server { address, tls });
+                found.push(Server { address, source: None, tls });
                 return Ok(());
             }
         }
@@ -201,7 +272,7 @@ fn servers(word: &Token, folder: &Path, secure: &mut Tls<'_>, found: &mut Vec<Se
         if words.next() == Some("nameserver")
             && let Some(address) = words.next().and_then(|text| address(text, 53))
         {
-            found.push(Server { address, tls: None });
+            found.push(Server { address, source: None, tls: None });
         }
     }
     if found.len() == before { Err(Problem::at(word, "names no server")) } else { Ok(()) }

@@ -79,6 +79,52 @@ fn zones_and_exceptions_are_kept() {
 }
 
 #[test]
+fn the_next_line_is_asked_after_answers_that_say_so() {
+    let first = Upstream::start(&["www.test. 300 IN A 192.0.2.1"]);
+    let second = Upstream::start(&["www.test. 300 IN AAAA 2001:db8::1", "other.test. 300 IN A 192.0.2.2"]);
+    let conf = |property: &str| {
+        let (first, second) = (first.address(), second.address());
+        Asked::new(&format!(
+            ". {{\n forward . {first} {{\n {property}\n }}\n forward . {second} {{\n {property}\n }}\n}}"
+        ))
+    };
+    let soa = "test. 900 IN SOA ns.test. h.test. 1 2 3 4 800";
+    for (property, name, rtype, expected) in [
+        ("next NXDOMAIN", "other.test.", "A", "NOERROR ra | other.test. 300 IN A 192.0.2.2".to_owned()),
+        ("next NXDOMAIN", "www.test.", "A", "NOERROR ra | www.test. 300 IN A 192.0.2.1".to_owned()),
+        ("next NXDOMAIN", "www.test.", "AAAA", format!("NOERROR ra | | {soa}")),
+        // There is no line after the second.
+        ("next NXDOMAIN", "none.test.", "A", format!("NXDOMAIN ra | | {soa}")),
+        ("next SERVFAIL", "other.test.", "A", format!("NXDOMAIN ra | | {soa}")),
+        ("next_on_nodata", "www.test.", "AAAA", "NOERROR ra | www.test. 300 IN AAAA 2001:db8::1".to_owned()),
+        ("next_on_nodata", "other.test.", "A", format!("NXDOMAIN ra | | {soa}")),
+    ] {
+        assert_eq!(conf(property).ask(name, rtype), expected, "{property} {name} {rtype}");
+    }
+}
+
+#[test]
+fn queries_come_from_the_address_that_is_named() {
+    for (address, source) in [("127.0.0.1:0", "127.4.3.2"), ("[::1]:0", "::1")] {
+        let upstream = Upstream::start_at(address, &["www.test. 300 IN A 192.0.2.1"]);
+        for more in ["", "force_tcp\n max_age 20s\n max_idle_conns 1"] {
+            let to = upstream.address();
+            let asked = Asked::new(&format!(". {{\n forward . {to} {{\n source_address {source}\n {more}\n }}\n}}"));
+            for _ in 0..2 {
+                assert_eq!(asked.ask("www.test.", "A"), "NOERROR ra | www.test. 300 IN A 192.0.2.1");
+            }
+        }
+    }
+    // An address that is not ours cannot be one to ask from.
+    let upstream = Upstream::start(&[]);
+    let to = upstream.address();
+    let text =
+        format!(". {{\n forward . {to} {{\n source_address 192.0.2.1\n max_fails 0\n max_connect_attempts 1\n }}\n}}");
+    assert_eq!(Asked::new(&text).ask("www.test.", "A"), "SERVFAIL");
+    assert_eq!(upstream.asked(), 0);
+}
+
+#[test]
 fn servers_come_from_a_file_as_well() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("resolv.conf");
@@ -99,6 +145,13 @@ fn mistakes_are_named() {
         ),
         ("forward . 192.0.2.1 {\n polcy random\n }", "unknown property; did you mean policy?"),
         ("forward . 192.0.2.1 {\n max_concurrent x\n }", "\"x\": plugin forward: accepted: a number"),
+        ("forward . 192.0.2.1 {\n next\n }", "\"next\": plugin forward: needs at least one response code"),
+        ("forward . 192.0.2.1 {\n max_age 1s\n }", "\"1s\": plugin forward: is less than expire"),
+        (
+            "forward . 192.0.2.1 {\n source_address 127.0.0.1 127.0.0.2\n }",
+            "\"127.0.0.2\": plugin forward: is the second of its family",
+        ),
+        ("forward . 192.0.2.1 {\n source_address lo\n }", "\"lo\": plugin forward: is no IP address"),
         ("forward . 192.0.2.1 {\n failover NOPE\n }", "\"NOPE\": plugin forward: is no response code"),
     ] {
         let problem = refused(&format!(". {{\n {text}\n}}"));

@@ -13,19 +13,25 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// Idle connections of one upstream.
-const IDLE: usize = 16;
-
 pub(super) struct Upstream {
     server: Server,
     expire: Duration,
+    max_age: Duration,
+    max_idle: usize,
     max_fails: u32,
     check: (Duration, Request),
     /// Checks that failed in a row.
     fails: AtomicU32,
     suspected: Notify,
-    idle: Mutex<Vec<(Instant, exchange::Stream)>>,
+    idle: Mutex<Vec<Idle>>,
     counters: Arc<Counters>,
+}
+
+/// A connection that waits for the next query.
+struct Idle {
+    made: Instant,
+    since: Instant,
+    stream: exchange::Stream,
 }
 
 impl Upstream {
@@ -43,6 +49,8 @@ impl Upstream {
         Self {
             server,
             expire: options.expire,
+            max_age: options.max_age,
+            max_idle: options.max_idle,
             max_fails: options.max_fails,
             check: (options.check_every, check),
             fails: AtomicU32::new(0),
@@ -95,33 +103,38 @@ impl Upstream {
         let expected = Expected { id, name: request.name, rtype: request.rtype, class: request.class, size };
         let work = async {
             if self.server.tls.is_none() && !over_tcp {
-                return exchange::udp(self.server.address, &packet, &expected).await;
+                return exchange::udp(&self.server, &packet, &expected).await;
             }
             // A kept connection may have been closed meanwhile: then a new one is tried.
-            if let Some(mut stream) = self.idle_stream()
+            if let Some((made, mut stream)) = self.idle_stream()
                 && let Ok(message) = exchange::stream(&mut stream, &packet, &expected).await
             {
-                self.keep(stream);
+                self.keep(made, stream);
                 return Ok(message);
             }
+            let made = Instant::now();
             let mut stream = exchange::connect(&self.server).await?;
             let message = exchange::stream(&mut stream, &packet, &expected).await?;
-            self.keep(stream);
+            self.keep(made, stream);
             Ok(message)
         };
         tokio::time::timeout(patience, work).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
     }
 
-    fn idle_stream(&self) -> Option<exchange::Stream> {
+    fn idle_stream(&self) -> Option<(Instant, exchange::Stream)> {
         let mut idle = self.idle.lock();
-        idle.retain(|(since, _)| since.elapsed() < self.expire);
-        idle.pop().map(|(_, stream)| stream)
+        idle.retain(|idle| idle.since.elapsed() < self.expire && self.is_young(idle.made));
+        idle.pop().map(|idle| (idle.made, idle.stream))
     }
 
-    fn keep(&self, stream: exchange::Stream) {
+    fn is_young(&self, made: Instant) -> bool {
+        self.max_age.is_zero() || made.elapsed() < self.max_age
+    }
+
+    fn keep(&self, made: Instant, stream: exchange::Stream) {
         let mut idle = self.idle.lock();
-        if idle.len() < IDLE && !self.expire.is_zero() {
-            idle.push((Instant::now(), stream));
+        if idle.len() < self.max_idle && !self.expire.is_zero() && self.is_young(made) {
+            idle.push(Idle { made, since: Instant::now(), stream });
         }
     }
 }

@@ -150,7 +150,7 @@ impl Kubernetes {
         let whole = matches!((part, &service.kind), (Part::Whole, _) | (Part::Port { .. }, Kind::Cluster(_)));
         if whole {
             let written = &service.written[usize::from(wanted)];
-            reply.add_answers(written.count, &written.bytes);
+            reply.add_answers(written.count, written.bytes());
             return or_nothing(reply);
         }
         let mut seen = Vec::new();

@@ -2,7 +2,7 @@
 
 use super::Records;
 use super::index::{Change, Index, Sort};
-use super::parse::Watch;
+use super::parse::{Source, Watch};
 use crate::build::JobError;
 use futures::stream::{self, BoxStream, StreamExt};
 use k8s_openapi::api::core::v1::{Namespace, Pod, Service};
@@ -19,7 +19,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Follows the cluster until it is dropped by its caller.
 pub(super) async fn follow(watch: &Watch, records: Arc<Records>) -> Result<(), JobError> {
-    let client = client(watch).await?;
+    let client = watch.source.client().await?;
     let mut sorts = vec![Sort::Services, Sort::Namespaces];
     let labelled = |labels: &Option<String>| {
         let config = watcher::Config::default();
@@ -61,17 +61,20 @@ pub(super) async fn follow(watch: &Watch, records: Arc<Records>) -> Result<(), J
     Err("the watch ended".into())
 }
 
-async fn client(watch: &Watch) -> Result<Client, JobError> {
-    let config = match (&watch.kubeconfig, &watch.endpoint) {
-        (Some((path, context)), _) => {
-            let kubeconfig = Kubeconfig::read_from(path)?;
-            let options = KubeConfigOptions { context: context.clone(), ..KubeConfigOptions::default() };
-            Config::from_custom_kubeconfig(kubeconfig, &options).await?
-        }
-        (None, Some(url)) => Config::new(url.parse()?),
-        (None, None) => Config::infer().await?,
-    };
-    Ok(Client::try_from(config)?)
+impl Source {
+    /// A client of it; without a word the Pod's own account, or the usual kubeconfig.
+    pub(crate) async fn client(&self) -> Result<Client, JobError> {
+        let config = match (&self.kubeconfig, &self.endpoint) {
+            (Some((path, context)), _) => {
+                let kubeconfig = Kubeconfig::read_from(path)?;
+                let options = KubeConfigOptions { context: context.clone(), ..KubeConfigOptions::default() };
+                Config::from_custom_kubeconfig(kubeconfig, &options).await?
+            }
+            (None, Some(url)) => Config::new(url.parse()?),
+            (None, None) => Config::infer().await?,
+        };
+        Ok(Client::try_from(config)?)
+    }
 }
 
 fn changes<K>(

@@ -8,6 +8,7 @@ mod parse;
 mod records;
 
 pub use index::{Change, Index};
+pub(crate) use parse::Source;
 pub use records::Records;
 
 use super::{Plugin, Step, only};

@@ -34,11 +34,33 @@ pub(crate) struct Options {
     pub(super) watch: Watch,
 }
 
+/// Where a cluster's API is.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Source {
+    pub(super) endpoint: Option<String>,
+    pub(super) kubeconfig: Option<(PathBuf, Option<String>)>,
+}
+
+impl Source {
+    /// Takes up a line that is about it; false for any other.
+    pub(crate) fn property(&mut self, line: &Directive, folder: &Path) -> Result<bool, Problem> {
+        match line.name.text.as_str() {
+            "endpoint" => self.endpoint = Some(line.one()?.text.clone()),
+            "kubeconfig" => match line.args.as_slice() {
+                [path] => self.kubeconfig = Some((folder.join(&path.text), None)),
+                [path, context] => self.kubeconfig = Some((folder.join(&path.text), Some(context.text.clone()))),
+                _ => return Err(Problem::at(&line.name, "needs a file, and perhaps a context")),
+            },
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+}
+
 /// What is watched, and where.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Watch {
-    pub(super) endpoint: Option<String>,
-    pub(super) kubeconfig: Option<(PathBuf, Option<String>)>,
+    pub(super) source: Source,
     pub(super) labels: Option<String>,
     pub(super) namespace_labels: Option<String>,
     pub(super) pods: bool,
@@ -84,13 +106,10 @@ pub(crate) fn options(line: &Directive, block: &[Name], folder: &Path) -> Result
 
 fn property(line: &Directive, folder: &Path, options: &mut Options) -> Result<(), Problem> {
     let watch = &mut options.watch;
+    if watch.source.property(line, folder)? {
+        return Ok(());
+    }
     match line.name.text.as_str() {
-        "endpoint" => watch.endpoint = Some(line.one()?.text.clone()),
-        "kubeconfig" => match line.args.as_slice() {
-            [path] => watch.kubeconfig = Some((folder.join(&path.text), None)),
-            [path, context] => watch.kubeconfig = Some((folder.join(&path.text), Some(context.text.clone()))),
-            _ => return Err(Problem::at(&line.name, "needs a file, and perhaps a context")),
-        },
         "labels" => watch.labels = Some(words(line)?),
         "namespace_labels" => watch.namespace_labels = Some(words(line)?),
         "namespaces" if line.args.is_empty() => return Err(Problem::at(&line.name, "needs at least one namespace")),

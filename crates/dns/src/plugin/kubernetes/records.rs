@@ -1,9 +1,10 @@
 //! What is known of a cluster, ready to be answered with. Readers never wait: each shard is an immutable table that is
 //! replaced as a whole, and a change of one Service replaces one shard of 256.
 
+use crate::hash::Seed;
 use arc_swap::ArcSwap;
 use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasher, RandomState};
+use std::hash::BuildHasher;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -54,7 +55,20 @@ pub(super) struct Service {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Written {
     pub(super) count: u16,
-    pub(super) bytes: Box<[u8]>,
+    bytes: Bytes,
+}
+
+/// One record is kept in place: most Services have no more, and finding it elsewhere takes longer than writing it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Bytes {
+    One(u8, [u8; 28]),
+    More(Box<[u8]>),
+}
+
+impl Default for Bytes {
+    fn default() -> Self {
+        Self::One(0, [0; 28])
+    }
 }
 
 impl Written {
@@ -73,7 +87,28 @@ impl Written {
             bytes.extend(octets);
             *count += 1;
         }
-        families.map(|(count, bytes)| Self { count, bytes: bytes.into() })
+        families.map(|(count, bytes)| Self { count, bytes: Bytes::new(bytes) })
+    }
+
+    /// The records, one after another.
+    pub(super) fn bytes(&self) -> &[u8] {
+        match &self.bytes {
+            Bytes::One(length, bytes) => &bytes[..usize::from(*length)],
+            Bytes::More(bytes) => bytes,
+        }
+    }
+}
+
+impl Bytes {
+    fn new(bytes: Vec<u8>) -> Self {
+        let mut one = [0; 28];
+        match one.get_mut(..bytes.len()) {
+            Some(place) => {
+                place.copy_from_slice(&bytes);
+                Self::One(bytes.len() as u8, one)
+            }
+            None => Self::More(bytes.into()),
+        }
     }
 }
 
@@ -86,17 +121,17 @@ pub(super) struct Owner {
     pub(super) endpoints: Vec<(Box<[u8]>, Box<str>)>,
 }
 
-type Table<V> = HashMap<Box<[u8]>, Arc<V>>;
+type Table<V> = HashMap<Box<[u8]>, Arc<V>, Seed>;
 
 /// A map in shards.
 pub(super) struct Shards<V> {
-    hasher: RandomState,
+    hasher: Seed,
     shards: Box<[ArcSwap<Table<V>>]>,
 }
 
 impl<V> Shards<V> {
     fn new() -> Self {
-        Self { hasher: RandomState::new(), shards: (0..SHARDS).map(|_| ArcSwap::default()).collect() }
+        Self { hasher: Seed::default(), shards: (0..SHARDS).map(|_| ArcSwap::default()).collect() }
     }
 
     fn shard(&self, key: &[u8]) -> &ArcSwap<Table<V>> {
@@ -119,7 +154,7 @@ impl<V> Shards<V> {
 
     /// Everything at once: each shard is written once.
     pub(super) fn replace(&self, all: impl Iterator<Item = (Box<[u8]>, V)>) {
-        let mut tables: Vec<Table<V>> = (0..SHARDS).map(|_| Table::new()).collect();
+        let mut tables: Vec<Table<V>> = (0..SHARDS).map(|_| Table::default()).collect();
         for (key, value) in all {
             tables[self.hasher.hash_one(&*key) as usize % SHARDS].insert(key, Arc::new(value));
         }
@@ -135,7 +170,7 @@ pub struct Records {
     pub(super) owners: Shards<Owner>,
     /// Pods by address, with their namespace.
     pub(super) pods: Shards<Box<[u8]>>,
-    pub(super) namespaces: ArcSwap<HashSet<Box<[u8]>>>,
+    pub(super) namespaces: ArcSwap<HashSet<Box<[u8]>, Seed>>,
     pub(super) ttl: u32,
     synced: AtomicBool,
     serial: AtomicU32,

@@ -5,13 +5,18 @@ mod rule;
 
 use super::{Plugin, Step};
 use crate::build::Building;
+use crate::chain::Rest;
 use crate::corefile::{Directive, Problem};
 use crate::query::Query;
-use crate::wire::{Name, Record, Reply};
+use crate::wire::code::rtype;
+use crate::wire::{Name, Record, Reply, Section};
+use futures::future::BoxFuture;
 use rule::{Answers, Lifetime, Rule};
 
 struct Rewrite {
     rules: Vec<Rule>,
+    /// Whether one changes where CNAMEs lead: then the answer must be waited for.
+    retargets: bool,
 }
 
 /// What must be undone on the way up.
@@ -22,11 +27,13 @@ pub struct Undo {
     became: Name,
     answers: Vec<Answers>,
     lifetimes: Vec<Lifetime>,
+    rcodes: Vec<(u16, u16)>,
 }
 
 pub(crate) fn setup(lines: &[&Directive], building: &mut Building<'_>) -> Result<(), Problem> {
-    let rules = lines.iter().map(|line| parse::rule(line)).collect::<Result<_, _>>()?;
-    building.plugins.push(Box::new(Rewrite { rules }));
+    let rules = lines.iter().map(|line| parse::rule(line)).collect::<Result<Vec<_>, _>>()?;
+    let retargets = rules.iter().any(|rule| matches!(rule.change, rule::Change::Cname { .. }));
+    building.plugins.push(Box::new(Rewrite { rules, retargets }));
     Ok(())
 }
 
@@ -42,7 +49,8 @@ impl Plugin for Rewrite {
         for rule in &self.rules {
             let Some(change) = rule.change.apply(query) else { continue };
             let undo = undo.get_or_insert_with(|| {
-                Box::new(Undo { question: original, became: original.0, answers: Vec::new(), lifetimes: Vec::new() })
+                let (answers, lifetimes, rcodes) = (Vec::new(), Vec::new(), Vec::new());
+                Box::new(Undo { question: original, became: original.0, answers, lifetimes, rcodes })
             });
             match change {
                 rule::Changed::Name(name, answers) => {
@@ -53,6 +61,7 @@ impl Plugin for Rewrite {
                 rule::Changed::Type(rtype) => query.request.rtype = rtype,
                 rule::Changed::Class(class) => query.request.class = class,
                 rule::Changed::Lifetime(lifetime) => undo.lifetimes.push(lifetime),
+                rule::Changed::Rcode(from, to) => undo.rcodes.push((from, to)),
             }
             if rule.stop {
                 break;
@@ -62,7 +71,17 @@ impl Plugin for Rewrite {
             query.rewritten = undo;
             reply.reset(&query.request.name, query.request.rtype, query.request.class);
         }
-        Step::Next
+        if self.retargets { Step::Later } else { Step::Next }
+    }
+
+    /// Waits for the answer, since a CNAME that leads elsewhere is followed anew.
+    fn later<'a>(&'a self, query: &'a mut Query, reply: &'a mut Reply, rest: Rest<'a>) -> BoxFuture<'a, Step> {
+        Box::pin(async move {
+            rest.below(query, reply).await;
+            self.retarget(query, reply, rest).await;
+            self.after(query, reply);
+            Step::Done
+        })
     }
 
     fn after(&self, query: &mut Query, reply: &mut Reply) {
@@ -71,9 +90,34 @@ impl Plugin for Rewrite {
         (query.request.rtype, query.request.class) = (undo.question.1, undo.question.2);
         let Some(mut message) = reply.message() else { return };
         message.question = undo.question;
+        for (from, to) in &undo.rcodes {
+            if message.rcode == *from {
+                message.rcode = *to;
+            }
+        }
         for record in message.records_mut() {
             undo.apply(record);
         }
+        reply.set_message(&message);
+    }
+}
+
+impl Rewrite {
+    /// The first CNAME that a rule is for leads elsewhere; what follows it is asked for anew.
+    async fn retarget(&self, query: &Query, reply: &mut Reply, rest: Rest<'_>) {
+        let Some(mut message) = reply.message() else { return };
+        let new = |record: &Record| {
+            let target = record.target().filter(|_| record.rtype == rtype::CNAME)?;
+            self.rules.iter().find_map(|rule| rule.change.retargeted(&target))
+        };
+        let found = message.answer().iter().enumerate().find_map(|(at, record)| Some((at, new(record)?)));
+        let Some((at, target)) = found else { return };
+        let Some(behind) = rest.lookup(query, target, query.request.rtype).await else { return };
+        let answer = &mut message.sections[Section::Answer as usize];
+        answer.truncate(at + 1);
+        answer[at].data = target.wire().to_vec();
+        answer.extend_from_slice(behind.answer());
+        message.tc = behind.tc;
         reply.set_message(&message);
     }
 }
@@ -167,12 +211,75 @@ mod tests {
     }
 
     #[test]
+    fn codes_and_targets_of_answers_are_changed() {
+        for (rule, name, rtype, expected) in [
+            ("rewrite rcode none.test SERVFAIL NXDOMAIN", "none.test.", "A", "NXDOMAIN"),
+            ("rewrite rcode suffix .test SERVFAIL NOERROR", "other.test.", "AAAA", "NOERROR"),
+            ("rewrite rcode exact other.test SERVFAIL NXDOMAIN", "none.test.", "A", "SERVFAIL"),
+            ("rewrite rcode regex .* NXDOMAIN REFUSED", "none.test.", "A", "SERVFAIL"),
+            (
+                "rewrite cname exact host.inner.test other.test",
+                "real.test.",
+                "CNAME",
+                "NOERROR aa | real.test. 60 IN CNAME other.test.",
+            ),
+            (
+                "rewrite cname suffix .inner.test .elsewhere.test",
+                "real.test.",
+                "CNAME",
+                "NOERROR aa | real.test. 60 IN CNAME host.elsewhere.test.",
+            ),
+            (
+                "rewrite cname regex x(.*) {1}",
+                "real.test.",
+                "CNAME",
+                "NOERROR aa | real.test. 60 IN CNAME host.inner.test.",
+            ),
+        ] {
+            assert_eq!(asked(rule).ask(name, rtype), expected, "{rule}");
+        }
+    }
+
+    #[test]
+    fn what_a_new_target_leads_to_takes_the_place_of_the_old() {
+        let asked = Asked::new(
+            r#". {
+ rewrite cname exact old.test new.test
+ rewrite name alias.test www.test
+ template IN A www.test {
+  answer "{{ .Name }} 60 IN CNAME old.test."
+ }
+ template IN AAAA www.test {
+  answer "{{ .Name }} 60 IN CNAME old.test."
+ }
+ hosts {
+  192.0.2.1 old.test
+  192.0.2.2 new.test
+  2001:db8::2 new.test
+ }
+}"#,
+        );
+        for (name, rtype, address) in [("www", "A", "A 192.0.2.2"), ("alias", "AAAA", "AAAA 2001:db8::2")] {
+            assert_eq!(
+                asked.ask(&format!("{name}.test."), rtype),
+                format!("NOERROR aa | {name}.test. 60 IN CNAME new.test., new.test. 3600 IN {address}")
+            );
+        }
+    }
+
+    #[test]
     fn what_is_not_built_is_refused() {
         for (rule, expected) in [
-            ("rewrite edns0 local set 0xffee x", "\"edns0\": plugin rewrite: accepted: class, name, ttl, type"),
+            (
+                "rewrite edns0 local set 0xffee x",
+                "\"edns0\": plugin rewrite: accepted: class, cname, name, rcode, ttl, type",
+            ),
             ("rewrite name a", "\"name\": plugin rewrite: needs what to look for and what to put in its place"),
             ("rewrite type A XX", "\"XX\": plugin rewrite: is no record type"),
             ("rewrite ttl a.test x", "\"x\": plugin rewrite: accepted: seconds, or a range such as 30-60"),
+            ("rewrite rcode a.test NXDOMAIN", "needs a name, the code to look for"),
+            ("rewrite rcode a.test X NOERROR", "\"X\": plugin rewrite: is no response code"),
+            ("rewrite cname a b c", "\"c\": plugin rewrite: what to look for"),
             ("rewrite name regex ( b", "\"(\": plugin rewrite: regex parse error"),
         ] {
             let problem = refused(&format!(". {{\n {rule}\n}}"));

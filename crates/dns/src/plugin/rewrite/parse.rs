@@ -2,7 +2,7 @@
 
 use super::rule::{Answers, Change, Lifetime, Pattern, Place, Rule};
 use crate::corefile::{Directive, Problem, Token};
-use crate::wire::code::{class, rtype};
+use crate::wire::code::{class, rcode, rtype};
 use regex::Regex;
 
 pub(super) fn rule(line: &Directive) -> Result<Rule, Problem> {
@@ -17,7 +17,7 @@ pub(super) fn rule(line: &Directive) -> Result<Rule, Problem> {
         words.extend(&line.args);
     }
     let [field, rest @ ..] = words.as_slice() else {
-        return Err(Problem::at(&line.name, "needs a field: class, name, ttl, type"));
+        return Err(Problem::at(&line.name, "needs a field: class, cname, name, rcode, ttl, type"));
     };
     let change = match field.text.as_str() {
         "type" => {
@@ -33,7 +33,24 @@ pub(super) fn rule(line: &Directive) -> Result<Rule, Problem> {
             let (pattern, to, _) = pattern(field, rest)?;
             Change::Ttl { pattern, lifetime: lifetime(to)? }
         }
-        _ => return Err(Problem::at(field, "accepted: class, name, ttl, type")),
+        "rcode" => {
+            let (pattern, from, rest) = pattern(field, rest)?;
+            let [to] = rest else {
+                return Err(Problem::at(field, "needs a name, the code to look for and the one to put in its place"));
+            };
+            let code = |word: &Token| rcode::number(&word.text).ok_or_else(|| Problem::at(word, "is no response code"));
+            Change::Rcode { pattern, from: code(from)?, to: code(to)? }
+        }
+        "cname" => {
+            let (pattern, to, rest) = pattern(field, rest)?;
+            if let Some(more) = rest.first() {
+                return Err(Problem::at(more, "what to look for and what to put in its place are enough"));
+            }
+            let whole = matches!(pattern, Pattern::Exact(_) | Pattern::Suffix(_));
+            let to = if whole { dotted(&to.text) } else { to.text.to_lowercase() };
+            Change::Cname { pattern, to }
+        }
+        _ => return Err(Problem::at(field, "accepted: class, cname, name, rcode, ttl, type")),
     };
     Ok(Rule { change, stop })
 }

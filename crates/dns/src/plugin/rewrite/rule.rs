@@ -14,10 +14,34 @@ pub(super) struct Rule {
 
 #[derive(Debug)]
 pub(super) enum Change {
-    Type { from: u16, to: u16 },
-    Class { from: u16, to: u16 },
-    Name { pattern: Pattern, to: String, answers: Vec<Answers> },
-    Ttl { pattern: Pattern, lifetime: Lifetime },
+    Type {
+        from: u16,
+        to: u16,
+    },
+    Class {
+        from: u16,
+        to: u16,
+    },
+    Name {
+        pattern: Pattern,
+        to: String,
+        answers: Vec<Answers>,
+    },
+    Ttl {
+        pattern: Pattern,
+        lifetime: Lifetime,
+    },
+    /// Of the answer to these names.
+    Rcode {
+        pattern: Pattern,
+        from: u16,
+        to: u16,
+    },
+    /// Of CNAMEs that lead to these names.
+    Cname {
+        pattern: Pattern,
+        to: String,
+    },
 }
 
 /// What names a rule is for, all as text in lower case with the final dot.
@@ -59,6 +83,7 @@ pub(super) enum Changed {
     Type(u16),
     Class(u16),
     Lifetime(Lifetime),
+    Rcode(u16, u16),
 }
 
 impl Change {
@@ -70,12 +95,25 @@ impl Change {
             Self::Ttl { pattern, lifetime } => {
                 pattern.replaced(&query.lower.to_string(), "").map(|_| Changed::Lifetime(*lifetime))
             }
+            Self::Rcode { pattern, from, to } => {
+                pattern.replaced(&query.lower.to_string(), "").map(|_| Changed::Rcode(*from, *to))
+            }
+            // Only the answer shows whether it is for this query.
+            Self::Cname { .. } => None,
             Self::Name { pattern, to, answers } => {
                 let text = pattern.replaced(&query.lower.to_string(), to)?;
                 // A rule may make something that is no name; then it is not applied.
                 Name::parse(&text).ok().map(|name| Changed::Name(Box::new(name), answers.clone()))
             }
         }
+    }
+}
+
+impl Change {
+    /// Where a CNAME to this name leads instead, if the rule is for it.
+    pub(super) fn retargeted(&self, target: &Name) -> Option<Name> {
+        let Self::Cname { pattern, to } = self else { return None };
+        Name::parse(&pattern.replaced(&target.lower().to_string(), to)?).ok()
     }
 }
 

@@ -16,16 +16,16 @@ use crate::query::Query;
 use crate::text::Fallthrough;
 use crate::wire::code::{class, rcode, rtype};
 use crate::wire::{Name, Record, Reply, Section};
+use crate::zones::Zones;
 use futures::future::BoxFuture;
 use prometheus_client::metrics::counter::Counter;
-use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
 /// All templates of a block, in the order of the file.
 struct Templates {
     templates: Vec<Template>,
     /// Which templates have a zone: their index, and the zone's among their own.
-    zones: HashMap<Box<[u8]>, Vec<(usize, usize)>>,
+    zones: Zones<Vec<(usize, usize)>>,
     counters: Arc<Counters>,
     labels: Labels,
 }
@@ -76,10 +76,13 @@ pub(crate) fn setup(lines: &[&Directive], building: &mut Building<'_>) -> Result
 
 impl Templates {
     fn new(templates: Vec<Template>, counters: Arc<Counters>, labels: Labels) -> Self {
-        let mut zones: HashMap<Box<[u8]>, Vec<(usize, usize)>> = HashMap::new();
+        let mut zones: Zones<Vec<(usize, usize)>> = Zones::default();
         for (index, template) in templates.iter().enumerate() {
             for (place, zone) in template.zones.iter().enumerate() {
-                zones.entry(zone.wire().into()).or_default().push((index, place));
+                match zones.get_mut(zone) {
+                    Some(known) => known.push((index, place)),
+                    None => drop(zones.insert(zone, vec![(index, place)])),
+                }
             }
         }
         Self { templates, zones, counters, labels }
@@ -89,8 +92,8 @@ impl Templates {
     fn next(&self, query: &Query, from: usize) -> Option<(usize, usize)> {
         let mut best: Option<(usize, usize)> = None;
         // From the longest zone to the shortest: the first hit of a template is its best.
-        for suffix in query.lower.suffixes() {
-            for (index, place) in self.zones.get(suffix).map_or(&[][..], Vec::as_slice) {
+        for known in self.zones.of(&query.lower, 0) {
+            for (index, place) in known {
                 let earlier = best.is_none_or(|(best, _)| *index < best);
                 if *index >= from && earlier && self.templates[*index].is_for(query) {
                     best = Some((*index, *place));

@@ -193,3 +193,68 @@ fn an_extended_error_is_sent_with_the_answer() {
     let asked = Asked::new(". {\n template IN A {\n  rcode NXDOMAIN\n  ederror 21 \"blocked\"\n }\n}");
     assert_eq!(asked.extended("a.test.", "A"), Some((21, "blocked".to_owned())));
 }
+
+#[test]
+fn what_cannot_be_filled_in_or_read_is_a_failure() {
+    for template in [
+        "answer \"{{ .Name }} 60 IN A {{ index .Match 2 }}\"",
+        "answer \"{{ .Name }}\"",
+        "answer \"{{ .Name }} 60 IN A {{ .Remote }}\"\n  additional \"{{ .Name }}\"",
+        "authority \"{{ .Name }}\"",
+        "answer \"{{ .Name }} 60 IN A {{ parseInt \\\"gg\\\" 16 8 }}\"",
+        "answer \"{{ .Name }} 60 IN A {{ .Grup.d }}\"",
+    ] {
+        let asked = Asked::new(&format!(". {{\n template IN A example {{\n  {template}\n }}\n}}"));
+        assert_eq!(asked.ask("a.example.", "A"), "SERVFAIL", "{template}");
+    }
+}
+
+#[test]
+fn all_sections_and_the_client_are_at_hand() {
+    let asked = Asked::new(
+        r#". {
+ template IN A example {
+  match "^ip-(?P<a>[0-9]*)-(?P<b>[0-9]*)-(?P<c>[0-9]*)-(?P<d>[0-9]*)[.]example[.]$"
+  answer "{{ .Name }} 60 IN A {{ .Group.a }}.{{ .Group.b }}.{{ .Group.c }}.{{ .Group.d }}"
+  fallthrough
+ }
+ template IN MX example {
+  answer "{{ .Name }} 60 IN MX 10 {{ .Name }}"
+  additional "{{ .Name }} 60 IN A 192.0.2.1" "{{ .Name }} 60 IN AAAA 2001:db8::1"
+ }
+ template IN NS example {
+  answer "{{ .Name }} 60 IN NS ns.example."
+  authority "example. 60 IN NS ns.example."
+  additional "ns.example. 60 IN A 192.0.2.53"
+ }
+ template IN A client.test {
+  answer "{{ .Name }} 60 IN A {{ .Remote }}"
+ }
+ template IN AAAA client.test {
+  answer "{{ .Name }} 60 IN AAAA {{ .Remote }}"
+ }
+}"#,
+    );
+    for (name, rtype, expected) in [
+        ("ip-10-95-12-8.example.", "A", "NOERROR aa | ip-10-95-12-8.example. 60 IN A 10.95.12.8"),
+        ("other.example.", "A", "SERVFAIL"),
+        (
+            "a.example.",
+            "MX",
+            "NOERROR aa | a.example. 60 IN MX 10 a.example. | | a.example. 60 IN A 192.0.2.1, a.example. 60 IN AAAA 2001:db8::1",
+        ),
+        (
+            "a.example.",
+            "NS",
+            "NOERROR aa | a.example. 60 IN NS ns.example. | example. 60 IN NS ns.example. | ns.example. 60 IN A 192.0.2.53",
+        ),
+    ] {
+        assert_eq!(asked.ask(name, rtype), expected, "{name} {rtype}");
+    }
+    for (source, rtype, address) in
+        [("192.0.2.7:4000", "A", "192.0.2.7"), ("[2001:db8::7]:4000", "AAAA", "2001:db8::7")]
+    {
+        let expected = format!("NOERROR aa | client.test. 60 IN {rtype} {address}");
+        assert_eq!(asked.ask_from(source, "client.test.", rtype), expected);
+    }
+}

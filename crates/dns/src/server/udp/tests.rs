@@ -148,3 +148,181 @@ async fn a_batch_is_answered_packet_by_packet() {
         assert_eq!(codes.into_iter().collect::<Vec<_>>(), expected);
     }
 }
+
+/// Packets that no good client sends, and the code of the answer; `None` when there is to be none.
+fn corpus() -> Vec<(&'static str, Vec<u8>, Option<u16>)> {
+    let good = testing::query("a.test.", rtype::A).request;
+    let plain = Request { edns: None, ..good }.to_wire(7);
+    let with_edns = good.to_wire(7);
+    let changed = |packet: &[u8], change: &dyn Fn(&mut Vec<u8>)| {
+        let mut packet = packet.to_vec();
+        change(&mut packet);
+        packet
+    };
+    let named = |wire: &[u8]| {
+        let mut packet = plain[..12].to_vec();
+        packet.extend_from_slice(wire);
+        packet.extend([0, 1, 0, 1]);
+        packet
+    };
+    let option = |bytes: &[u8]| {
+        let mut packet = with_edns.clone();
+        let length = packet.len();
+        packet[length - 1] = bytes.len() as u8;
+        packet.extend_from_slice(bytes);
+        packet
+    };
+    let formerr = Some(rcode::FORMERR);
+    vec![
+        ("nothing", Vec::new(), None),
+        ("less than a header", plain[..11].to_vec(), None),
+        ("an answer", changed(&plain, &|packet| packet[2] |= 0x80), None),
+        ("a header alone", plain[..12].to_vec(), formerr),
+        ("no question", changed(&plain[..12], &|packet| packet[5] = 0), formerr),
+        (
+            "two questions",
+            changed(&plain, &|packet| {
+                packet[5] = 2;
+                packet.extend_from_within(12..);
+            }),
+            formerr,
+        ),
+        ("65535 questions", changed(&plain, &|packet| packet[4..6].fill(255)), formerr),
+        ("many answers", changed(&plain, &|packet| packet[7] = 9), formerr),
+        ("a name that breaks off", plain[..15].to_vec(), formerr),
+        ("a question without its class", plain[..plain.len() - 2].to_vec(), formerr),
+        ("a pointer to itself", named(&[0xc0, 12]), formerr),
+        ("a pointer forward", named(&[0xc0, 40]), formerr),
+        ("a pointer into the header", named(&[0xc0, 0]), formerr),
+        ("pointers in a circle", named(&[1, b'a', 0xc0, 12]), formerr),
+        ("a reserved kind of label", named(&[0x41, b'a', 0]), formerr),
+        ("a name that is too long", named(&[[63; 64]; 5].concat()), formerr),
+        ("status", changed(&plain, &|packet| packet[2] |= 2 << 3), Some(rcode::NOTIMP)),
+        ("notify", changed(&plain, &|packet| packet[2] |= 4 << 3), Some(rcode::NOTIMP)),
+        ("update", changed(&plain, &|packet| packet[2] |= 5 << 3), Some(rcode::NOTIMP)),
+        ("an unknown kind of request", changed(&plain, &|packet| packet[2] |= 15 << 3), Some(rcode::NOTIMP)),
+        ("class ANY", changed(&plain, &|packet| *packet.last_mut().unwrap() = 255), Some(rcode::REFUSED)),
+        ("class 0", changed(&plain, &|packet| *packet.last_mut().unwrap() = 0), Some(rcode::REFUSED)),
+        ("another zone", named(&[5, b'o', b't', b'h', b'e', b'r', 0]), Some(rcode::REFUSED)),
+        ("a zone transfer", testing::query("a.test.", rtype::AXFR).request.to_wire(7), Some(rcode::REFUSED)),
+        ("bytes at the end", changed(&plain, &|packet| packet.extend([7; 200])), Some(rcode::NOERROR)),
+        (
+            "two OPT",
+            changed(&with_edns, &|packet| {
+                packet[11] = 2;
+                packet.extend_from_within(packet.len() - 11..);
+            }),
+            formerr,
+        ),
+        (
+            "an OPT with a name",
+            changed(&with_edns, &|packet| {
+                let at = packet.len() - 11;
+                packet.splice(at..at + 1, [1, b'a', 0]);
+            }),
+            formerr,
+        ),
+        ("an OPT that breaks off", with_edns[..with_edns.len() - 3].to_vec(), formerr),
+        (
+            "EDNS of another version",
+            changed(&with_edns, &|packet| {
+                let at = packet.len() - 5;
+                packet[at] = 1;
+            }),
+            Some(0),
+        ),
+        (
+            "EDNS with size 0",
+            changed(&with_edns, &|packet| {
+                let at = packet.len() - 8;
+                packet[at..at + 2].fill(0);
+            }),
+            Some(0),
+        ),
+        (
+            "EDNS with size 65535",
+            changed(&with_edns, &|packet| {
+                let at = packet.len() - 8;
+                packet[at..at + 2].fill(255);
+            }),
+            Some(0),
+        ),
+        ("an option that breaks off", option(&[0, 10, 0]), formerr),
+        ("an option that is longer than it", option(&[0, 10, 0, 99, 1]), formerr),
+        ("a cookie of 7 bytes", option(&[0, 10, 0, 7, 1, 2, 3, 4, 5, 6, 7]), formerr),
+        ("a cookie of 8 bytes", option(&[0, 10, 0, 8, 1, 2, 3, 4, 5, 6, 7, 8]), Some(rcode::NOERROR)),
+        ("an unknown option", option(&[255, 255, 0, 1, 7]), Some(rcode::NOERROR)),
+    ]
+}
+
+const FUZZED: &str = "test {\n hosts {\n 192.0.2.1 a.test\n 2001:db8::1 a.test\n }\n template IN TXT a.test {\n answer \"{{ .Name }} 5 IN TXT x\"\n }\n}";
+
+/// A socket that asks a server, and waits for answers that are to come.
+fn client(host: IpAddr, port: u16) -> UdpSocket {
+    let client = UdpSocket::bind((host, 0)).unwrap();
+    client.connect((host, port)).unwrap();
+    client.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    client
+}
+
+#[tokio::test]
+async fn bad_packets_are_answered_as_the_rfcs_say_and_never_with_more() {
+    for (v6, mut asked) in Asked::all(FUZZED) {
+        let host: IpAddr = if v6 { Ipv6Addr::LOCALHOST.into() } else { Ipv4Addr::LOCALHOST.into() };
+        let client = client(host, asked.port);
+        for (what, packet, expected) in corpus() {
+            client.send(&packet).unwrap();
+            asked.server.socket.readable().await.unwrap();
+            asked.server.take(&mut asked.inbox);
+            client.set_nonblocking(expected.is_none()).unwrap();
+            let mut buffer = [0; 4096];
+            let answer = client.recv(&mut buffer).ok().map(|length| &buffer[..length]);
+            assert_eq!(answer.map(|answer| u16::from(answer[3] & 15)), expected, "{what}");
+            let Some(answer) = answer else { continue };
+            assert!(answer[2] & 0x80 != 0 && answer[..2] == packet[..2], "{what}");
+            if answer[3] & 15 != 0 {
+                assert!(answer.len() <= packet.len(), "{what}: {} bytes for {}", answer.len(), packet.len());
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn no_packet_crashes_or_gets_more_than_a_small_answer() {
+    for (v6, mut asked) in Asked::all(FUZZED) {
+        let host: IpAddr = if v6 { Ipv6Addr::LOCALHOST.into() } else { Ipv4Addr::LOCALHOST.into() };
+        let client = client(host, asked.port);
+        client.set_nonblocking(true).unwrap();
+        let seeds: Vec<Vec<u8>> = corpus().into_iter().map(|(_, packet, _)| packet).collect();
+        // The same packets every time.
+        let mut state = 7u64;
+        let mut below = |bound: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % bound
+        };
+        for id in 0..20_000u16 {
+            let mut packet = seeds[below(seeds.len())].clone();
+            for _ in 0..below(4) {
+                if !packet.is_empty() {
+                    let at = below(packet.len());
+                    packet[at] = below(256) as u8;
+                }
+            }
+            packet.truncate(packet.len() - below(4).min(packet.len()));
+            if let Some(place) = packet.first_chunk_mut::<2>() {
+                *place = id.to_be_bytes();
+            }
+            client.send(&packet).unwrap();
+            asked.server.socket.readable().await.unwrap();
+            asked.server.take(&mut asked.inbox);
+            let mut buffer = [0; 4096];
+            while let Ok(length) = client.recv(&mut buffer) {
+                // A question with one address, EDNS and a cookie: no more than that. Late ones are not this packet's.
+                let own = buffer[..2] == id.to_be_bytes();
+                assert!(!own || length <= packet.len() + 28 + 39, "{length} bytes for {packet:?}");
+            }
+        }
+        let (answer, _) = asked.ask(host, "a.test.", rtype::A).await;
+        assert_eq!(answer, "NOERROR 192.0.2.1");
+    }
+}

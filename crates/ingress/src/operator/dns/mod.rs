@@ -12,6 +12,7 @@ mod tests;
 use super::{
     Options, apply,
     cluster::Cluster,
+    install,
     names::{OPERAND_NAMESPACE, OPERATOR_NAMESPACE, RECORD_FINALIZER, TARGET_ZONE},
     objects::{DnsConfig, DnsRecord, Infrastructure, singleton},
     status::merge,
@@ -44,6 +45,7 @@ struct Records {
 
 /// Runs the loop.
 pub(super) async fn run(context: Context<Options>) -> Result<()> {
+    install::definitions(&context.client()).await?;
     let records = context.store::<DnsRecord>();
     let (dns, infrastructure) = (context.store::<DnsConfig>(), context.store::<Infrastructure>());
     let queue: Queue<Key> = context.queue("dns-record");
@@ -88,7 +90,8 @@ impl Reconcile for Records {
             return self.remove(&api, &record, &cluster).await;
         }
         if record.spec.record_ttl <= 0 {
-            let note = format!("spec.recordTTL is {}; a record is published only with one above 0", record.spec.record_ttl);
+            let note =
+                format!("spec.recordTTL is {}; a record is published only with one above 0", record.spec.record_ttl);
             self.events.warning(&reference(&*record), "ZeroTTL", note).await;
             return Ok(Next::Done);
         }

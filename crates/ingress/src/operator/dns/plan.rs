@@ -65,15 +65,15 @@ pub fn is_oldest(record: &DnsRecord, peers: &[Arc<DnsRecord>]) -> bool {
 /// Zones that may have the record: those that say so, those where publishing failed half-way, and those that were never told of
 /// though they are configured, because the telling may have been cut off.
 pub fn zones_to_clean(record: &DnsRecord, configured: &[DnsZone]) -> Vec<DnsZone> {
-    let known: Vec<DnsZoneStatus> =
-        record.status.iter().flat_map(|status| &status.zones).map(migrated).collect();
+    let known: Vec<DnsZoneStatus> = record.status.iter().flat_map(|status| &status.zones).map(migrated).collect();
     let may_have = |zone: &DnsZoneStatus| {
         published(zone).is_none_or(|condition| {
             condition.status == "True" || (condition.status == "False" && condition.reason == "ProviderError")
         })
     };
     let told = known.iter().filter(|zone| may_have(zone)).map(|zone| zone.dns_zone.clone());
-    let managed = record.spec.dns_management_policy == api::config::DnsManagement::Managed && record.spec.record_ttl > 0;
+    let managed =
+        record.spec.dns_management_policy == api::config::DnsManagement::Managed && record.spec.record_ttl > 0;
     let untold =
         configured.iter().filter(|zone| managed && !known.iter().any(|known| known.dns_zone == **zone)).cloned();
     told.chain(untold).collect()

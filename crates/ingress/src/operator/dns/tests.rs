@@ -75,10 +75,38 @@ fn every_zone_that_may_have_it_is_cleaned() {
     let with = |zones: Vec<DnsZoneStatus>| record("a", "2026-01-01T00:00:00Z", json!({"/status": {"zones": zones}}));
     for (what, record, expected) in [
         ("never told", record("a", "2026-01-01T00:00:00Z", json!({})), zones(&["1", "2"])),
-        ("published", with(vec![zone("1", published("True", "ProviderSuccess")), zone("2", published("True", "ProviderSuccess"))]), zones(&["1", "2"])),
-        ("failed half-way", with(vec![zone("1", published("False", "ProviderError")), zone("2", published("False", "DomainAlreadyInUse"))]), zones(&["1"])),
-        ("somebody else's", with(vec![zone("1", published("Unknown", "UnmanagedDNS")), zone("2", published("Unknown", "UnmanagedDNS"))]), zones(&[])),
-        ("in a zone of old", with(vec![zone("0", published("True", "ProviderSuccess")), zone("1", published("False", "DomainAlreadyInUse"))]), zones(&["0", "2"])),
+        (
+            "published",
+            with(vec![
+                zone("1", published("True", "ProviderSuccess")),
+                zone("2", published("True", "ProviderSuccess")),
+            ]),
+            zones(&["1", "2"]),
+        ),
+        (
+            "failed half-way",
+            with(vec![
+                zone("1", published("False", "ProviderError")),
+                zone("2", published("False", "DomainAlreadyInUse")),
+            ]),
+            zones(&["1"]),
+        ),
+        (
+            "somebody else's",
+            with(vec![
+                zone("1", published("Unknown", "UnmanagedDNS")),
+                zone("2", published("Unknown", "UnmanagedDNS")),
+            ]),
+            zones(&[]),
+        ),
+        (
+            "in a zone of old",
+            with(vec![
+                zone("0", published("True", "ProviderSuccess")),
+                zone("1", published("False", "DomainAlreadyInUse")),
+            ]),
+            zones(&["0", "2"]),
+        ),
     ] {
         assert_eq!(zones_to_clean(&record, &zones(&["1", "2"])), expected, "{what}");
     }
@@ -91,6 +119,9 @@ fn conditions_of_old_are_turned_round() {
         let new = migrated(&old(status));
         assert_eq!((new.conditions[0].kind.as_str(), new.conditions[0].status.as_str()), ("Published", expected));
     }
-    let both = zone("a", json!([{"type": "Failed", "status": "True", "lastTransitionTime": ""}, {"type": "Published", "status": "True", "lastTransitionTime": ""}]));
+    let both = zone(
+        "a",
+        json!([{"type": "Failed", "status": "True", "lastTransitionTime": ""}, {"type": "Published", "status": "True", "lastTransitionTime": ""}]),
+    );
     assert_eq!(migrated(&both).conditions.len(), 1);
 }

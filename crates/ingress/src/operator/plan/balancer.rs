@@ -91,6 +91,10 @@ pub fn wanted(input: Input<'_>, live: Option<&Service>) -> Option<Service> {
         put(annotation::LOCAL_WITH_FALLBACK, "");
     }
     let families = live::effective_kind(input, live).and_then(|kind| families(input.cluster.ip_family, kind));
+    // Where no cloud has rules of its own, a load balancer has the families that Pods have.
+    let is_cloud = matches!(platform, "AWS" | "Azure" | "GCP" | "IBMCloud" | "PowerVS" | "OpenStack");
+    let policy = (!is_cloud && input.cluster.has_both_families()).then_some("PreferDualStack");
+    let policy = families.as_ref().map(|(policy, _)| *policy).or(policy);
     let floating = parameters.and_then(|some| some.openstack.as_ref()).map(|some| some.floating_ip.clone());
     let spec = ServiceSpec {
         type_: Some("LoadBalancer".to_owned()),
@@ -101,7 +105,7 @@ pub fn wanted(input: Input<'_>, live: Option<&Service>) -> Option<Service> {
         session_affinity: Some("None".to_owned()),
         load_balancer_source_ranges: balancer.allowed_source_ranges.clone().filter(|ranges| !ranges.is_empty()),
         load_balancer_ip: floating.filter(|address| platform == "OpenStack" && !address.is_empty()),
-        ip_family_policy: families.as_ref().map(|(policy, _)| (*policy).to_owned()),
+        ip_family_policy: policy.map(str::to_owned),
         ip_families: families.map(|(_, list)| list.iter().map(|family| (*family).to_owned()).collect()),
         ..ServiceSpec::default()
     };
@@ -148,18 +152,20 @@ fn aws(input: Input<'_>, live: Option<&Service>, internal: bool, put: &mut impl 
             let network = aws.network_load_balancer.as_ref();
             let proxy = match pending {
                 true => live.filter(|live| has_target_group(live)).map(live::sends_proxy),
-                false => network.map(|network| network.protocol).filter(|protocol| !protocol.is_unset()).map(|protocol| {
-                    protocol == Protocol::Proxy
-                }),
+                false => network
+                    .map(|network| network.protocol)
+                    .filter(|protocol| !protocol.is_unset())
+                    .map(|protocol| protocol == Protocol::Proxy),
             };
             if let Some(proxy) = proxy {
                 let text = format!("preserve_client_ip.enabled={},proxy_protocol_v2.enabled={proxy}", !proxy);
                 put(annotation::AWS_TARGET_GROUP, &text);
             }
             if let Some(network) = network {
-                for (key, list) in
-                    [(annotation::AWS_EIP, &network.eip_allocations), (annotation::AWS_GROUPS, &network.security_groups)]
-                {
+                for (key, list) in [
+                    (annotation::AWS_EIP, &network.eip_allocations),
+                    (annotation::AWS_GROUPS, &network.security_groups),
+                ] {
                     if !list.is_empty() {
                         put(key, &list.join(","));
                     }
@@ -168,7 +174,9 @@ fn aws(input: Input<'_>, live: Option<&Service>, internal: bool, put: &mut impl 
             network.and_then(|network| network.subnets.as_ref())
         }
     };
-    for (key, value) in [(annotation::AWS_TIMEOUT, "4"), (annotation::AWS_UNHEALTHY, "2"), (annotation::AWS_HEALTHY, "2")] {
+    for (key, value) in
+        [(annotation::AWS_TIMEOUT, "4"), (annotation::AWS_UNHEALTHY, "2"), (annotation::AWS_HEALTHY, "2")]
+    {
         put(key, value);
     }
     if let Some(list) = subnets.map(subnet_list).filter(|list| !list.is_empty()) {

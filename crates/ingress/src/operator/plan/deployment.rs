@@ -176,7 +176,8 @@ pub fn hash(value: &Value) -> String {
 /// Somebody who has set how long probes may take keeps that; all else about probes is ours.
 pub fn keep_timeouts(wanted: &mut Value, live: &Deployment) {
     let template = live.spec.template.spec.as_ref();
-    let Some(router) = template.and_then(|pod| pod.containers.iter().find(|container| container.name == "router")) else {
+    let Some(router) = template.and_then(|pod| pod.containers.iter().find(|container| container.name == "router"))
+    else {
         return;
     };
     let probes = [

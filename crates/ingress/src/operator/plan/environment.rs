@@ -174,7 +174,9 @@ fn escaped(text: &str) -> String {
 }
 
 fn logging(input: Input<'_>, put: &mut impl FnMut(&str, &str)) {
-    let Some(access) = input.controller.spec.logging.as_ref().and_then(|logging| logging.access.as_ref()) else { return };
+    let Some(access) = input.controller.spec.logging.as_ref().and_then(|logging| logging.access.as_ref()) else {
+        return;
+    };
     let (address, longest, facility) = match (&access.destination.syslog, access.destination.kind.as_str()) {
         (Some(syslog), "Syslog") => {
             let host = match syslog.address.contains(':') {

@@ -8,11 +8,13 @@ pub mod live;
 pub mod progress;
 pub mod proxy_protocol;
 pub mod record;
+#[cfg(test)]
+mod router_tests;
 pub mod services;
 pub mod small;
-pub mod tls;
 #[cfg(test)]
 mod tests;
+pub mod tls;
 
 use super::{admit::Admission, cluster::Cluster, names::Names, objects::IngressController};
 

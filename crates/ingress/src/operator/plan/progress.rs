@@ -67,14 +67,12 @@ pub fn differences(input: Input<'_>, live: &Service) -> Vec<Difference> {
         }
     }
     if first_family_differs(live, &fresh) {
-        let list = |service: &Service| {
-            service.spec.as_ref().and_then(|spec| spec.ip_families.clone()).unwrap_or_default()
-        };
+        let list =
+            |service: &Service| service.spec.as_ref().and_then(|spec| spec.ip_families.clone()).unwrap_or_default();
         found.push(Difference::Families(list(live), list(&fresh)));
     }
-    let address = |service: &Service| {
-        service.spec.as_ref().and_then(|spec| spec.load_balancer_ip.clone()).unwrap_or_default()
-    };
+    let address =
+        |service: &Service| service.spec.as_ref().and_then(|spec| spec.load_balancer_ip.clone()).unwrap_or_default();
     if input.cluster.is("OpenStack") && address(live) != address(&fresh) {
         found.push(Difference::FloatingIp(address(live), address(&fresh)));
     }
@@ -137,9 +135,11 @@ pub fn message(input: Input<'_>, difference: &Difference) -> String {
 }
 
 fn describe(input: Input<'_>, difference: &Difference) -> (String, Option<Value>) {
-    let in_balancer = |value: Value| json!({"spec": {"endpointPublishingStrategy": {
-        "type": "LoadBalancerService", "loadBalancer": value,
-    }}});
+    let in_balancer = |value: Value| {
+        json!({"spec": {"endpointPublishingStrategy": {
+            "type": "LoadBalancerService", "loadBalancer": value,
+        }}})
+    };
     let in_aws = |value: Value| in_balancer(json!({"providerParameters": {"type": "AWS", "aws": value}}));
     let listed = |set: &BTreeSet<String>| match set.is_empty() {
         true => "none given".to_owned(),
@@ -174,15 +174,18 @@ fn describe(input: Input<'_>, difference: &Difference) -> (String, Option<Value>
         Difference::Addresses(from, to) => {
             let wanted = to.iter().cloned().collect();
             (
-                format!("The load balancer's elastic addresses are to change from {} to {}", listed(from), listed(&wanted)),
+                format!(
+                    "The load balancer's elastic addresses are to change from {} to {}",
+                    listed(from),
+                    listed(&wanted)
+                ),
                 Some(in_aws(json!({"type": kind.name(), (block): {"eipAllocations": from}}))),
             )
         }
         // The cluster's own, which no IngressController can take back.
-        Difference::Families(from, to) => (
-            format!("The Service's IP families are to change from {} to {}", from.join(", "), to.join(", ")),
-            None,
-        ),
+        Difference::Families(from, to) => {
+            (format!("The Service's IP families are to change from {} to {}", from.join(", "), to.join(", ")), None)
+        }
         Difference::FloatingIp(from, to) => (
             format!("The load balancer's floating IP is to change from {from:?} to {to:?}"),
             Some(in_balancer(json!({"providerParameters": {"type": "OpenStack", "openstack": {"floatingIP": from}}}))),

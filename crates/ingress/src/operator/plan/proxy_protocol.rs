@@ -6,7 +6,9 @@ use k8s_openapi::api::core::v1::Service;
 
 /// The platform is not known yet; asked again when the Infrastructure changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("status.platformStatus of the Infrastructure \"cluster\" is not there yet, so it is not known what load balancers do")]
+#[error(
+    "status.platformStatus of the Infrastructure \"cluster\" is not there yet, so it is not known what load balancers do"
+)]
 pub struct UnknownPlatform;
 
 /// Decides, from the live load balancer Service where there is one: routers must agree with what stands in front of them now.
@@ -20,7 +22,9 @@ pub fn needed(input: Input<'_>, live: Option<&Service>) -> Result<bool, UnknownP
         PublishingKind::Private => is_proxy(strategy.private.as_ref().map(|private| private.protocol)),
         PublishingKind::LoadBalancerService => match platform {
             "AWS" => match live::effective_kind(input, live) {
-                Some(LoadBalancerKind::Nlb) if live::kind_is_pending(input, live) => live.is_some_and(live::sends_proxy),
+                Some(LoadBalancerKind::Nlb) if live::kind_is_pending(input, live) => {
+                    live.is_some_and(live::sends_proxy)
+                }
                 Some(LoadBalancerKind::Nlb) => {
                     let network = strategy.aws().and_then(|aws| aws.network_load_balancer.as_ref());
                     is_proxy(network.map(|network| network.protocol))

@@ -25,8 +25,7 @@ pub fn wanted(input: Input<'_>, service: Option<&Service>) -> Option<DnsRecord> 
     let (record_type, targets) = match host {
         Some(host) => (RecordType::Cname, vec![host]),
         None => {
-            let addresses: Vec<IpAddr> =
-                entries.iter().filter_map(|entry| entry.ip.as_ref()?.parse().ok()).collect();
+            let addresses: Vec<IpAddr> = entries.iter().filter_map(|entry| entry.ip.as_ref()?.parse().ok()).collect();
             let kind = match addresses.iter().all(IpAddr::is_ipv6) {
                 true => RecordType::Aaaa,
                 false => RecordType::A,

@@ -1,4 +1,6 @@
 //! The NodePort and the ClusterIP Service of routers, and what of live ones is put right.
+//!
+//! Where Pods have both families they are made with both, which upstream leaves to whoever edits them; later edits are kept.
 
 use super::Input;
 use crate::operator::names;
@@ -52,6 +54,7 @@ fn service(input: Input<'_>, name: &str, type_: &str) -> Service {
         ports: Some(ports(&["http", "https", "metrics"])),
         internal_traffic_policy: Some("Cluster".to_owned()),
         session_affinity: Some("None".to_owned()),
+        ip_family_policy: input.cluster.has_both_families().then(|| "PreferDualStack".to_owned()),
         ..ServiceSpec::default()
     };
     let mut service = Service { spec: Some(spec), ..Service::default() };

@@ -20,9 +20,7 @@ pub fn account() -> Value {
 
 /// What routers may do: read what routes are made of, write the status of Routes and Ingresses, ask who a reader of metrics is.
 pub fn role() -> Value {
-    let rule = |groups: &[&str], resources: &[&str], verbs: &[&str]| {
-        json!({"apiGroups": groups, "resources": resources, "verbs": verbs})
-    };
+    let rule = |groups: &[&str], resources: &[&str], verbs: &[&str]| json!({"apiGroups": groups, "resources": resources, "verbs": verbs});
     let read = ["get", "list", "watch"];
     json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "openshift-ingress-router"},
         "rules": [
@@ -74,7 +72,8 @@ pub fn policies(input: Input<'_>) -> [Value; 2] {
             "metadata": {"name": name, "namespace": OPERAND_NAMESPACE, "labels": input.names.owning()}})
     };
     let port = |name: &str| json!({"protocol": "TCP", "port": name});
-    let mut nothing = policy("openshift-ingress-deny-all", json!({"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}));
+    let mut nothing =
+        policy("openshift-ingress-deny-all", json!({"podSelector": {}, "policyTypes": ["Ingress", "Egress"]}));
     nothing["metadata"]["labels"] = json!({});
     [
         policy(

@@ -1,11 +1,11 @@
-//! The tables of the plans: PROXY protocol, environment, Deployment, load balancer Service with its classes of changes, records.
+//! The tables of what stands in front of routers: PROXY protocol, the load balancer Service with its classes of changes, records.
 
 use super::{
     balancer::{self, annotation},
-    change, deployment, environment, progress, proxy_protocol, record, services, small, tls,
+    change, environment, progress, proxy_protocol, record, services,
 };
 use crate::operator::{names, testing::Case};
-use k8s_openapi::api::{apps::v1::Deployment, core::v1::Service};
+use k8s_openapi::api::core::v1::Service;
 use kube::ResourceExt;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -72,6 +72,9 @@ fn families_of_a_load_balancer_follow_the_cluster_and_the_type() {
     assert_eq!(spec(&live_of(&implicit))["ipFamilies"], json!(["IPv4"]));
     let elsewhere = balanced(NLB, json!({})).on("GCP").family("DualStackIPv4Primary");
     assert_eq!(spec(&live_of(&elsewhere))["ipFamilies"], Value::Null);
+    let bare = Case::strategy(json!({"type": "LoadBalancerService"})).on("None");
+    assert_eq!(spec(&live_of(&bare))["ipFamilyPolicy"], Value::Null);
+    assert_eq!(spec(&live_of(&bare.pods(&["fd01::/48", "10.128.0.0/14"])))["ipFamilyPolicy"], "PreferDualStack");
     let plain = Case::strategy(json!({"type": "NodePortService"})).on("AWS").family("DualStackIPv6Primary");
     for other in [services::node_port(plain.input()).unwrap(), services::internal(plain.input())] {
         assert_eq!(spec(&other)["ipFamilies"], Value::Null);
@@ -80,7 +83,11 @@ fn families_of_a_load_balancer_follow_the_cluster_and_the_type() {
 
 #[test]
 fn annotations_on_aws() {
-    let common = [("healthcheck-timeout", "4"), ("healthcheck-unhealthy-threshold", "2"), ("healthcheck-healthy-threshold", "2")];
+    let common = [
+        ("healthcheck-timeout", "4"),
+        ("healthcheck-unhealthy-threshold", "2"),
+        ("healthcheck-healthy-threshold", "2"),
+    ];
     let with = |more: &[(&str, &str)]| map(&[&common[..], more].concat());
     let classic = [("proxy-protocol", "*"), ("healthcheck-interval", "5")];
     let nlb = [("type", "nlb"), ("healthcheck-interval", "10")];
@@ -226,82 +233,6 @@ fn routers_expect_the_proxy_protocol_of_what_stands_in_front_of_them() {
 }
 
 #[test]
-fn the_ip_mode_follows_the_pods_networks() {
-    for (networks, expected) in [
-        (vec!["10.128.0.0/14"], None),
-        (vec!["fd01::/48"], Some("v6")),
-        (vec!["10.128.0.0/14", "fd01::/48"], Some("v4v6")),
-        (vec!["fd01::/48", "10.128.0.0/14"], Some("v4v6")),
-        (vec!["fd01::/48", "no range"], Some("v6")),
-        (vec![], None),
-    ] {
-        let case = Case::strategy(json!({"type": "Private"})).on("None").pods(&networks);
-        let environment = environment::environment(case.input(), None).unwrap();
-        assert_eq!(environment.get("ROUTER_IP_V4_V6_MODE").map(String::as_str), expected, "{networks:?}");
-    }
-}
-
-#[test]
-fn the_environment_says_what_the_spec_says() {
-    let defaults = Case::strategy(json!({"type": "Private"})).on("None");
-    let environment = environment::environment(defaults.input(), None).unwrap();
-    for (name, value) in [
-        ("ROUTER_SERVICE_NAME", "default"),
-        ("ROUTER_SERVICE_NAMESPACE", "openshift-ingress"),
-        ("ROUTER_DOMAIN", "apps.example.test"),
-        ("ROUTER_CANONICAL_HOSTNAME", "router-default.apps.example.test"),
-        ("STATS_PORT", "1936"),
-        ("ROUTER_SET_FORWARDED_HEADERS", "append"),
-        ("ROUTER_DISABLE_NAMESPACE_OWNERSHIP_CHECK", "false"),
-        ("ROUTER_ALLOW_WILDCARD_ROUTES", "false"),
-        ("ROUTER_LOAD_BALANCE_ALGORITHM", "random"),
-        ("ROUTER_THREADS", "4"),
-        ("RELOAD_INTERVAL", "5s"),
-        ("SSL_MIN_VERSION", "TLSv1.2"),
-        ("ROUTER_DISABLE_HTTP2", "true"),
-    ] {
-        assert_eq!(environment.get(name).map(String::as_str), Some(value), "{name}");
-    }
-    for name in ["ROUTER_SERVICE_HTTP_PORT", "NAMESPACE_LABELS", "ROUTER_SYSLOG_ADDRESS", "ROUTER_DEFAULT_TUNNEL_TIMEOUT"] {
-        assert!(!environment.contains_key(name), "{name}");
-    }
-    let spec = json!({
-        "endpointPublishingStrategy": {"type": "HostNetwork", "hostNetwork": {"httpPort": 8080, "httpsPort": 8443, "statsPort": 0}},
-        "namespaceSelector": {"matchLabels": {"a": "b"}, "matchExpressions": [{"key": "c", "operator": "In", "values": ["d", "e"]}]},
-        "routeSelector": {"matchExpressions": [{"key": "x", "operator": "DoesNotExist"}]},
-        "routeAdmission": {"namespaceOwnership": "InterNamespaceAllowed", "wildcardPolicy": "WildcardsAllowed"},
-        "tlsSecurityProfile": {"type": "Modern"},
-        "httpHeaders": {"forwardedHeaderPolicy": "IfNone", "actions": {"request": [
-            {"name": "X-A", "action": {"type": "Set", "set": {"value": "a,b:c"}}}, {"name": "X-B", "action": {"type": "Delete"}},
-        ]}},
-        "logging": {"access": {"destination": {"type": "Syslog", "syslog": {"address": "fd00::5", "port": 514}}}},
-        "tuningOptions": {"threadCount": 8, "maxConnections": -1, "clientTimeout": "1m", "reloadInterval": "10ms", "connectTimeout": "1500ms"},
-    });
-    let case = Case::new(spec).on("None");
-    let environment = environment::environment(case.input(), None).unwrap();
-    for (name, value) in [
-        ("ROUTER_SERVICE_HTTP_PORT", "8080"),
-        ("ROUTER_SERVICE_HTTPS_PORT", "8443"),
-        ("STATS_PORT", "1936"),
-        ("NAMESPACE_LABELS", "a=b,c in (d,e)"),
-        ("ROUTE_LABELS", "!x"),
-        ("ROUTER_DISABLE_NAMESPACE_OWNERSHIP_CHECK", "true"),
-        ("ROUTER_ALLOW_WILDCARD_ROUTES", "true"),
-        ("SSL_MIN_VERSION", "TLSv1.3"),
-        ("ROUTER_SET_FORWARDED_HEADERS", "if-none"),
-        ("ROUTER_HTTP_REQUEST_HEADERS", "X-A:a%2Cb%3Ac:Set,X-B:Delete"),
-        ("ROUTER_SYSLOG_ADDRESS", "[fd00::5]:514"),
-        ("ROUTER_THREADS", "8"),
-        ("ROUTER_MAX_CONNECTIONS", "auto"),
-        ("ROUTER_DEFAULT_CLIENT_TIMEOUT", "60s"),
-        ("ROUTER_DEFAULT_CONNECT_TIMEOUT", "1500ms"),
-        ("RELOAD_INTERVAL", "1s"),
-    ] {
-        assert_eq!(environment.get(name).map(String::as_str), Some(value), "{name}");
-    }
-}
-
-#[test]
 fn tunnels_end_before_a_network_load_balancer_forgets_them() {
     let given = json!({"tunnelTimeout": "2h"});
     for (what, case, live, expected) in [
@@ -317,75 +248,6 @@ fn tunnels_end_before_a_network_load_balancer_forgets_them() {
     }
 }
 
-#[test]
-fn a_deployment_by_strategy_and_topology() {
-    for (what, case, expected) in [
-        ("private", Case::strategy(json!({"type": "Private"})), json!({"maxUnavailable": "50%", "maxSurge": "25%"})),
-        ("four", Case::new(json!({"replicas": 4, "endpointPublishingStrategy": {"type": "Private"}})), json!({"maxUnavailable": "25%", "maxSurge": "25%"})),
-        ("host", Case::strategy(json!({"type": "HostNetwork"})), json!({"maxUnavailable": "25%", "maxSurge": 0})),
-        ("single node", Case::strategy(json!({"type": "Private"})).topology("SingleReplica", "SingleReplica"), json!({"maxUnavailable": "25%", "maxSurge": "25%"})),
-    ] {
-        let wanted = deployment::wanted(case.on("None").input(), None, "image").unwrap();
-        let _: Deployment = serde_json::from_value(wanted.clone()).unwrap();
-        assert_eq!(wanted["spec"]["strategy"]["rollingUpdate"], expected, "{what}");
-        let pod = &wanted["spec"]["template"]["spec"];
-        let router = &pod["containers"][0];
-        assert_eq!(pod["hostNetwork"] == true, what == "host", "{what}");
-        assert_eq!(pod["affinity"].is_object(), !matches!(what, "host" | "single node"), "{what}");
-        assert_eq!(router["readinessProbe"]["httpGet"]["host"] == "localhost", what == "host", "{what}");
-        assert_eq!(router["readinessProbe"]["httpGet"]["path"], "/healthz/ready", "{what}");
-        assert_eq!(router["ports"][0]["hostPort"] == 80, what == "host", "{what}");
-    }
-    // Generations differ exactly where Pods do.
-    let label = |case: Case| {
-        let wanted = deployment::wanted(case.on("None").input(), None, "image").unwrap();
-        wanted["spec"]["template"]["metadata"]["labels"][names::HASH].clone()
-    };
-    let one = label(Case::strategy(json!({"type": "Private"})));
-    assert_eq!(one, label(Case::strategy(json!({"type": "Private"}))));
-    assert_ne!(one, label(Case::strategy(json!({"type": "Private", "private": {"protocol": "PROXY"}}))));
-}
-
-#[test]
-fn replicas_and_placement_by_topology() {
-    let (ha, one, outside) = ("HighlyAvailable", "SingleReplica", "External");
-    for (control, infrastructure, placement, replicas, role) in [
-        (ha, ha, "Workers", 2, "worker"),
-        (one, one, "Workers", 1, "worker"),
-        (ha, one, "Workers", 1, "worker"),
-        (one, ha, "Workers", 2, "worker"),
-        (one, ha, "ControlPlane", 1, "master"),
-        (ha, one, "ControlPlane", 2, "master"),
-        (outside, ha, "Workers", 2, "worker"),
-        (outside, one, "Workers", 1, "worker"),
-    ] {
-        let case = Case::strategy(json!({"type": "Private"})).on("None").topology(control, infrastructure).placed(placement);
-        let wanted = deployment::wanted(case.input(), None, "image").unwrap();
-        assert_eq!(wanted["spec"]["replicas"], replicas, "{control} {infrastructure} {placement}");
-        let selector = &wanted["spec"]["template"]["spec"]["nodeSelector"];
-        assert!(selector.get(format!("node-role.kubernetes.io/{role}")).is_some(), "{selector}");
-        let budget = small::budget(case.input()).map(|budget| budget["spec"]["maxUnavailable"].clone());
-        assert_eq!(budget, (replicas > 1).then(|| json!("50%")), "{control} {infrastructure} {placement}");
-    }
-    for (replicas, expected) in [(1, None), (2, Some(json!(1))), (3, Some(json!("25%")))] {
-        let case = Case::new(json!({"replicas": replicas})).on("None");
-        assert_eq!(small::budget(case.input()).map(|budget| budget["spec"]["maxUnavailable"].clone()), expected);
-    }
-}
-
-#[test]
-fn a_probes_timeout_is_kept() {
-    let case = Case::strategy(json!({"type": "Private"})).on("None");
-    let mut wanted = deployment::wanted(case.input(), None, "image").unwrap();
-    let mut changed = wanted.clone();
-    let container = "/spec/template/spec/containers/0";
-    changed.pointer_mut(container).unwrap()["readinessProbe"]["timeoutSeconds"] = json!(7);
-    changed.pointer_mut(container).unwrap()["readinessProbe"]["periodSeconds"] = json!(99);
-    deployment::keep_timeouts(&mut wanted, &serde_json::from_value(changed).unwrap());
-    let probe = &wanted.pointer(container).unwrap()["readinessProbe"];
-    assert_eq!((&probe["timeoutSeconds"], &probe["periodSeconds"]), (&json!(7), &json!(10)));
-}
-
 /// Which drifts of a live load balancer Service are put right, and which are left to whoever made them.
 #[test]
 fn drift_of_a_live_load_balancer_service() {
@@ -395,7 +257,9 @@ fn drift_of_a_live_load_balancer_service() {
         ("interval deleted", |live| drop(live.annotations_mut().remove(annotation::AWS_INTERVAL))),
         ("fallback deleted", |live| drop(live.annotations_mut().remove(annotation::LOCAL_WITH_FALLBACK))),
         ("tags added", |live| drop(live.annotations_mut().insert(annotation::AWS_TAGS.into(), "a=b".into()))),
-        ("target group changed", |live| drop(live.annotations_mut().insert(annotation::AWS_TARGET_GROUP.into(), "x=y".into()))),
+        ("target group changed", |live| {
+            drop(live.annotations_mut().insert(annotation::AWS_TARGET_GROUP.into(), "x=y".into()))
+        }),
         ("second family lost", |live| live.spec.as_mut().unwrap().ip_families = Some(vec!["IPv4".into()])),
         ("policy changed", |live| live.spec.as_mut().unwrap().ip_family_policy = Some("PreferDualStack".into())),
     ];
@@ -410,8 +274,12 @@ fn drift_of_a_live_load_balancer_service() {
         ("selector", |live| live.spec.as_mut().unwrap().selector = None),
         ("affinity", |live| live.spec.as_mut().unwrap().session_affinity = Some("ClientIP".into())),
         ("address", |live| live.spec.as_mut().unwrap().load_balancer_ip = Some("192.0.2.1".into())),
-        ("source ranges", |live| live.spec.as_mut().unwrap().load_balancer_source_ranges = Some(vec!["192.0.2.0/24".into()])),
-        ("old source ranges", |live| drop(live.annotations_mut().insert(annotation::SOURCE_RANGES.into(), "10.0.0.0/8".into()))),
+        ("source ranges", |live| {
+            live.spec.as_mut().unwrap().load_balancer_source_ranges = Some(vec!["192.0.2.0/24".into()])
+        }),
+        ("old source ranges", |live| {
+            drop(live.annotations_mut().insert(annotation::SOURCE_RANGES.into(), "10.0.0.0/8".into()))
+        }),
         ("subnets", |live| drop(live.annotations_mut().insert(annotation::AWS_SUBNETS.into(), "subnet-1".into()))),
         ("own annotation", |live| drop(live.annotations_mut().insert("example.test/mine".into(), "x".into()))),
     ];
@@ -486,17 +354,36 @@ fn what_only_a_new_load_balancer_can_bring() {
         live
     };
     let internal = || with(CLASSIC, annotation::AWS_INTERNAL, "true");
-    let azure = Case::strategy(json!({"type": "LoadBalancerService", "loadBalancer": {"scope": "Internal"}})).on("Azure");
+    let azure =
+        Case::strategy(json!({"type": "LoadBalancerService", "loadBalancer": {"scope": "Internal"}})).on("Azure");
     for (what, case, live, differs, in_place) in [
         ("the same", balanced(CLASSIC, json!({})), live(CLASSIC, "IPv4"), false, false),
         ("scope", balanced(CLASSIC, json!({})), internal(), true, false),
-        ("old word for internal", balanced(CLASSIC, json!({})).internal(), with(CLASSIC, annotation::AWS_INTERNAL, "0.0.0.0/0"), false, false),
+        (
+            "old word for internal",
+            balanced(CLASSIC, json!({})).internal(),
+            with(CLASSIC, annotation::AWS_INTERNAL, "0.0.0.0/0"),
+            false,
+            false,
+        ),
         ("scope on Azure", azure, service(json!({"spec": {}})), true, true),
         ("subnets", balanced(NLB, subnets(&["subnet-1"])), live(NLB, "IPv4"), true, false),
-        ("subnets in another order", balanced(NLB, subnets(&["subnet-1", "subnet-2"])), with(NLB, annotation::AWS_SUBNETS, "subnet-2, subnet-1"), false, false),
+        (
+            "subnets in another order",
+            balanced(NLB, subnets(&["subnet-1", "subnet-2"])),
+            with(NLB, annotation::AWS_SUBNETS, "subnet-2, subnet-1"),
+            false,
+            false,
+        ),
         ("subnets by hand", balanced(NLB, json!({})), with(NLB, annotation::AWS_SUBNETS, "subnet-2"), true, false),
         ("addresses", balanced(NLB, json!({"eipAllocations": ["eipalloc-1"]})), live(NLB, "IPv4"), true, false),
-        ("first family", balanced(NLB, json!({})).family("DualStackIPv6Primary"), live(NLB, "DualStackIPv4Primary"), true, false),
+        (
+            "first family",
+            balanced(NLB, json!({})).family("DualStackIPv6Primary"),
+            live(NLB, "DualStackIPv4Primary"),
+            true,
+            false,
+        ),
         ("second family", balanced(NLB, json!({})).family("DualStackIPv4Primary"), live(NLB, "IPv4"), false, false),
     ] {
         let found = progress::differences(case.input(), &live);
@@ -539,13 +426,25 @@ fn a_record_leads_to_what_the_load_balancer_says() {
         ("a host name", case(), with(json!([{"hostname": "a.elb.test"}])), Some(("CNAME", json!(["a.elb.test"])))),
         ("IPv4", case(), with(json!([{"ip": "192.0.2.1"}])), Some(("A", json!(["192.0.2.1"])))),
         ("IPv6", case(), with(json!([{"ip": "2001:db8::1"}])), Some(("AAAA", json!(["2001:db8::1"])))),
-        ("both", case(), with(json!([{"ip": "2001:db8::1"}, {"ip": "192.0.2.1"}])), Some(("A", json!(["2001:db8::1", "192.0.2.1"])))),
+        (
+            "both",
+            case(),
+            with(json!([{"ip": "2001:db8::1"}, {"ip": "192.0.2.1"}])),
+            Some(("A", json!(["2001:db8::1", "192.0.2.1"]))),
+        ),
         ("nothing yet", case(), with(json!([])), None),
         ("no domain", case().domain(""), with(json!([{"ip": "192.0.2.1"}])), None),
-        ("no load balancer", Case::strategy(json!({"type": "Private"})).on("AWS"), with(json!([{"ip": "192.0.2.1"}])), None),
+        (
+            "no load balancer",
+            Case::strategy(json!({"type": "Private"})).on("AWS"),
+            with(json!([{"ip": "192.0.2.1"}])),
+            None,
+        ),
     ] {
         let record = record::wanted(case.input(), Some(&service)).map(|record| serde_json::to_value(record).unwrap());
-        let shown = record.as_ref().map(|record| (record["spec"]["recordType"].as_str().unwrap(), record["spec"]["targets"].clone()));
+        let shown = record
+            .as_ref()
+            .map(|record| (record["spec"]["recordType"].as_str().unwrap(), record["spec"]["targets"].clone()));
         assert_eq!(shown, expected, "{what}");
         if let Some(record) = record {
             assert_eq!(record["spec"]["dnsName"], "*.apps.example.test.");
@@ -553,25 +452,4 @@ fn a_record_leads_to_what_the_load_balancer_says() {
             assert_eq!(record["spec"]["dnsManagementPolicy"], "Managed");
         }
     }
-}
-
-#[test]
-fn profiles_of_tls() {
-    let profile = |value: Value| serde_json::from_value(value).unwrap();
-    let custom = |ciphers: Value, version: &str| json!({"type": "Custom", "custom": {"ciphers": ciphers, "minTLSVersion": version}});
-    for (given, wrong) in [
-        (json!({"type": "Old"}), None),
-        (custom(json!(["ECDHE-RSA-AES128-GCM-SHA256"]), "VersionTLS12"), None),
-        (custom(json!([]), "VersionTLS12"), Some("name at least one cipher")),
-        (custom(json!(["bad cipher;"]), "VersionTLS12"), Some("ciphers[0]")),
-        (custom(json!(["TLS_AES_128_GCM_SHA256"]), "VersionTLS12"), Some("VersionTLS13")),
-        (custom(json!(["ECDHE-RSA-AES128-GCM-SHA256"]), "VersionTLS13"), Some("begins with TLS_")),
-        (custom(json!(["TLS_AES_128_GCM_SHA256"]), "VersionTLS13"), None),
-    ] {
-        let mistakes = tls::mistakes(Some(&profile(given.clone()))).join("; ");
-        assert_eq!(mistakes.is_empty(), wrong.is_none(), "{given}: {mistakes}");
-        assert!(mistakes.contains(wrong.unwrap_or_default()), "{given}: {mistakes}");
-    }
-    assert_eq!(tls::resolve(Some(&profile(custom(json!(["A", "TLS_B"]), "VersionTLS10")))).min_version, "TLSv1.1");
-    assert_eq!(tls::resolve(None).ciphers.len(), 6);
 }

@@ -85,7 +85,9 @@ pub fn mistakes(profile: Option<&TlsProfile>) -> Vec<String> {
     }
     let mut wrong: Vec<String> = Vec::new();
     let odd = |c: char| !c.is_ascii_alphanumeric() && !matches!(c, '-' | '_' | '!' | '+');
-    for (at, cipher) in custom.ciphers.iter().enumerate().filter(|(_, cipher)| cipher.is_empty() || cipher.contains(odd)) {
+    for (at, cipher) in
+        custom.ciphers.iter().enumerate().filter(|(_, cipher)| cipher.is_empty() || cipher.contains(odd))
+    {
         wrong.push(format!("{FIELD}.ciphers[{at}]: {cipher:?} is no name of a cipher"));
     }
     let suites = custom.ciphers.iter().filter(|cipher| is_suite(cipher)).count();

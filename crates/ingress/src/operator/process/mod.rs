@@ -5,6 +5,8 @@
 
 mod endpoints;
 mod supervise;
+#[cfg(test)]
+mod tests;
 
 use super::{
     apply::Kind,
@@ -134,9 +136,11 @@ impl Processes {
         let host = input.admission.strategy.kind == PublishingKind::HostNetwork;
         let name = &input.names.controller;
         if !host && name != names::DEFAULT {
-            return Err("as a process, an IngressController other than \"default\" needs the strategy HostNetwork, with ports \
+            return Err(
+                "as a process, an IngressController other than \"default\" needs the strategy HostNetwork, with ports \
                         of its own"
-                .into());
+                    .into(),
+            );
         }
         let ports = if host { environment::ports(input) } else { process.ports };
         let folder = process.directory.join(name);

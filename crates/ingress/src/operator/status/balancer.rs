@@ -20,7 +20,12 @@ pub fn conditions(input: Input<'_>, observed: Observed<'_>) -> Vec<OperatorCondi
         ];
     }
     let mut all = vec![
-        condition("LoadBalancerManaged", "True", "WantedByEndpointPublishingStrategy", "The strategy wants a load balancer."),
+        condition(
+            "LoadBalancerManaged",
+            "True",
+            "WantedByEndpointPublishingStrategy",
+            "The strategy wants a load balancer.",
+        ),
         ready(observed),
         progressing(input, observed),
     ];
@@ -83,9 +88,12 @@ fn dual_stack(input: Input<'_>, observed: Observed<'_>) -> Option<OperatorCondit
     let kind = "LoadBalancerDualStack";
     let family = input.cluster.ip_family.name();
     Some(match effective {
-        LoadBalancerKind::Nlb => {
-            condition(kind, "True", "NetworkLoadBalancer", format!("The load balancer has both families, as {family} says."))
-        }
+        LoadBalancerKind::Nlb => condition(
+            kind,
+            "True",
+            "NetworkLoadBalancer",
+            format!("The load balancer has both families, as {family} says."),
+        ),
         LoadBalancerKind::Classic => condition(
             kind,
             "False",

@@ -16,9 +16,11 @@ pub fn conditions(input: Input<'_>, record: Option<&DnsRecord>) -> Vec<OperatorC
     }
     let policy = input.admission.strategy.load_balancer.as_ref().map(|balancer| balancer.dns_management_policy);
     let first = match policy {
-        Some(DnsManagement::Unmanaged) => {
-            managed("False", "UnmanagedLoadBalancerDNS", "The record is somebody else's: dnsManagementPolicy is Unmanaged.")
-        }
+        Some(DnsManagement::Unmanaged) => managed(
+            "False",
+            "UnmanagedLoadBalancerDNS",
+            "The record is somebody else's: dnsManagementPolicy is Unmanaged.",
+        ),
         _ => managed("True", "Normal", "The operator makes the record."),
     };
     vec![first, ready(&input.cluster.zones, record)]

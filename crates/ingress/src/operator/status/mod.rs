@@ -13,9 +13,7 @@ use super::{
     objects::{DnsRecord, IngressController},
     plan::{Input, balancer::annotation, live},
 };
-use api::config::{
-    IngressControllerStatus, LoadBalancerKind, OperatorCondition, Publishing, PublishingKind, Subnets,
-};
+use api::config::{IngressControllerStatus, LoadBalancerKind, OperatorCondition, Publishing, PublishingKind, Subnets};
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Service;
 use kube::ResourceExt;

@@ -49,7 +49,8 @@ impl Operand {
         let status = deployment.status.clone().unwrap_or_default();
         let wanted = spec.replicas.unwrap_or(1);
         let rolling = spec.strategy.and_then(|strategy| strategy.rolling_update).unwrap_or_default();
-        let may_miss = scaled(rolling.max_unavailable, wanted, false).map_err(|value| format!("maxUnavailable {value:?}"));
+        let may_miss =
+            scaled(rolling.max_unavailable, wanted, false).map_err(|value| format!("maxUnavailable {value:?}"));
         let surge = scaled(rolling.max_surge, wanted, true).map_err(|value| format!("maxSurge {value:?}"));
         // As the Deployment controller has it: with no surge at all one must be missing.
         let may_miss = may_miss.and_then(|miss| Ok(if miss == 0 && surge? == 0 { 1 } else { miss }));
@@ -96,7 +97,9 @@ fn available(operand: &Operand) -> OperatorCondition {
     let kind = "DeploymentAvailable";
     match operand.is_available {
         Some(true) => condition(kind, "True", "DeploymentAvailable", "There are enough routers."),
-        Some(false) => condition(kind, "False", "DeploymentUnavailable", format!("Too few routers: {}", operand.message)),
+        Some(false) => {
+            condition(kind, "False", "DeploymentUnavailable", format!("Too few routers: {}", operand.message))
+        }
         None => condition(kind, "Unknown", "DeploymentAvailabilityUnknown", operand.message.clone()),
     }
 }
@@ -115,7 +118,12 @@ fn minimum(operand: &Operand) -> OperatorCondition {
     };
     let least = operand.wanted - may_miss;
     if operand.available >= least {
-        return condition(kind, "True", "DeploymentMinimumReplicasMet", "At least as many routers are available as must be.");
+        return condition(
+            kind,
+            "True",
+            "DeploymentMinimumReplicasMet",
+            "At least as many routers are available as must be.",
+        );
     }
     let message = format!("{} of {} routers are available; {least} must be.", operand.available, operand.wanted);
     condition(kind, "False", "DeploymentMinimumReplicasNotMet", message)

@@ -45,16 +45,87 @@ fn routers() {
         status
     };
     for (what, operand, expected) in [
-        ("all", deployment(all.clone(), 1), ["True DeploymentAvailable", "True DeploymentMinimumReplicasMet", "True DeploymentReplicasAvailable", "False DeploymentNotRollingOut"]),
-        ("not observed", deployment(all.clone(), 2), ["True DeploymentAvailable", "True DeploymentMinimumReplicasMet", "True DeploymentReplicasAvailable", "True DeploymentRollingOut"]),
-        ("one old", deployment(with(json!({"replicas": 3})), 1), ["True DeploymentAvailable", "True DeploymentMinimumReplicasMet", "True DeploymentReplicasAvailable", "True DeploymentRollingOut"]),
-        ("half", deployment(with(json!({"availableReplicas": 1, "readyReplicas": 1})), 1), ["True DeploymentAvailable", "True DeploymentMinimumReplicasMet", "False DeploymentReplicasNotAvailable", "True PodsStarting"]),
-        ("settling", deployment(with(json!({"availableReplicas": 1})), 1), ["True DeploymentAvailable", "True DeploymentMinimumReplicasMet", "False DeploymentReplicasNotAvailable", "True ReplicasStabilizing"]),
-        ("none", deployment(json!({"observedGeneration": 1, "conditions": [{"type": "Available", "status": "False", "message": "why"}]}), 1), ["False DeploymentUnavailable", "False DeploymentMinimumReplicasNotMet", "False DeploymentReplicasNotAvailable", "True DeploymentRollingOut"]),
-        ("unknown", Operand::nothing(2), ["Unknown DeploymentAvailabilityUnknown", "False DeploymentMinimumReplicasNotMet", "False DeploymentReplicasNotAvailable", "True DeploymentRollingOut"]),
+        (
+            "all",
+            deployment(all.clone(), 1),
+            [
+                "True DeploymentAvailable",
+                "True DeploymentMinimumReplicasMet",
+                "True DeploymentReplicasAvailable",
+                "False DeploymentNotRollingOut",
+            ],
+        ),
+        (
+            "not observed",
+            deployment(all.clone(), 2),
+            [
+                "True DeploymentAvailable",
+                "True DeploymentMinimumReplicasMet",
+                "True DeploymentReplicasAvailable",
+                "True DeploymentRollingOut",
+            ],
+        ),
+        (
+            "one old",
+            deployment(with(json!({"replicas": 3})), 1),
+            [
+                "True DeploymentAvailable",
+                "True DeploymentMinimumReplicasMet",
+                "True DeploymentReplicasAvailable",
+                "True DeploymentRollingOut",
+            ],
+        ),
+        (
+            "half",
+            deployment(with(json!({"availableReplicas": 1, "readyReplicas": 1})), 1),
+            [
+                "True DeploymentAvailable",
+                "True DeploymentMinimumReplicasMet",
+                "False DeploymentReplicasNotAvailable",
+                "True PodsStarting",
+            ],
+        ),
+        (
+            "settling",
+            deployment(with(json!({"availableReplicas": 1})), 1),
+            [
+                "True DeploymentAvailable",
+                "True DeploymentMinimumReplicasMet",
+                "False DeploymentReplicasNotAvailable",
+                "True ReplicasStabilizing",
+            ],
+        ),
+        (
+            "none",
+            deployment(
+                json!({"observedGeneration": 1, "conditions": [{"type": "Available", "status": "False", "message": "why"}]}),
+                1,
+            ),
+            [
+                "False DeploymentUnavailable",
+                "False DeploymentMinimumReplicasNotMet",
+                "False DeploymentReplicasNotAvailable",
+                "True DeploymentRollingOut",
+            ],
+        ),
+        (
+            "unknown",
+            Operand::nothing(2),
+            [
+                "Unknown DeploymentAvailabilityUnknown",
+                "False DeploymentMinimumReplicasNotMet",
+                "False DeploymentReplicasNotAvailable",
+                "True DeploymentRollingOut",
+            ],
+        ),
     ] {
         let conditions = operand::conditions(&operand);
-        let kinds = ["DeploymentAvailable", "DeploymentReplicasMinAvailable", "DeploymentReplicasAllAvailable", "DeploymentRollingOut"];
+        let kinds = [
+            "DeploymentAvailable",
+            "DeploymentReplicasMinAvailable",
+            "DeploymentReplicasAllAvailable",
+            "DeploymentRollingOut",
+        ];
         assert_eq!(kinds.map(|kind| shown(&conditions, kind)), expected, "{what}");
     }
     let odd = Operand { may_miss: Err("maxSurge \"x\"".to_owned()), ..deployment(all, 1) };
@@ -86,13 +157,71 @@ fn the_load_balancer() {
     let pending = Service { status: None, ..nlb.clone() };
     let private = Case::strategy(json!({"type": "Private"})).on("AWS");
     for (what, case, service, complaint, expected) in [
-        ("private", private, None, None, ["False EndpointPublishingStrategyExcludesManagedLoadBalancer", "absent", "False LoadBalancerNotProgressing"]),
-        ("no Service", balanced("NLB", "IPv4"), None, None, ["True WantedByEndpointPublishingStrategy", "False ServiceNotFound", "True NoService"]),
-        ("pending", balanced("NLB", "IPv4"), Some(&pending), None, ["True WantedByEndpointPublishingStrategy", "False LoadBalancerPending", "False LoadBalancerNotProgressing"]),
-        ("failing", balanced("NLB", "IPv4"), Some(&pending), Some("quota"), ["True WantedByEndpointPublishingStrategy", "False SyncLoadBalancerFailed", "False LoadBalancerNotProgressing"]),
-        ("there", balanced("NLB", "IPv4"), Some(&nlb), None, ["True WantedByEndpointPublishingStrategy", "True LoadBalancerProvisioned", "False LoadBalancerNotProgressing"]),
-        ("to Classic", balanced("Classic", "IPv4"), Some(&nlb), None, ["True WantedByEndpointPublishingStrategy", "True LoadBalancerProvisioned", "True OperandsProgressing"]),
-        ("to NLB", balanced("NLB", "IPv4"), Some(&classic), None, ["True WantedByEndpointPublishingStrategy", "True LoadBalancerProvisioned", "True OperandsProgressing"]),
+        (
+            "private",
+            private,
+            None,
+            None,
+            [
+                "False EndpointPublishingStrategyExcludesManagedLoadBalancer",
+                "absent",
+                "False LoadBalancerNotProgressing",
+            ],
+        ),
+        (
+            "no Service",
+            balanced("NLB", "IPv4"),
+            None,
+            None,
+            ["True WantedByEndpointPublishingStrategy", "False ServiceNotFound", "True NoService"],
+        ),
+        (
+            "pending",
+            balanced("NLB", "IPv4"),
+            Some(&pending),
+            None,
+            [
+                "True WantedByEndpointPublishingStrategy",
+                "False LoadBalancerPending",
+                "False LoadBalancerNotProgressing",
+            ],
+        ),
+        (
+            "failing",
+            balanced("NLB", "IPv4"),
+            Some(&pending),
+            Some("quota"),
+            [
+                "True WantedByEndpointPublishingStrategy",
+                "False SyncLoadBalancerFailed",
+                "False LoadBalancerNotProgressing",
+            ],
+        ),
+        (
+            "there",
+            balanced("NLB", "IPv4"),
+            Some(&nlb),
+            None,
+            [
+                "True WantedByEndpointPublishingStrategy",
+                "True LoadBalancerProvisioned",
+                "False LoadBalancerNotProgressing",
+            ],
+        ),
+        (
+            "to Classic",
+            balanced("Classic", "IPv4"),
+            Some(&nlb),
+            None,
+            ["True WantedByEndpointPublishingStrategy", "True LoadBalancerProvisioned", "True OperandsProgressing"],
+        ),
+        (
+            "to NLB",
+            balanced("NLB", "IPv4"),
+            Some(&classic),
+            None,
+            ["True WantedByEndpointPublishingStrategy", "True LoadBalancerProvisioned", "True OperandsProgressing"],
+        ),
     ] {
         let conditions = balancer::conditions(case.input(), observed(&operand, service, complaint));
         let kinds = ["LoadBalancerManaged", "LoadBalancerReady", "LoadBalancerProgressing"];
@@ -142,14 +271,34 @@ fn the_record() {
     let case = || balanced("NLB", "IPv4").zones(&["private", "public"]);
     for (what, case, record, expected) in [
         ("no zones", balanced("NLB", "IPv4"), None, ["False NoDNSZones", "absent"]),
-        ("private", Case::strategy(json!({"type": "Private"})).on("AWS").zones(&["a"]), None, ["False UnsupportedEndpointPublishingStrategy", "absent"]),
+        (
+            "private",
+            Case::strategy(json!({"type": "Private"})).on("AWS").zones(&["a"]),
+            None,
+            ["False UnsupportedEndpointPublishingStrategy", "absent"],
+        ),
         ("not there", case(), None, ["True Normal", "False RecordNotFound"]),
         ("no zone yet", case(), managed(json!([])), ["True Normal", "False NoZones"]),
         ("only a zone of old", case(), managed(json!([zone("old", "True")])), ["True Normal", "False NoZones"]),
-        ("one failed", case(), managed(json!([zone("private", "True"), zone("public", "False")])), ["True Normal", "False FailedZones"]),
+        (
+            "one failed",
+            case(),
+            managed(json!([zone("private", "True"), zone("public", "False")])),
+            ["True Normal", "False FailedZones"],
+        ),
         ("one silent", case(), managed(json!([zone("private", "True")])), ["True Normal", "False UnknownZones"]),
-        ("one unknown", case(), managed(json!([zone("private", "True"), zone("public", "Unknown")])), ["True Normal", "False UnknownZones"]),
-        ("both", case(), managed(json!([zone("private", "True"), zone("public", "True"), zone("old", "False")])), ["True Normal", "True NoFailedZones"]),
+        (
+            "one unknown",
+            case(),
+            managed(json!([zone("private", "True"), zone("public", "Unknown")])),
+            ["True Normal", "False UnknownZones"],
+        ),
+        (
+            "both",
+            case(),
+            managed(json!([zone("private", "True"), zone("public", "True"), zone("old", "False")])),
+            ["True Normal", "True NoFailedZones"],
+        ),
         ("unmanaged", case(), Some(record("Unmanaged", json!([]))), ["True Normal", "Unknown UnmanagedDNS"]),
     ] {
         let conditions = dns::conditions(case.input(), record.as_ref());
@@ -172,7 +321,9 @@ fn degraded_after_the_grace_period_and_not_before() {
         ("CanaryChecksSucceeding", 60),
         ("Reconciled", 30),
     ] {
-        for (ago, degraded) in [(grace - 1, false), (grace, true), (grace + 1, true)].into_iter().filter(|(ago, _)| *ago >= 0) {
+        for (ago, degraded) in
+            [(grace - 1, false), (grace, true), (grace + 1, true)].into_iter().filter(|(ago, _)| *ago >= 0)
+        {
             let folded = fold::fold(&given(vec![condition(kind, "False", ago)]), true, NOW);
             assert_eq!(shown(&folded.conditions, "Degraded").starts_with("True"), degraded, "{kind} for {ago} s");
             let again = if degraded { 60 } else { u64::try_from(grace - ago).unwrap() };
@@ -185,15 +336,25 @@ fn degraded_after_the_grace_period_and_not_before() {
     let dns = |ago| condition("DNSReady", "False", ago);
     assert!(shown(&fold::fold(&given(vec![ready(), dns(31)]), true, NOW).conditions, "Degraded").starts_with("True"));
     let waiting = given(vec![condition("LoadBalancerReady", "False", 5), dns(900)]);
-    assert!(shown(&fold::fold(&waiting, true, NOW).conditions, "Degraded").starts_with("False"), "DNS waits for the load balancer");
+    assert!(
+        shown(&fold::fold(&waiting, true, NOW).conditions, "Degraded").starts_with("False"),
+        "DNS waits for the load balancer"
+    );
 }
 
 #[test]
 fn available_and_progressing() {
-    let with = |kind: &str, status: &str, reason: &str| OperatorCondition { reason: reason.to_owned(), ..condition(kind, status, 0) };
+    let with = |kind: &str, status: &str, reason: &str| OperatorCondition {
+        reason: reason.to_owned(),
+        ..condition(kind, status, 0)
+    };
     let sound = [
-        with("DeploymentAvailable", "True", "r"), with("LoadBalancerManaged", "True", "r"), with("LoadBalancerReady", "True", "r"),
-        with("DNSManaged", "True", "r"), with("DNSReady", "True", "r"), with("LoadBalancerProgressing", "False", "r"),
+        with("DeploymentAvailable", "True", "r"),
+        with("LoadBalancerManaged", "True", "r"),
+        with("LoadBalancerReady", "True", "r"),
+        with("DNSManaged", "True", "r"),
+        with("DNSReady", "True", "r"),
+        with("LoadBalancerProgressing", "False", "r"),
         with("DeploymentRollingOut", "False", "r"),
     ];
     for (change, available, progressing) in [
@@ -249,6 +410,9 @@ fn the_status_shows_what_is_wanted_and_what_the_live_service_has() {
     assert_eq!(balancer["allowedSourceRanges"], json!(["192.0.2.0/24"]), "live");
     let (after, _) = status(wanted.input(), observed(&operand, Some(&live("Classic", "IPv4")), None), NOW);
     let after = serde_json::to_value(after).unwrap();
-    assert_eq!(after["endpointPublishingStrategy"]["loadBalancer"]["providerParameters"]["aws"]["networkLoadBalancer"], Value::Null);
+    assert_eq!(
+        after["endpointPublishingStrategy"]["loadBalancer"]["providerParameters"]["aws"]["networkLoadBalancer"],
+        Value::Null
+    );
     assert_eq!(after["selector"], "ingresscontroller.operator.openshift.io/deployment-ingresscontroller=default");
 }

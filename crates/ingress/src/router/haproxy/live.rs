@@ -14,7 +14,7 @@ use crate::router::{
     settings::Settings,
 };
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     net::SocketAddr,
     sync::Arc,
 };
@@ -56,7 +56,15 @@ pub struct Live {
     spare_shapes: Vec<(String, Pool)>,
     entries: HashMap<Host, BTreeMap<(Map, String), String>>,
     /// Servers in maintenance that wait for their last connection to end.
-    leaving: Vec<(String, String)>,
+    leaving: Vec<Leaving>,
+}
+
+/// A server that gets no new connections.
+#[derive(Debug)]
+struct Leaving {
+    backend: String,
+    server: String,
+    known: Known,
 }
 
 /// A backend that serves a claim.
@@ -239,9 +247,9 @@ impl Live {
         let gone: Vec<String> =
             known.keys().filter(|name| !backend.servers.iter().any(|server| server.name == **name)).cloned().collect();
         for server in gone {
-            known.remove(&server);
+            let Some(old) = known.remove(&server) else { continue };
             socket.tell(&format!("set server {name}/{server} state maint"), str::is_empty)?;
-            self.leaving.push((name.to_owned(), server));
+            self.leaving.push(Leaving { backend: name.to_owned(), server, known: old });
         }
         Ok(())
     }
@@ -253,14 +261,17 @@ impl Live {
         backend: &Backend,
         socket: &mut Socket,
     ) -> Result<(), SocketError> {
-        // One that is on its way out has the name; it goes now if it can.
-        let mut waits = self.leaving.iter();
-        if let Some(index) = waits.position(|(backend, name)| format!("{backend}/{name}") == at) {
-            socket.tell(&format!("del server {at}"), |answer| answer.contains("deleted"))?;
+        let (ip, port) = (server.address.ip(), server.address.port());
+        let is_same = |old: &Leaving| format!("{}/{}", old.backend, old.server) == at && old.known.h2c == server.h2c;
+        if let Some(index) = self.leaving.iter().position(is_same) {
+            // A pod that was not ready for a while comes back as it was.
+            socket.tell(&format!("set server {at} addr {ip} port {port}"), is_address_answer)?;
+            socket.tell(&format!("set server {at} weight {}", server.weight), str::is_empty)?;
+            socket.tell(&format!("set server {at} state ready"), str::is_empty)?;
             self.leaving.remove(index);
+            return Ok(());
         }
         let words = backend::server_words(backend, server, &self.settings, &self.places);
-        let (ip, port) = (server.address.ip(), server.address.port());
         // HAProxy computes the cookie of an address when the address changes, not when a server is added.
         let first = if port == 9 { 10 } else { 9 };
         let begin = SocketAddr::new(ip, first);
@@ -276,20 +287,29 @@ impl Live {
     fn lead(&mut self, host: &Host, wanted: Option<&Entries>, socket: &mut Socket) -> Result<(), SocketError> {
         let wanted = wanted.map(|entries| resolved(entries, &self.names)).unwrap_or_default();
         let known = self.entries.remove(host).unwrap_or_default();
-        let mut new: BTreeMap<Map, String> = BTreeMap::new();
+        let mut new: BTreeMap<Map, Vec<String>> = BTreeMap::new();
         for ((map, key), value) in &wanted {
             let path = self.places.map(self.number, *map);
             match known.get(&(*map, key.clone())) {
                 Some(old) if old == value => {}
                 Some(_) => {
-                    socket.tell(&format!("set map {} {} {value}", path.display(), escaped(key)), str::is_empty)?
+                    socket.tell(&format!("set map {} {} {value}", path.display(), escaped(key)), str::is_empty)?;
                 }
-                None => *new.entry(*map).or_default() += &format!("{key} {value}\n"),
+                None => new.entry(*map).or_default().push(format!("{key} {value}\n")),
             }
         }
         for (map, lines) in new {
             let path = self.places.map(self.number, map);
-            socket.tell(&format!("add map {} <<\n{lines}", path.display()), str::is_empty)?;
+            // A command must fit into one of HAProxy's buffers, which hold 16 KB at least; a line is at most half of that.
+            let mut command = String::new();
+            for (at, line) in lines.iter().enumerate() {
+                command += line;
+                let next = lines.get(at + 1).map_or(usize::MAX, String::len);
+                if command.len().saturating_add(next) > 12_000 {
+                    let command = std::mem::take(&mut command);
+                    socket.tell(&format!("add map {} <<\n{command}", path.display()), str::is_empty)?;
+                }
+            }
         }
         for (map, key) in known.keys().filter(|at| !wanted.contains_key(*at)) {
             let path = self.places.map(self.number, *map);
@@ -304,11 +324,11 @@ impl Live {
     /// Nothing leads to this backend any more: its servers may go.
     fn retire(&mut self, name: &str, socket: &mut Socket) -> Result<(), SocketError> {
         let Some(running) = self.running.get_mut(name) else { return Ok(()) };
-        for server in std::mem::take(&mut running.servers).into_keys() {
+        for (server, known) in std::mem::take(&mut running.servers) {
             socket.tell(&format!("set server {name}/{server} state maint"), str::is_empty)?;
-            self.leaving.push((name.to_owned(), server));
+            self.leaving.push(Leaving { backend: name.to_owned(), server, known });
         }
-        if !self.leaving.iter().any(|(backend, _)| backend == name) {
+        if !self.leaving.iter().any(|old| old.backend == name) {
             self.recycle(name);
         }
         Ok(())
@@ -316,12 +336,17 @@ impl Live {
 
     /// Deletes servers whose last connection has ended; a backend without any becomes a spare again if it can.
     pub fn sweep(&mut self, socket: &mut Socket) {
-        for (backend, server) in std::mem::take(&mut self.leaving) {
-            let gone = socket.tell(&format!("del server {backend}/{server}"), |answer| answer.contains("deleted"));
-            if gone.is_err() {
-                self.leaving.push((backend, server));
-            } else if !self.leaving.iter().any(|(other, _)| *other == backend) && self.is_retired(&backend) {
-                self.recycle(&backend);
+        let mut emptied = BTreeSet::new();
+        for old in std::mem::take(&mut self.leaving) {
+            let command = format!("del server {}/{}", old.backend, old.server);
+            match socket.tell(&command, |answer| answer.contains("deleted")) {
+                Ok(()) => emptied.extend([old.backend]),
+                Err(_) => self.leaving.push(old),
+            }
+        }
+        for name in emptied {
+            if !self.leaving.iter().any(|old| old.backend == name) && self.is_retired(&name) {
+                self.recycle(&name);
             }
         }
     }

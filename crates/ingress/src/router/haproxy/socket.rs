@@ -97,7 +97,8 @@ fn read_answer(stream: &mut UnixStream) -> io::Result<String> {
         answer.extend_from_slice(&buffer[..count]);
         if answer.ends_with(b"\n> ") {
             let text = String::from_utf8_lossy(&answer[..answer.len() - 3]);
-            return Ok(text.trim().to_owned());
+            // A plus sign asks for the next line of a payload, which is already sent.
+            return Ok(text.trim_start_matches("+ ").trim().to_owned());
         }
     }
 }

@@ -258,8 +258,8 @@ fn fixed(files: Files<'_>, number: u64) -> String {
     text += &public(files, number);
     text += &public_tls(files, number);
     text += &ending_tls(files, number);
-    text += "backend to_https from base\n  http-request redirect code 302 location https://%[var(txn.host)]%[pathq]\n";
-    text += "backend openshift_default from base\n";
+    text += "backend to_https from http\n  http-request redirect code 302 location https://%[var(txn.host)]%[pathq]\n";
+    text += "backend openshift_default from http\n";
     let missing = settings.http.error_404.as_ref().or(settings.http.error_503.as_ref());
     let _ = missing.map(|file| writeln!(text, "  errorfile 503 {}", file.display()));
     text
@@ -274,12 +274,13 @@ fn log_lines(log: Option<&AccessLog>, places: &Places) -> String {
     format!("  log {to} len {} format rfc3164 {} {}\n", log.max_length, log.facility, log.level)
 }
 
+/// What sections have in common: `base` for all, `http` and `tcp`, and one for each way to tell pods who asks.
 fn defaults_sections(settings: &Settings) -> String {
     let (times, http) = (&settings.timeouts, &settings.http);
     let mut text = format!(
-        "defaults base\n  mode http\n  maxconn {}\n  timeout connect {}\n  timeout client {}\n  timeout client-fin {}\n  \
-         timeout server {}\n  timeout server-fin {}\n  timeout http-request {}\n  timeout http-keep-alive {}\n  timeout tunnel {}\n  \
-         option idle-close-on-response\n  option redispatch\n  retries 3\n",
+        "defaults base\n  maxconn {}\n  timeout connect {}\n  timeout client {}\n  timeout client-fin {}\n  timeout server {}\n  \
+         timeout server-fin {}\n  timeout http-request {}\n  timeout http-keep-alive {}\n  timeout tunnel {}\n  option redispatch\n  \
+         retries 3\n",
         settings.resources.max_connections.unwrap_or(1_000_000),
         times.connect,
         times.client,
@@ -290,29 +291,30 @@ fn defaults_sections(settings: &Settings) -> String {
         times.keep_alive,
         times.tunnel,
     );
-    if let Some(log) = &settings.log {
-        text += "  log global\n";
-        text += &log
-            .format
-            .as_ref()
-            .map_or("  option httplog\n".to_owned(), |format| format!("  log-format {}\n", text::quoted(format)));
-        text += if log.not_empty { "  option dontlognull\n" } else { "" };
-    }
-    text += if http.ignore_probes { "  option http-ignore-probes\n" } else { "" };
+    let log = settings.log.as_ref();
+    text += if log.is_some() { "  log global\n" } else { "" };
+    text += if log.is_some_and(|log| log.not_empty) { "  option dontlognull\n" } else { "" };
     text += if http.abort_on_close { "  option abortonclose\n" } else { "" };
+    text += "defaults http from base\n  mode http\n  option idle-close-on-response\n";
+    let format = |log: &AccessLog| match &log.format {
+        Some(format) => format!("  log-format {}\n", text::quoted(format)),
+        None => "  option httplog\n".to_owned(),
+    };
+    text += &log.map(format).unwrap_or_default();
+    text += if http.ignore_probes { "  option http-ignore-probes\n" } else { "" };
     let _ = http.error_503.as_ref().map(|file| writeln!(text, "  errorfile 503 {}", file.display()));
     if let Some(types) = &http.compression {
         let _ = writeln!(text, "  compression algo gzip\n  compression type {}", types.join(" "));
     }
     text += "defaults tcp from base\n  mode tcp\n";
-    text += if settings.log.is_some() { "  option tcplog\n" } else { "" };
-    for (name, rule, unless) in
-        [("append", "add-header", ""), ("replace", "set-header", ""), ("if-none", "set-header", "unless")]
+    text += if log.is_some() { "  option tcplog\n" } else { "" };
+    for (name, rule, if_none) in
+        [("append", "add-header", false), ("replace", "set-header", false), ("if-none", "set-header", true)]
     {
-        let _ = writeln!(text, "defaults web-{name} from base");
-        text += &forwarded(rule, !unless.is_empty());
+        let _ = writeln!(text, "defaults web-{name} from http");
+        text += &forwarded(rule, if_none);
     }
-    text += "defaults web-never from base\n";
+    text += "defaults web-never from http\n";
     text
 }
 
@@ -389,7 +391,7 @@ fn public(files: Files<'_>, number: u64) -> String {
     let binds = binds(files, files.settings.listen.http, number);
     let lookup = lookup(files, number, Map::HttpExact, Map::HttpPrefix, "http");
     format!(
-        "frontend public from base\n{binds}  monitor-uri {MONITOR}\n  http-request del-header X-SSL -m beg\n{lookup}"
+        "frontend public from http\n{binds}  monitor-uri {MONITOR}\n  http-request del-header X-SSL -m beg\n{lookup}"
     )
 }
 
@@ -427,7 +429,7 @@ fn ending_tls(files: Files<'_>, number: u64) -> String {
     let verify = Some(settings.tls.client_auth.as_str()).filter(|auth| matches!(*auth, "required" | "optional"));
     let mutual = verify.zip(settings.tls.client_ca.as_ref());
     let _ = mutual.map(|(verify, ca)| write!(bind, " verify {verify} ca-file {}", ca.display()));
-    let mut text = format!("frontend fe_tls from base\n{bind}\n  http-request del-header X-SSL -m beg\n");
+    let mut text = format!("frontend fe_tls from http\n{bind}\n  http-request del-header X-SSL -m beg\n");
     if mutual.is_some() {
         for (header, value) in [
             ("X-SSL", "%[ssl_fc]"),

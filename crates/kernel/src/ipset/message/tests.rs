@@ -8,6 +8,7 @@ fn set(kind: Kind, family: Family) -> Set {
 
 #[test]
 fn a_set_is_made_with_these_bytes() {
+    assert_eq!(version().golden(), "020000000500010006000000");
     for (kind, family, bytes) in [
         (
             Kind::IpPort,

@@ -4,7 +4,7 @@
 //! nat again (under which address?).
 
 use kernel::iptables::Table;
-use net::{Cidr, Family};
+use net::{Family, HasFamily};
 
 use super::lines::Shared;
 use super::names::{CANARY, EXTERNAL, FIREWALL, FORWARD, MARK, NODE_PORTS, OWNER, POSTROUTING, SERVICES};
@@ -118,8 +118,8 @@ impl Base {
         match (shared, &self.fixed.node_ports) {
             (Shared::Services | Shared::Closed, NodePortMatch::All) => vec![to],
             (Shared::Services | Shared::Closed, NodePortMatch::In(cidrs)) => {
-                let own = |cidr: &&Cidr| net::HasFamily::family(*cidr) == self.family;
-                cidrs.iter().filter(own).map(|cidr| format!("-d {cidr} {to}")).collect()
+                let own = cidrs.iter().filter(|cidr| cidr.family() == self.family);
+                own.map(|cidr| format!("-d {cidr} {to}")).collect()
             }
             _ => Vec::new(),
         }

@@ -26,7 +26,7 @@ pub(super) fn chains(fixed: &Fixed, group: &Group<'_>) -> Chains {
         rules.extend(choose(&group.port, pool));
         chains.insert(chain, rules);
         for endpoint in pool.endpoints.iter() {
-            chains.insert(group.port.endpoint(*endpoint), to_endpoint(&group.port, *endpoint, pool, protocol(group)));
+            chains.insert(group.port.endpoint(*endpoint), to_endpoint(&group.port, *endpoint, pool));
         }
     }
     if let Some(route) = group.outside.first() {
@@ -49,11 +49,6 @@ pub(super) fn firewall<'a>(port: &PortName, route: &'a Route) -> Option<(String,
         }
         _ => None,
     }
-}
-
-fn protocol(group: &Group<'_>) -> &'static str {
-    let first = group.inside.iter().chain(&group.outside).next();
-    first.map_or("tcp", |route| lines::word(route.frontend.protocol()))
 }
 
 /// Who is not a pod is masqueraded on the way to a cluster IP. The chain may serve other frontends too.
@@ -106,8 +101,8 @@ fn list_of(chain: &str, endpoint: SocketAddr) -> String {
 }
 
 /// A pod that is sent to itself must not see its own address as the sender.
-fn to_endpoint(port: &PortName, endpoint: SocketAddr, pool: &Pool, protocol: &str) -> Vec<String> {
-    let ip = lines::host(endpoint.ip());
+fn to_endpoint(port: &PortName, endpoint: SocketAddr, pool: &Pool) -> Vec<String> {
+    let (ip, protocol) = (lines::host(endpoint.ip()), port.protocol);
     let note = |_| format!("-m recent --set {} ", list_of(&port.endpoint(endpoint), endpoint));
     let remember = pool.affinity.map(note).unwrap_or_default();
     vec![

@@ -117,7 +117,7 @@ pub(super) fn destination(frontend: Frontend) -> String {
 /// Matches packets for the transport and port of a frontend.
 pub(super) fn port(frontend: Frontend) -> String {
     let (Frontend::Address { port, .. } | Frontend::NodePort { port, .. }) = frontend;
-    let protocol = word(frontend.protocol());
+    let protocol = frontend.protocol();
     format!("-p {protocol} -m {protocol} --dport {port}")
 }
 
@@ -126,14 +126,5 @@ pub(super) fn host(ip: IpAddr) -> String {
     match ip.family() {
         Family::V4 => format!("{ip}/32"),
         Family::V6 => format!("{ip}/128"),
-    }
-}
-
-/// What iptables calls a transport and the match with its ports.
-pub(super) const fn word(protocol: Protocol) -> &'static str {
-    match protocol {
-        Protocol::Tcp => "tcp",
-        Protocol::Udp => "udp",
-        Protocol::Sctp => "sctp",
     }
 }

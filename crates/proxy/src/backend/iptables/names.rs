@@ -31,7 +31,7 @@ pub(super) fn is_ours(chain: &str) -> bool {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct PortName {
     text: String,
-    protocol: Protocol,
+    pub(super) protocol: Protocol,
 }
 
 impl PortName {

@@ -133,7 +133,12 @@ fn everything(family: Family) -> Vec<(Name, ServicePlan)> {
         3,
         vec![route(at(family, 3, 80), To::Reject), route(at(family, 6, 80), To::Drop), route(NODE_PORT, To::Reject)],
     );
-    vec![(name("web"), web), (name("near"), near), (name("closed"), closed)]
+    let phone = match at(family, 7, 36412) {
+        Frontend::Address { ip, port, .. } => Frontend::Address { ip, port, protocol: Protocol::Sctp },
+        node_port => node_port,
+    };
+    let phone = service(family, 7, vec![route(phone, To::Inside(pool(family, &[2])))]);
+    vec![(name("web"), web), (name("near"), near), (name("closed"), closed), (name("phone"), phone)]
 }
 
 fn sync(backend: &mut IptablesBackend, plans: Vec<(Name, ServicePlan)>) -> Done {
@@ -405,5 +410,43 @@ fn removing_leaves_nothing_of_ours_and_all_of_others() {
         let mark = "-A KUBE-MARK-MASQ -j MARK --set-xmark 0x4000/0x4000\n";
         assert_eq!(iptables.fake.listing(family).replace(mark, ""), foreign, "what others lead to still works");
         assert_eq!(remove(&*iptables).unwrap(), []);
+    }
+}
+
+#[test]
+fn a_node_port_belongs_to_the_port_before_it_unless_it_leads_elsewhere() {
+    for family in Family::BOTH {
+        let node_port = |port, to| route(Frontend::NodePort { protocol: Protocol::Tcp, port }, to);
+        let outside = |last: &[u8]| To::Outside(pool(family, last));
+        let chain = |port, number| match port {
+            Some(number) => names::PortName::new(&name("web"), Protocol::Tcp, number).external(),
+            None => names::PortName::node_port(&name("web"), Protocol::Tcp, number).external(),
+        };
+        for (routes, expected) in [
+            (vec![route(at(family, 1, 80), To::Inside(pool(family, &[1]))), node_port(30001, outside(&[1]))], Some(80)),
+            (vec![route(at(family, 1, 80), To::Drop), node_port(30001, outside(&[1]))], Some(80)),
+            (vec![node_port(30001, outside(&[1]))], None),
+            (
+                vec![
+                    route(at(family, 1, 80), To::Inside(pool(family, &[1]))),
+                    route(at(family, 2, 80), outside(&[1])),
+                    node_port(30001, outside(&[2])),
+                ],
+                None,
+            ),
+            (
+                vec![
+                    route(at(family, 1, 80), To::Inside(pool(family, &[3]))),
+                    node_port(30001, To::OutsideLocal { own: pool(family, &[1]), others: pool(family, &[2]) }),
+                ],
+                None,
+            ),
+        ] {
+            let (mut backend, iptables) = backend(family);
+            sync(&mut backend, vec![(name("web"), service(family, 1, routes.clone()))]);
+            let nat = iptables.save(family, Table::Nat).unwrap();
+            let line = nat["KUBE-NODEPORTS"].last().unwrap();
+            assert_eq!(target(line), Some(&*chain(expected, 30001)), "{routes:?}");
+        }
     }
 }

@@ -40,9 +40,14 @@ impl Parts {
         Ok(())
     }
 
-    /// The addresses of the machine.
+    /// The addresses of the machine. Without those of single links: they come and go with every pod, and nobody serves there.
     pub(super) fn addresses(&self, family: Family) -> Result<Addresses> {
-        Ok(self.links.addresses(INTERFACE, family).map_err(|error| format!("cannot list addresses: {error}"))?)
+        let found = self.links.addresses(INTERFACE, family);
+        let mut found = found.map_err(|error| format!("cannot list addresses: {error}"))?;
+        let link_local = |ip: &IpAddr| matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local());
+        found.here.retain(|ip| !link_local(ip));
+        found.elsewhere.retain(|ip| !link_local(ip));
+        Ok(found)
     }
 
     /// What the kernel holds of ours. Virtual servers are ours if they are in our set and in no excluded block.
@@ -56,10 +61,9 @@ impl Parts {
         let addresses = self.addresses(family)?.here.into_iter();
         seen.items.extend(addresses.filter(|ip| !excluded(ip)).map(Item::Address));
         for server in self.own_servers(family, &seen.items, &settings.excluded)? {
-            // One with another scheduler is made anew in place.
-            if server.scheduler == settings.scheduler {
-                seen.items.insert(Item::Server(server.key, server.persistence));
-            }
+            // One with another scheduler counts as one that nobody wants: changed in place, or removed.
+            let as_wanted = server.scheduler == settings.scheduler;
+            seen.items.insert(Item::Server(server.key, if as_wanted { server.persistence } else { u32::MAX }));
             if depth == Depth::Destinations {
                 for destination in self.ipvs.destinations(&server.key)? {
                     match destination.weight {

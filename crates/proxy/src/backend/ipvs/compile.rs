@@ -26,7 +26,7 @@ pub(super) enum Item {
 
 /// What a plan needs besides itself.
 pub(super) struct Place<'a> {
-    /// All addresses of this machine at other interfaces than ours.
+    /// Addresses of this machine at other interfaces than ours.
     pub(super) own: &'a BTreeSet<IpAddr>,
     /// Where node ports are open.
     pub(super) node_ports: &'a NodePortMatch,
@@ -134,17 +134,12 @@ fn places(frontend: Frontend, place: &Place<'_>) -> Vec<SocketAddr> {
         Frontend::Address { ip, port, .. } => vec![SocketAddr::new(ip, port)],
         Frontend::NodePort { port, .. } => {
             let open = |ip: &&IpAddr| match place.node_ports {
-                NodePortMatch::All => !is_private_to_link(ip),
+                NodePortMatch::All => !ip.is_loopback(),
                 NodePortMatch::In(blocks) => blocks.iter().any(|block| block.contains(**ip)),
             };
             place.own.iter().filter(open).map(|ip| SocketAddr::new(*ip, port)).collect()
         }
     }
-}
-
-fn is_private_to_link(ip: &IpAddr) -> bool {
-    let link_local = matches!(ip, IpAddr::V6(ip) if ip.is_unicast_link_local());
-    ip.is_loopback() || link_local
 }
 
 /// An address of a Service; one that the machine has anyway stays as it is, with all its ports.

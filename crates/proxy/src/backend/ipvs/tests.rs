@@ -258,10 +258,12 @@ fn what_was_left_by_a_process_that_was_cut_off_is_put_right() {
         let expected = whole.listing(family);
         let machine = Machine::new();
         sync(&mut machine.backend(family), [("old", plain(family, 9, &[1])), ("web", everything(family))]);
-        // Half of a removal, half of an addition, an address that nobody knows, another persistence.
+        // Half of a removal, half of an addition, an address that nobody knows, another scheduler and persistence.
         machine.ipvs.change(&[Change::RemoveServer(key(family, 4))]).unwrap();
-        let other = Server { key: key(family, 1), scheduler: "lc".to_owned(), persistence: 5 };
-        machine.ipvs.change(&[Change::PutServer(other)]).unwrap();
+        for last in [1, 9] {
+            let other = Server { key: key(family, last), scheduler: "lc".to_owned(), persistence: 5 };
+            machine.ipvs.change(&[Change::PutServer(other)]).unwrap();
+        }
         machine.links.add(INTERFACE, &[ip(family, "10.0.0.99", "fd00::99")]).unwrap();
         machine.links.remove(INTERFACE, &[ip(family, "10.0.0.2", "fd00::2")]).unwrap();
         sync(&mut machine.backend(family), [("web", everything(family))]);
@@ -320,6 +322,9 @@ fn node_ports_follow_the_addresses_of_the_machine() {
             machine.ipvs.servers(family).unwrap().iter().map(|server| server.key.at.ip().to_string()).collect();
         // Nothing of a node port is at the interface of Services.
         assert_eq!(machine.addresses(family), Vec::<String>::new());
+        machine.links.make("veth0").unwrap();
+        machine.links.add("veth0", &["fe80::99".parse().unwrap()]).unwrap();
+        assert!(backend.check().unwrap());
         machine.links.add("eth0", &[ip(family, "192.168.0.3", "fd09::3")]).unwrap();
         assert!(!backend.check().unwrap());
         before

@@ -1,0 +1,227 @@
+//! Every single call of every change fails, loses its answer, is throttled, reads what is old, or is the last before the process ends. The
+//! controller goes on afterwards, and the end is the same as if nothing had happened; after deletion nothing of ours is left.
+
+mod world;
+
+use aws::{
+    cloud_config::{GroupMode, SharedProbe},
+    memory::{
+        Example, Fault,
+        testing::{annotated, service, settings},
+    },
+    model::Settings,
+};
+use serde_json::{Value, json};
+use world::{Step, World, told};
+
+fn merged(changes: &[Value]) -> Value {
+    let mut all = json!({});
+    for change in changes {
+        merge(&mut all, change);
+    }
+    all
+}
+
+fn merge(into: &mut Value, change: &Value) {
+    match (into, change) {
+        (Value::Object(into), Value::Object(change)) => {
+            for (key, value) in change {
+                merge(into.entry(key.clone()).or_insert(Value::Null), value);
+            }
+        }
+        (into, change) => *into = change.clone(),
+    }
+}
+
+fn step(name: &str, nodes: u8, changes: &[Value]) -> Step {
+    Step { name: name.to_owned(), service: Some(service("web", &merged(changes))), nodes }
+}
+
+fn gone() -> Step {
+    Step { name: "deleted".to_owned(), service: None, nodes: 0 }
+}
+
+fn families(policy: &str, list: &[&str]) -> Value {
+    json!({"spec": {"ipFamilyPolicy": policy, "ipFamilies": list}})
+}
+
+fn ports(list: &[(u16, u16, &str)]) -> Value {
+    let ports: Vec<Value> = list
+        .iter()
+        .map(|(port, node, protocol)| json!({"name": format!("p{port}"), "port": port, "nodePort": node, "protocol": protocol}))
+        .collect();
+    json!({"spec": {"ports": ports}})
+}
+
+fn ranges(list: &[&str]) -> Value {
+    json!({"spec": {"loadBalancerSourceRanges": list}})
+}
+
+fn unmanaged() -> Settings {
+    Settings { nlb_groups: GroupMode::Unmanaged, ..settings() }
+}
+
+fn shared() -> Settings {
+    Settings { shared_probe: Some(SharedProbe { port: 10256, path: "/healthz".into() }), ..settings() }
+}
+
+/// Runs a story undisturbed, and then once for each call of each step and each fault.
+async fn cut_everywhere(settings: &Settings, story: &[Step]) -> usize {
+    let mut quiet = World::new(settings);
+    let empty = told(&quiet.memory.state());
+    let mut cases = 0;
+    for step in story {
+        let (start, alive) = (quiet.memory.state(), quiet.alive.clone());
+        quiet = World::resume(settings, start.clone(), &alive).await;
+        quiet.memory.take_calls();
+        quiet.through(step).await;
+        let calls = quiet.memory.take_calls();
+        let expected = told(&quiet.memory.state());
+        if step.service.is_none() {
+            assert_eq!(expected, empty, "{} leaves something", step.name);
+        }
+        for nth in 0..calls.len() {
+            for fault in Fault::ALL {
+                let what = format!("{}: {fault:?} at call {nth}, {}", step.name, calls[nth].action);
+                let mut world = World::resume(settings, start.clone(), &alive).await;
+                world.memory.take_calls();
+                world.memory.inject(nth, fault);
+                world.through(step).await;
+                let found = told(&world.memory.state());
+                assert!(found == expected, "{what}\nexpected:\n{expected}\nfound:\n{found}");
+                world.through(&gone()).await;
+                let left = told(&world.memory.state());
+                assert!(left == empty, "{what}: after deletion there is left:\n{left}");
+                cases += 1;
+            }
+        }
+    }
+    cases
+}
+
+#[tokio::test]
+async fn a_single_stack_load_balancer_and_its_ports() {
+    let tls = annotated(&[("ssl-cert", Example::CERTIFICATE), ("ssl-ports", "443")]);
+    let both = ports(&[(80, 30080, "TCP"), (443, 30443, "TCP")]);
+    let story = [
+        step("created", 3, &[]),
+        step("second port", 3, &[both.clone()]),
+        step("TLS on it", 3, &[both, tls]),
+        step("one port again, other node port", 3, &[ports(&[(80, 30081, "TCP")])]),
+        step(
+            "checked otherwise",
+            3,
+            &[
+                ports(&[(80, 30081, "TCP")]),
+                annotated(&[
+                    ("healthcheck-protocol", "HTTP"),
+                    ("healthcheck-interval", "10"),
+                    ("healthcheck-unhealthy-threshold", "5"),
+                    ("target-group-attributes", "proxy_protocol_v2.enabled=true,preserve_client_ip.enabled=false"),
+                    ("cross-zone-load-balancing-enabled", "true"),
+                    ("additional-resource-tags", "team=a=b,x"),
+                ]),
+            ],
+        ),
+        step("ranges", 3, &[ranges(&["192.0.2.0/24", "198.51.100.0/24"])]),
+        gone(),
+    ];
+    let cases = cut_everywhere(&settings(), &story).await;
+    assert!(cases > 300, "{cases}");
+}
+
+#[tokio::test]
+async fn dual_stack_comes_and_goes() {
+    let dual = families("RequireDualStack", &["IPv4", "IPv6"]);
+    let story = [
+        step("created", 3, &[]),
+        step("dual-stack", 3, &[dual.clone()]),
+        step("dual-stack with ranges", 3, &[dual, ranges(&["192.0.2.0/24", "2001:db8:1::/48"])]),
+        step("single-stack again", 3, &[]),
+        gone(),
+    ];
+    cut_everywhere(&settings(), &story).await;
+    cut_everywhere(&unmanaged(), &story).await;
+}
+
+#[tokio::test]
+async fn dual_stack_with_each_primary() {
+    for (list, policy) in [(["IPv4", "IPv6"], "PreferDualStack"), (["IPv6", "IPv4"], "RequireDualStack")] {
+        let dual = families(policy, &list);
+        let story = [
+            step("created", 3, &[dual.clone()]),
+            step("fewer nodes", 2, &[dual.clone()]),
+            step("more nodes", 5, &[dual]),
+            gone(),
+        ];
+        cut_everywhere(&shared(), &story).await;
+    }
+}
+
+#[tokio::test]
+async fn udp_on_both_families() {
+    let udp = ports(&[(53, 30053, "UDP")]);
+    let dual = families("RequireDualStack", &["IPv4", "IPv6"]);
+    let story = [step("created", 3, &[udp.clone()]), step("dual-stack", 3, &[udp, dual]), gone()];
+    cut_everywhere(&settings(), &story).await;
+}
+
+#[tokio::test]
+async fn groups_are_brought_and_taken_back() {
+    let brought = annotated(&[("security-groups", Example::BROUGHT_GROUP)]);
+    let referring =
+        annotated(&[("security-groups", Example::BROUGHT_GROUP), ("manage-backend-security-group-rules", "true")]);
+    let story = [
+        step("managed", 3, &[]),
+        step("brought", 3, &[brought]),
+        step("brought, nodes refer to it", 3, &[referring]),
+        step("managed again", 3, &[]),
+        gone(),
+    ];
+    cut_everywhere(&settings(), &story).await;
+}
+
+#[tokio::test]
+async fn without_groups_rules_stand_on_the_nodes() {
+    let story = [
+        step("created", 3, &[]),
+        step("ranges", 3, &[ranges(&["192.0.2.0/24"])]),
+        step(
+            "clients not preserved",
+            3,
+            &[ranges(&["192.0.2.0/24"]), annotated(&[("target-group-attributes", "preserve_client_ip.enabled=false")])],
+        ),
+        gone(),
+    ];
+    cut_everywhere(&unmanaged(), &story).await;
+}
+
+#[tokio::test]
+async fn a_classic_load_balancer() {
+    let classic = json!({"metadata": {"annotations": {"service.beta.kubernetes.io/aws-load-balancer-type": null}}});
+    let proxy = annotated(&[
+        ("proxy-protocol", "*"),
+        ("ssl-cert", Example::CERTIFICATE),
+        ("ssl-ports", "443"),
+        ("ssl-negotiation-policy", "ELBSecurityPolicy-TLS-1-2-2017-01"),
+    ]);
+    let two = ports(&[(80, 30080, "TCP"), (443, 30443, "TCP")]);
+    let story = [
+        step("created", 3, &[classic.clone()]),
+        step("PROXY protocol and TLS", 3, &[classic.clone(), two, proxy]),
+        step("plain again, fewer nodes", 2, &[classic.clone(), annotated(&[("connection-idle-timeout", "120")])]),
+        step("groups brought", 2, &[classic.clone(), annotated(&[("security-groups", Example::BROUGHT_GROUP)])]),
+        step("own group again", 4, &[classic, annotated(&[("internal", "false")])]),
+        gone(),
+    ];
+    cut_everywhere(&settings(), &story).await;
+}
+
+#[tokio::test]
+async fn addresses_and_subnets_are_given() {
+    let two =
+        annotated(&[("subnets", "subnet-public-a,subnet-public-b"), ("eip-allocations", "eipalloc-1,eipalloc-2")]);
+    let three = annotated(&[("subnets", "subnet-public-a,subnet-public-b,subnet-public-c")]);
+    let story = [step("two zones", 3, &[two]), step("three zones", 3, &[three]), gone()];
+    cut_everywhere(&settings(), &story).await;
+}

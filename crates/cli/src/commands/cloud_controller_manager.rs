@@ -1,0 +1,273 @@
+//! `twinstack cloud-controller-manager`: load balancers, routes and nodes of a cloud, against any Kubernetes.
+
+mod account;
+pub(super) mod plan;
+
+use super::{Command, controller_manager};
+use crate::{
+    component,
+    flag::{Flag, flag},
+    read,
+};
+use account::{Opened, Place};
+use aws::{apply::Aws, cloud_config, cloud_config::CloudConfig, model, nodes};
+use control::{
+    framework::{self, Options},
+    routes,
+    service_lb::{
+        self,
+        provider::{Provider, Providers},
+    },
+};
+use net::{Cidr, flags};
+use runtime::{
+    admin::Admin,
+    client,
+    cloud::{CloudProvider, LoadBalancers, Routes},
+    config::Settings,
+    controller::{self, Context, Controller, Events, Selection, reference},
+    lease::{self, Election},
+    listen::Hosts,
+    metrics::Metrics,
+};
+use std::{path::PathBuf, str::FromStr, sync::Arc, time::Duration};
+
+pub(super) const COMMAND: Command = Command {
+    name: "cloud-controller-manager",
+    about: "make load balancers, routes and node facts in AWS",
+    more: "Services of type LoadBalancer get network load balancers with security groups, dual-stack where the Service asks for both families, \
+           or classic ones. Nodes get their provider id, addresses and zone; pods get routes. Flags are those of cloud-controller-manager where it has \
+           them. --aws-account example works on an account in memory that refuses what AWS refuses: to try things out.",
+    example: "printf '[Global]\\nNLBSecurityGroupMode = Managed\\n' > cloud.conf\n\
+              twinstack cloud-controller-manager --kubeconfig ./data/admin.kubeconfig --cloud-config cloud.conf --aws-account example",
+    flags: FLAGS,
+    positional: None,
+    long_running: true,
+    run,
+};
+
+#[rustfmt::skip]
+const FLAGS: &[Flag] = &[
+    flag("kubeconfig", "FILE", "", "how to reach the API; the pod's service account when not given"),
+    flag("cloud-provider", "NAME", "aws", "the cloud: aws"),
+    flag("cloud-config", "FILE", "", "what to know about the account; gcfg or YAML"),
+    flag("aws-account", "PLACE", "", "where the account is: example, in memory"),
+    flag("cluster-name", "NAME", "kubernetes", "part of the names of security groups"),
+    flag("controllers", "NAME,...", "*", "which to run: * for all that are on by default, a name, -name for not that one"),
+    flag("concurrent-service-syncs", "COUNT", "1", "load balancers that are worked on at a time"),
+    flag("configure-cloud-routes", "BOOL", "true", "make routes for pod CIDRs; needs --cluster-cidr"),
+    flag("cluster-cidr", "CIDR[,CIDR]", "", "addresses of pods, one range or one of each family; other routes are left alone"),
+    flag("route-reconciliation-period", "DURATION", "10s", "how often routes are looked at when nothing happens"),
+    flag("leftovers-period", "DURATION", "10m", "how often what is left of Services that are gone is looked for"),
+    flag("leader-elect", "BOOL", "true", "work only while holding a lease, so that several can run and one works"),
+    flag("leader-elect-lease-duration", "DURATION", "15s", "others wait this long after the last sign of life"),
+    flag("leader-elect-renew-deadline", "DURATION", "10s", "give up after not having renewed for this long"),
+    flag("leader-elect-retry-period", "DURATION", "2s", "time between attempts"),
+    flag("leader-elect-resource-name", "NAME", LEASE, "the lease's name; upstream's, so that the two never work at the same time"),
+    flag("leader-elect-resource-namespace", "NAMESPACE", "kube-system", "the lease's namespace"),
+    flag("bind-address", "ADDRESS[,ADDRESS]", "127.0.0.1,::1", "where health and metrics are served, to everyone who can reach it"),
+    flag("secure-port", "PORT", "10258", "port for them, HTTPS; 0 serves nothing"),
+    flag("tls-cert-file", "FILE", "", "certificate to show there; one is made when not given"),
+    flag("tls-private-key-file", "FILE", "", "its key"),
+];
+
+const LEASE: &str = "cloud-controller-manager";
+const DURATION: &str = "a length of time such as 90s or 1h30m";
+/// Of `control`'s controllers, those that work with a cloud.
+const SHARED: &[&str] = &["service-lb-controller", "node-route-controller"];
+
+/// Everything the flags say.
+struct Flags {
+    kubeconfig: Option<PathBuf>,
+    config: CloudConfig,
+    place: Place,
+    cluster_name: String,
+    picked: Picked,
+    workers: usize,
+    clusters: Vec<Cidr>,
+    route_period: Duration,
+    sweep: Duration,
+    election: Option<lease::Settings>,
+    hosts: Hosts,
+    port: u16,
+    identity: Option<(PathBuf, PathBuf)>,
+}
+
+/// `--controllers`, for the two rooms that controllers come from.
+struct Picked {
+    shared: Selection,
+    own: Selection,
+}
+
+fn own() -> Vec<&'static Controller<nodes::Options>> {
+    nodes::CONTROLLERS.iter().chain(cloud_config::sync::CONTROLLERS).collect()
+}
+
+fn shared() -> Vec<&'static framework::Controller> {
+    control::controllers().into_iter().filter(|one| SHARED.contains(&one.name)).collect()
+}
+
+fn run(settings: Settings) -> anyhow::Result<()> {
+    let (log, flags) = settings.read(|given| Some((component::log(given), flags(given)?)))?;
+    let Flags {
+        kubeconfig,
+        config,
+        place,
+        cluster_name,
+        picked,
+        workers,
+        clusters,
+        route_period,
+        sweep,
+        election,
+        hosts,
+        port,
+        identity,
+    } = flags;
+    component::run(&log, async |admin, tasks| {
+        let client = client::connect(kubeconfig.as_deref(), "twinstack-cloud-controller-manager").await?;
+        if port != 0 {
+            controller_manager::serve_admin(&hosts, port, identity, &admin, &tasks)?;
+        }
+        let Opened { account, region, cluster } = account::open(place, &config, &cluster_name)?;
+        let table = Some(config.global.route_table.clone()).filter(|table| !table.is_empty());
+        let settings = model::Settings::of(&config, cluster);
+        let aws = Arc::new(Aws::new(account, settings).with_route_table(table));
+        tell_in_events(&aws, Events::new(client.clone(), "service-controller"));
+        let provider = Provider::new(Shared(Arc::clone(&aws)));
+        let options = Options {
+            service_lb: service_lb::Options {
+                providers: Providers { default: Some(provider.clone()), ..Providers::default() },
+                workers,
+            },
+            routes: routes::Options {
+                provider: Some(provider).filter(|_| !clusters.is_empty()),
+                clusters,
+                period: route_period,
+            },
+            ..Options::default()
+        };
+        let own_options = nodes::Options { provider: aws, families: config.node_families(), region, sweep };
+        let shared_context = framework::Context::new(client.clone(), options, &admin, &tasks);
+        // Metrics of queues are registered once, by the context above.
+        let quiet = Admin { health: admin.health.clone(), metrics: Metrics::new() };
+        let own_context = Context::new(client.clone(), own_options, &quiet, &tasks);
+        let start = move || {
+            framework::start(&shared_context, &shared(), &picked.shared);
+            controller::start(&own_context, &own(), &picked.own);
+        };
+        match election {
+            None => start(),
+            Some(settings) => controller_manager::elect(Election::new(client, settings), &tasks, start),
+        }
+        tracing::info!("cloud controller manager is ready");
+        Ok(())
+    })
+}
+
+/// Notes about a Service become events of it.
+fn tell_in_events(aws: &Aws, events: Events) {
+    aws.tell(Box::new(move |service, note| {
+        let (events, object, note) = (events.clone(), reference(service), note.clone());
+        tokio::spawn(async move { events.warning(&object, note.reason, note.message).await });
+    }));
+}
+
+/// The provider, which other controllers hold too.
+struct Shared(Arc<Aws>);
+
+impl CloudProvider for Shared {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn load_balancers(&self) -> Option<&dyn LoadBalancers> {
+        self.0.load_balancers()
+    }
+
+    fn routes(&self) -> Option<&dyn Routes> {
+        self.0.routes()
+    }
+}
+
+fn flags(given: &mut Settings) -> Option<Flags> {
+    given.or("cloud-provider", (), "aws", |text| match text {
+        "aws" => Ok(()),
+        other => Err(format!("there is no provider {other:?} here")),
+    });
+    let config = cloud_config(given);
+    let place = given.required("aws-account", "example", |text| match text {
+        "example" => Ok(Place::Example),
+        other => Err(format!("there is no account {other:?} here")),
+    });
+    let routes = given.or("configure-cloud-routes", true, "true, false", str::parse::<bool>);
+    let clusters = given.optional("cluster-cidr", "", |text| flags::one_or_pair::<Cidr>("cluster-cidr", text));
+    let clusters = clusters.filter(|_| routes).map(|pair| pair.into_iter().collect()).unwrap_or_default();
+    let elect = given.or("leader-elect", true, "true, false", str::parse::<bool>);
+    let election = controller_manager::election(given, LEASE);
+    let certificate = given.optional("tls-cert-file", "a file", read::path);
+    let key = given.optional("tls-private-key-file", "a file", read::path);
+    if certificate.is_some() != key.is_some() {
+        let alone = if certificate.is_some() { "tls-cert-file" } else { "tls-private-key-file" };
+        given.reject(alone, "needs its other half: give --tls-cert-file and --tls-private-key-file together");
+    }
+    let loopback = Hosts::from_str("127.0.0.1,::1").ok()?;
+    let name = |text: &str| if text.is_empty() { Err("is empty") } else { Ok(text.to_owned()) };
+    let default = || picked("*").map_err(anyhow::Error::msg);
+    Some(Flags {
+        kubeconfig: given.optional("kubeconfig", "a file", read::path),
+        config,
+        cluster_name: given.or("cluster-name", "kubernetes".to_owned(), "a name", name),
+        picked: given.optional("controllers", "", picked).or_else(|| default().ok())?,
+        workers: given.or("concurrent-service-syncs", 1, "a number from 1 on", |text| match text.parse::<usize>() {
+            Ok(count) if count > 0 => Ok(count),
+            _ => Err("is not a number from 1 on"),
+        }),
+        clusters,
+        route_period: given.or("route-reconciliation-period", Duration::from_secs(10), DURATION, read::duration),
+        sweep: given.or("leftovers-period", Duration::from_secs(600), DURATION, read::duration),
+        election: elect.then_some(election),
+        hosts: given.or("bind-address", loopback, "one address, or one of each family", Hosts::from_str),
+        port: given.or("secure-port", 10258, "a port from 0 to 65535", str::parse::<u16>),
+        identity: certificate.zip(key),
+        place: place?,
+    })
+}
+
+fn cloud_config(given: &mut Settings) -> CloudConfig {
+    given.or("cloud-config", CloudConfig::default(), "a readable cloud-config", |path| {
+        let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+        let (config, warnings) = CloudConfig::parse(&text).map_err(|error| error.to_string())?;
+        for warning in warnings {
+            anstream::eprintln!("\x1b[1;33mwarning:\x1b[0m {path}: {warning}");
+        }
+        Ok::<_, String>(config)
+    })
+}
+
+/// Each word goes to the room that knows it; `*` to both.
+fn picked(text: &str) -> Result<Picked, String> {
+    let (known_shared, known_own) = (shared(), own());
+    let (mut for_shared, mut for_own) = (Vec::new(), Vec::new());
+    for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+        let name = word.trim_start_matches('-');
+        let is = |one: &str, alias: &str| one == name || alias == name;
+        let to_shared = name == "*" || known_shared.iter().any(|one| is(one.name, one.alias));
+        let to_own = name == "*" || known_own.iter().any(|one| is(one.name, one.alias));
+        if to_shared {
+            for_shared.push(word);
+        }
+        if to_own {
+            for_own.push(word);
+        }
+        if !to_shared && !to_own {
+            let names = known_shared.iter().map(|one| one.name).chain(known_own.iter().map(|one| one.name));
+            return Err(format!("{word:?} is no controller; there are {}", names.collect::<Vec<_>>().join(", ")));
+        }
+    }
+    let (list_shared, list_own) = (for_shared.join(","), for_own.join(","));
+    Ok(Picked {
+        shared: Selection::parse(&list_shared, &known_shared).map_err(|error| error.to_string())?,
+        own: Selection::parse(&list_own, &known_own).map_err(|error| error.to_string())?,
+    })
+}

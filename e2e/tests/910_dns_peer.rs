@@ -1,0 +1,325 @@
+//! `twinstack dns` and CoreDNS with the same Corefile and the same API (`twinstack apiserver`), asked the same: random
+//! names and types, over UDP. Runs when `COREDNS` names one; a comparison, not a test that CI needs.
+
+use e2e::{Process, Server, free_port, twinstack, wait_for};
+use serde_json::{Value, json};
+use std::{
+    collections::BTreeMap,
+    ffi::OsString,
+    net::{SocketAddr, UdpSocket},
+    path::Path,
+    time::Duration,
+};
+
+const QUERIES: u32 = 4000;
+const PATIENCE: Duration = Duration::from_secs(60);
+
+const COREFILE: &str = r#".:{PORT} {
+    bind 127.0.0.1
+    bufsize 1232
+    any
+    rewrite name exact alias.test host.test
+    rewrite name suffix .outer.test .dn.svc.cluster.local answer auto
+    rewrite ttl exact host.test 60-120
+    template IN AAAA legacy.corp.example.com {
+        answer "{{ .Name }} 3600 IN AAAA 2001:db8::100"
+    }
+    template IN AAAA corp.example.com {
+        rcode NOERROR
+    }
+    template IN A example.org {
+        match "^www\\.(?P<d>.*)$"
+        answer "{{ .Name }} 60 IN CNAME {{ .Group.d }}"
+        fallthrough
+    }
+    template IN TXT example.org {
+        answer "{{ .Name }} 5 {{ .Class }} TXT \"{{ .Type }} {{ index .Match 0 }} {{ .Zone }}\""
+        authority "example.org. 60 IN NS ns.example.org."
+        additional "ns.example.org. 60 IN A 192.0.2.53"
+    }
+    template IN MX . {
+        match "^nomatch$"
+        fallthrough
+    }
+    hosts {
+        192.0.2.1 host.test example.org
+        2001:db8::1 host.test
+        fallthrough
+    }
+    kubernetes cluster.local in-addr.arpa ip6.arpa {
+        kubeconfig {KUBECONFIG}
+        pods insecure
+        fallthrough in-addr.arpa ip6.arpa
+    }
+    acl refused.test {
+        block
+    }
+    acl empty.test {
+        filter type AAAA
+    }
+}
+"#;
+
+/// Differences that are meant, with the reason; each says for which questions it holds.
+const INTENDED: &[(&str, Holds)] = &[(
+    "the name servers of a zone have the addresses of the machine, also when the block is bound to loopback",
+    |asked| {
+        let name = asked.name.to_lowercase();
+        let zones = ["cluster.local.", "in-addr.arpa.", "ip6.arpa."];
+        (asked.rtype == NS && zones.contains(&name.as_str())) || name == "ns.dns.cluster.local."
+    },
+)];
+
+type Holds = fn(&Asked) -> bool;
+
+const NS: u16 = 2;
+
+struct Asked {
+    name: String,
+    rtype: u16,
+    edns: bool,
+}
+
+/// What must be the same. Records without regard to order and case.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Answer {
+    rcode: u8,
+    authoritative: bool,
+    truncated: bool,
+    recursion: bool,
+    sections: [Vec<String>; 3],
+}
+
+/// The same numbers every time.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 % bound as u64) as usize
+    }
+
+    fn one<'a>(&mut self, of: &[&'a str]) -> &'a str {
+        of[self.below(of.len())]
+    }
+}
+
+/// Names that exist, nearly exist, and do not.
+fn name(random: &mut Random) -> String {
+    let services = ["dual", "dual64", "v4", "v6", "ext", "extin", "head", "head4", "empty", "noport", "none", "Dual"];
+    let namespaces = ["dn", "dn", "dn", "default", "none", "DN"];
+    let before =
+        ["", "", "", "_http._tcp.", "_dns._udp.", "_none._tcp.", "*._tcp.", "10-1-0-1.", "p0.", "a.b.c.", "fd00-1--1."];
+    let other = [
+        "cluster.local.",
+        "svc.cluster.local.",
+        "pod.cluster.local.",
+        "dn.svc.cluster.local.",
+        "none.svc.cluster.local.",
+        "dns-version.cluster.local.",
+        "ns.dns.cluster.local.",
+        "x.y.cluster.local.",
+        "Cluster.Local.",
+        "host.test.",
+        "alias.test.",
+        "HOST.test.",
+        "none.test.",
+        "example.org.",
+        "www.example.org.",
+        "www.host.test.",
+        "a.www.example.org.",
+        "legacy.corp.example.com.",
+        "x.corp.example.com.",
+        "corp.example.com.",
+        "a.refused.test.",
+        "a.empty.test.",
+        "v4.outer.test.",
+        "dual.outer.test.",
+        "none.outer.test.",
+        "1.1.96.10.in-addr.arpa.",
+        "2.0.1.10.in-addr.arpa.",
+        "9.9.9.9.in-addr.arpa.",
+        "96.10.in-addr.arpa.",
+        "1.2.0.192.in-addr.arpa.",
+        "1.0.1.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.6.9.0.0.0.0.d.f.ip6.arpa.",
+        "0.0.d.f.ip6.arpa.",
+        "in-addr.arpa.",
+        ".",
+        "test.",
+        "local.",
+        "a.b.c.d.e.f.g.h.cluster.local.",
+    ];
+    match random.below(10) {
+        0..6 => {
+            let (before, service, namespace) = (random.one(&before), random.one(&services), random.one(&namespaces));
+            format!("{before}{service}.{namespace}.svc.cluster.local.")
+        }
+        6 => {
+            let address = random.one(&["10-1-0-1", "fd00-1--1", "1-2-3", "10.1.0.1", "300-1-1-1", "--1", "p0"]);
+            format!("{address}.{}.pod.cluster.local.", random.one(&namespaces))
+        }
+        _ => random.one(&other).to_owned(),
+    }
+}
+
+fn question(asked: &Asked) -> Vec<u8> {
+    let mut packet = vec![0x12, 0x34, 1, 0, 0, 1, 0, 0, 0, 0, 0, u8::from(asked.edns)];
+    for label in asked.name.trim_end_matches('.').split('.').filter(|label| !label.is_empty()) {
+        packet.push(label.len() as u8);
+        packet.extend(label.bytes());
+    }
+    packet.push(0);
+    packet.extend(asked.rtype.to_be_bytes());
+    packet.extend([0, 1]);
+    if asked.edns {
+        packet.extend([0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 0]);
+    }
+    packet
+}
+
+fn ask(server: SocketAddr, asked: &Asked) -> Option<Answer> {
+    let socket = UdpSocket::bind("127.0.0.1:0").ok()?;
+    socket.connect(server).ok()?;
+    socket.set_read_timeout(Some(Duration::from_secs(2))).ok()?;
+    for _ in 0..3 {
+        socket.send(&question(asked)).ok()?;
+        let mut buffer = [0; 4096];
+        if let Ok(length) = socket.recv(&mut buffer) {
+            return Some(parse(&buffer[..length]));
+        }
+    }
+    None
+}
+
+fn name_at(packet: &[u8], mut at: usize) -> (String, usize) {
+    let (mut name, mut end) = (String::new(), None);
+    loop {
+        match packet[at] {
+            0 => return (name + ".", end.unwrap_or(at + 1)),
+            pointer if pointer >= 0xc0 => {
+                end.get_or_insert(at + 2);
+                at = usize::from(pointer & 0x3f) << 8 | usize::from(packet[at + 1]);
+            }
+            length => {
+                let label = &packet[at + 1..at + 1 + usize::from(length)];
+                name.push_str(&String::from_utf8_lossy(label).to_lowercase());
+                name.push('.');
+                at += 1 + usize::from(length);
+            }
+        }
+    }
+}
+
+/// A record's data with its names in full; the serial of a SOA is the time of a change and not compared.
+fn data(packet: &[u8], rtype: u16, at: usize, end: usize) -> String {
+    match rtype {
+        2 | 5 | 12 => name_at(packet, at).0,
+        6 => {
+            let (first, next) = name_at(packet, at);
+            let (second, numbers) = name_at(packet, next);
+            format!("{first} {second} {:?}", &packet[numbers + 4..end])
+        }
+        15 => format!("{:?} {}", &packet[at..at + 2], name_at(packet, at + 2).0),
+        33 => format!("{:?} {}", &packet[at..at + 6], name_at(packet, at + 6).0),
+        _ => format!("{:?}", &packet[at..end]),
+    }
+}
+
+fn parse(packet: &[u8]) -> Answer {
+    let number = |at: usize| u16::from_be_bytes([packet[at], packet[at + 1]]);
+    assert_eq!(number(0), 0x1234, "the id is echoed");
+    let mut sections: [Vec<String>; 3] = Default::default();
+    let mut at = 12;
+    if number(4) == 1 {
+        at = name_at(packet, 12).1 + 4;
+    }
+    for (index, section) in sections.iter_mut().enumerate() {
+        for _ in 0..number(6 + 2 * index) {
+            let (owner, fixed) = name_at(packet, at);
+            let (rtype, end) = (number(fixed), fixed + 10 + usize::from(number(fixed + 8)));
+            let ttl = u32::from_be_bytes([packet[fixed + 4], packet[fixed + 5], packet[fixed + 6], packet[fixed + 7]]);
+            // OPT is between two hosts.
+            if rtype != 41 {
+                section.push(format!("{owner} {ttl} {rtype} {}", data(packet, rtype, fixed + 10, end)));
+            }
+            at = end;
+        }
+        section.sort();
+    }
+    let flag = |byte: usize, bit: u8| packet[byte] & bit != 0;
+    Answer {
+        rcode: packet[3] & 15,
+        authoritative: flag(2, 4),
+        truncated: flag(2, 2),
+        recursion: flag(3, 0x80),
+        sections,
+    }
+}
+
+/// The recorded cluster, in this API server.
+fn fill(server: &Server) {
+    let kubectl = server.kubectls().pop().expect("kubectl is there");
+    kubectl.ok(&["create", "namespace", "dn"]);
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../testdata/dns/content.json");
+    let content: Vec<Value> = serde_json::from_str(&std::fs::read_to_string(path).expect("read")).expect("JSON");
+    let objects = content.into_iter().filter(|entry| entry["object"]["kind"] != "Pod").map(|mut entry| {
+        entry["object"]["metadata"]["namespace"] = "dn".into();
+        entry["object"].take()
+    });
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects.collect::<Vec<_>>()});
+    kubectl.ok_with(&["create", "--validate=false", "-f", "-"], &list.to_string());
+}
+
+fn start(program: OsString, words: &[&str], folder: &Path, name: &str, port: u16) -> (Process, SocketAddr) {
+    let process = Process::start(program, words, &folder.join(format!("{name}.log")));
+    let address = SocketAddr::from(([127, 0, 0, 1], port));
+    let known = Asked { name: "dual.dn.svc.cluster.local.".to_owned(), rtype: 1, edns: false };
+    let ready = wait_for(PATIENCE, || ask(address, &known).filter(|answer| answer.sections[0].len() == 1));
+    assert!(ready.is_some(), "{name} does not answer:\n{}", process.output());
+    (process, address)
+}
+
+#[test]
+fn twinstack_and_coredns_answer_the_same() {
+    let Some(program) = std::env::var_os("COREDNS") else { return };
+    let server = Server::start(&["--service-cluster-ip-range=10.96.0.0/16,fd00:96::/112"]);
+    fill(&server);
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let conf = |name: &str, port: u16| {
+        let path = folder.path().join(name);
+        let text = COREFILE.replace("{PORT}", &port.to_string());
+        let kubeconfig = server.kubeconfig().display().to_string();
+        std::fs::write(&path, text.replace("{KUBECONFIG}", &kubeconfig)).expect("written");
+        path.display().to_string()
+    };
+    let (first, second) = (free_port(), free_port());
+    let (own, other) = (conf("own", first), conf("other", second));
+    let (_ours, ours) = start(twinstack().into(), &["dns", "--conf", &own], folder.path(), "twinstack", first);
+    let (_theirs, theirs) = start(program, &["-conf", &other], folder.path(), "coredns", second);
+
+    let mut random = Random(0x2545_f491_4f6c_dd1d);
+    let (mut unexplained, mut explained) = (Vec::new(), BTreeMap::<&str, u32>::new());
+    for _ in 0..QUERIES {
+        let types = [1, 1, 1, 28, 28, 28, 33, 33, 12, 16, 5, 2, 6, 15, 65, 255, 13];
+        let asked =
+            Asked { name: name(&mut random), rtype: types[random.below(types.len())], edns: random.below(2) == 0 };
+        let (mine, peer) = (ask(ours, &asked), ask(theirs, &asked));
+        if mine == peer {
+            continue;
+        }
+        let (Some(mine), Some(peer)) = (mine, peer) else {
+            unexplained.push(format!("{} {}: only one answers", asked.name, asked.rtype));
+            continue;
+        };
+        match INTENDED.iter().find(|(_, holds)| holds(&asked)) {
+            Some((reason, _)) => *explained.entry(reason).or_default() += 1,
+            None => unexplained.push(format!("{} {}\n  ours   {mine:?}\n  theirs {peer:?}", asked.name, asked.rtype)),
+        }
+    }
+    eprintln!("{QUERIES} queries; intended differences: {explained:#?}");
+    unexplained.sort();
+    unexplained.dedup();
+    assert!(unexplained.is_empty(), "{} unexplained differences\n{}", unexplained.len(), unexplained.join("\n"));
+}

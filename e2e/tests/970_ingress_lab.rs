@@ -1,0 +1,273 @@
+//! Ingress from end to end in network namespaces: the operator runs the router as a process with a real HAProxy, `twinstack proxy` makes the
+//! NodePort and the load balancer of the lab lead to it, and a Route that kubectl made answers a client over both families.
+
+use e2e::{
+    Process,
+    proxy_lab::{self, Lab, NODE, PATIENCE, PODS, http, ip},
+    twinstack, wait_for,
+};
+use kernel::netns::Namespace;
+use serde_json::{Value, json};
+use std::{
+    io::{Read, Write},
+    net::{SocketAddr, TcpListener},
+    process::Command,
+    sync::Arc,
+    thread,
+    time::Duration,
+};
+
+const CONTROLLERS: &str = "/apis/operator.openshift.io/v1/namespaces/openshift-ingress-operator/ingresscontrollers";
+const BACKEND: u16 = 8088;
+
+/// Ends what still runs on the node: a router that was left behind, its HAProxy.
+struct Cleanup<'a>(&'a Namespace);
+
+impl Drop for Cleanup<'_> {
+    fn drop(&mut self) {
+        let output = Command::new("ip").args(["netns", "pids", self.0.name()]).output();
+        let pids = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+        for pid in pids.split_whitespace() {
+            let name = std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+            if name.trim() == "haproxy" || name.trim() == "twinstack" {
+                let _ = Command::new("kill").args(["-9", pid]).status();
+            }
+        }
+    }
+}
+
+/// A pod that answers HTTP over both families with what it was asked for.
+fn backend(pod: &Arc<Namespace>, number: usize) {
+    for address in PODS[number] {
+        let at = SocketAddr::new(ip(address), BACKEND);
+        let listener = pod.within(|| TcpListener::bind(at)).expect("entered").expect("a socket");
+        thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                let mut request = [0; 4096];
+                let _ = stream.set_read_timeout(Some(Duration::from_secs(2)));
+                let length = stream.read(&mut request).unwrap_or(0);
+                let body = String::from_utf8_lossy(&request[..length]).into_owned();
+                let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
+                // A client that has gone is no concern of the pod.
+                let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body.as_bytes()));
+            }
+        });
+    }
+}
+
+fn kubectl(lab: &Lab, words: &[&str], input: &str) -> Result<String, String> {
+    let config = lab.kubeconfig();
+    let home = format!("HOME={}", lab.folder().display());
+    let path = std::env::var("PATH").unwrap_or_default();
+    let tools = std::env::var("TWINSTACK_TOOLS").unwrap_or_default();
+    let path = format!("PATH={path}:{tools}");
+    let mut all = vec![home.as_str(), &path, "kubectl", &config];
+    all.extend(words);
+    lab.node.run("env", &all, input).map(|printed| printed.stdout).map_err(|error| error.to_string())
+}
+
+fn put(lab: &Lab, object: &Value) {
+    kubectl(lab, &["apply", "--validate=false", "-f", "-"], &object.to_string()).expect("kubectl is content");
+}
+
+fn ask(lab: &Lab, to: SocketAddr, host: &str) -> String {
+    let asked = lab.client.within(|| {
+        let mut stream = std::net::TcpStream::connect_timeout(&to, Duration::from_secs(2))?;
+        stream.set_read_timeout(Some(Duration::from_secs(3)))?;
+        stream.write_all(format!("GET /where HTTP/1.0\r\nHost: {host}\r\n\r\n").as_bytes())?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        Ok::<_, std::io::Error>(answer)
+    });
+    asked.and_then(|answer| answer).unwrap_or_else(|error| error.to_string())
+}
+
+/// Waits until the Route answers there with the client's own path.
+fn answers(lab: &Lab, operator: &Process, to: SocketAddr, host: &str) -> String {
+    let mut last = String::new();
+    let good = wait_for(PATIENCE, || {
+        last = ask(lab, to, host);
+        (last.contains("200 OK") && last.contains("GET /where")).then(|| last.clone())
+    });
+    let conditions = || {
+        kubectl(lab, &["-n", "openshift-ingress-operator", "get", "ingresscontrollers,dnsrecords", "-o", "yaml"], "")
+    };
+    good.unwrap_or_else(|| {
+        panic!("{to} gives {last:?}\n{}\n{conditions:?}", operator.output(), conditions = conditions())
+    })
+}
+
+fn controller(strategy: Value) -> Value {
+    json!({"apiVersion": "operator.openshift.io/v1", "kind": "IngressController",
+        "metadata": {"name": "default", "namespace": "openshift-ingress-operator"},
+        "spec": {"domain": "apps.lab.test", "replicas": 1, "endpointPublishingStrategy": strategy}})
+}
+
+fn condition(lab: &Lab, kind: &str) -> String {
+    let path = format!(r#"jsonpath={{.status.conditions[?(@.type=="{kind}")].status}}"#);
+    kubectl(lab, &["-n", "openshift-ingress-operator", "get", "ingresscontroller", "default", "-o", &path], "")
+        .unwrap_or_default()
+}
+
+fn settles(lab: &Lab, operator: &Process, kind: &str) {
+    let done = wait_for(PATIENCE, || (condition(lab, kind) == "True").then_some(()));
+    assert!(done.is_some(), "{kind} is {:?}\n{}", condition(lab, kind), operator.output());
+}
+
+#[test]
+fn a_route_answers_over_both_families_through_a_node_port_and_a_load_balancer() {
+    if let Some(how) = proxy_lab::missing() {
+        e2e::skip("ingress in namespaces", how);
+        return;
+    }
+    if !["/usr/sbin/haproxy", "/usr/bin/haproxy", "/usr/local/sbin/haproxy"]
+        .iter()
+        .any(|path| std::path::Path::new(path).is_file())
+    {
+        e2e::skip("ingress in namespaces", "apt-get install haproxy");
+        return;
+    }
+    let lab = Lab::new();
+    let _cleanup = Cleanup(&lab.node);
+    for number in [0, 1] {
+        backend(&lab.pods[number], number);
+    }
+    let program = twinstack().display().to_string();
+    let config = lab.kubeconfig();
+    let _proxy = lab.proxy("nftables", "proxy.log");
+    let _manager = lab.start(
+        &[
+            &program,
+            "controller-manager",
+            &config,
+            "--controllers=service-lb-controller",
+            "--load-balancer-ip-range=198.51.100.0/24,2001:db8::/120",
+            "--leader-elect=false",
+            "--secure-port=0",
+        ],
+        "manager.log",
+    );
+    let (address, data) = (
+        format!("--operand-address={}", NODE.join(",")),
+        format!("--operand-data-dir={}", lab.folder().join("ingress").display()),
+    );
+    let mut operator = lab.start(
+        &[
+            &program,
+            "ingress-operator",
+            &config,
+            "--operand=process",
+            &address,
+            &data,
+            "--operand-node=n1",
+            "--dns-provider=lab",
+            "--load-balancer-class=twinstack.dev/lab",
+            "--leader-elect=false",
+            "--secure-port=0",
+        ],
+        "operator.log",
+    );
+    let kinds = ["infrastructures", "networks.config.openshift.io", "ingresscontrollers", "dnsrecords", "routes"];
+    let served = || kinds.iter().all(|kind| kubectl(&lab, &["get", kind, "--all-namespaces"], "").is_ok());
+    assert!(wait_for(PATIENCE, || served().then_some(())).is_some(), "{}", operator.output());
+    let networks = json!({"clusterNetwork": [{"cidr": "10.244.0.0/16"}, {"cidr": "fd44::/16"}]});
+    put(
+        &lab,
+        &json!({"apiVersion": "config.openshift.io/v1", "kind": "Network", "metadata": {"name": "cluster"}, "spec": networks, "status": networks}),
+    );
+    put(
+        &lab,
+        &json!({"apiVersion": "config.openshift.io/v1", "kind": "Infrastructure", "metadata": {"name": "cluster"}, "spec": {"platformSpec": {"type": "None"}}}),
+    );
+    let one = "SingleReplica";
+    lab.set_status("/apis/config.openshift.io/v1/infrastructures/cluster", &json!({"platform": "None", "platformStatus": {"type": "None"},
+        "controlPlaneTopology": one, "infrastructureTopology": one, "infrastructureName": "lab", "apiServerURL": "", "apiServerInternalURI": ""}));
+    put(&lab, &json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "openshift-ingress-operator"}}));
+
+    // What is published: a Service of both families with two pods, and a Route that kubectl makes.
+    put(
+        &lab,
+        &json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "default"},
+        "spec": {"ipFamilyPolicy": "RequireDualStack", "ports": [{"name": "http", "port": 80, "targetPort": BACKEND}]}}),
+    );
+    for (at, family) in ["IPv4", "IPv6"].into_iter().enumerate() {
+        let endpoints: Vec<Value> = (0..2)
+            .map(|pod| {
+                json!({"addresses": [PODS[pod][at]], "conditions": {"ready": true},
+            "targetRef": {"kind": "Pod", "namespace": "default", "name": format!("p{pod}")}})
+            })
+            .collect();
+        put(
+            &lab,
+            &json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": family,
+            "metadata": {"name": format!("web-{}", family.to_lowercase()), "namespace": "default", "labels": {"kubernetes.io/service-name": "web"}},
+            "endpoints": endpoints, "ports": [{"name": "http", "port": BACKEND, "protocol": "TCP"}]}),
+        );
+    }
+    let route = json!({"apiVersion": "route.openshift.io/v1", "kind": "Route", "metadata": {"name": "web"},
+        "spec": {"host": "web.apps.lab.test", "to": {"kind": "Service", "name": "web"}}});
+    kubectl(&lab, &["create", "-f", "-"], &route.to_string()).expect("a Route");
+
+    // Through a NodePort.
+    put(&lab, &controller(json!({"type": "NodePortService"})));
+    settles(&lab, &operator, "Available");
+    let port = kubectl(
+        &lab,
+        &[
+            "-n",
+            "openshift-ingress",
+            "get",
+            "service",
+            "router-nodeport-default",
+            "-o",
+            r#"jsonpath={.spec.ports[?(@.name=="http")].nodePort}"#,
+        ],
+        "",
+    );
+    let port: u16 = port.expect("a Service").trim().parse().expect("a port");
+    for node in NODE {
+        answers(&lab, &operator, SocketAddr::new(ip(node), port), "web.apps.lab.test");
+    }
+    let unknown = ask(&lab, SocketAddr::new(ip(NODE[0]), port), "nobody.apps.lab.test");
+    assert!(unknown.contains("503"), "{unknown}");
+    // Health is told on a port of its own, over both families.
+    for loopback in ["127.0.0.1", "::1"] {
+        let health = http(&lab.node, SocketAddr::new(ip(loopback), 11936), "/healthz/ready");
+        assert!(health.contains("200"), "{health}");
+    }
+    lab.delete(&format!("{CONTROLLERS}/default"));
+    let gone =
+        || kubectl(&lab, &["-n", "openshift-ingress-operator", "get", "ingresscontroller", "default"], "").is_err();
+    assert!(wait_for(PATIENCE, || gone().then_some(())).is_some(), "{}", operator.output());
+
+    // Through a load balancer of the lab, whose addresses are published under the wildcard.
+    put(
+        &lab,
+        &controller(
+            json!({"type": "LoadBalancerService", "loadBalancer": {"scope": "External", "dnsManagementPolicy": "Managed"}}),
+        ),
+    );
+    settles(&lab, &operator, "Available");
+    let targets = kubectl(
+        &lab,
+        &[
+            "-n",
+            "openshift-ingress-operator",
+            "get",
+            "dnsrecord",
+            "default-wildcard",
+            "-o",
+            "jsonpath={.spec.dnsName} {.spec.targets[*]}",
+        ],
+        "",
+    );
+    let targets = targets.expect("a record");
+    let words: Vec<&str> = targets.split_whitespace().collect();
+    assert_eq!(words[0], "*.apps.lab.test.");
+    assert_eq!(words.len(), 3, "an address of each family: {targets}");
+    for address in &words[1..] {
+        answers(&lab, &operator, SocketAddr::new(ip(address), 80), "web.apps.lab.test");
+    }
+    let ended = operator.terminate(Duration::from_secs(20));
+    assert!(ended.is_some_and(|status| status.success()), "{}", operator.output());
+}
