@@ -130,7 +130,7 @@ fn pod(index: usize) -> Value {
 
 fn status(index: usize) -> Value {
     let four = format!("10.{}.{}.{}", 64 + index / 65536, index / 256 % 256, index % 256);
-    let six = format!("fd00:1::{:x}", index + 1);
+    let six = format!("fd00:1::{:x}:{:x}", 1 + index / 65536, index % 65536);
     json!({"phase": "Running", "podIP": four, "podIPs": [{"ip": four}, {"ip": six}],
            "conditions": [{"type": "Ready", "status": "False"}]})
 }

@@ -31,6 +31,10 @@ use std::{
     time::{Duration, Instant},
 };
 
+/// As in the program.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 const PODS_PER_SERVICE: usize = 20;
 
 /// What the variable says. As a test, without `--bench`, it only shows that it runs.
@@ -61,7 +65,7 @@ fn pod(index: usize) -> Value {
 
 fn status(index: usize, ready: bool) -> Value {
     let four = format!("10.{}.{}.{}", 64 + index / 65536, index / 256 % 256, index % 256);
-    let six = format!("fd00:1::{:x}", index + 1);
+    let six = format!("fd00:1::{:x}:{:x}", 1 + index / 65536, index % 65536);
     let ready = if ready { "True" } else { "False" };
     json!({"phase": "Running", "podIP": four, "podIPs": [{"ip": four}, {"ip": six}],
            "conditions": [{"type": "Ready", "status": ready}]})

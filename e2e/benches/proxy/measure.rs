@@ -112,12 +112,10 @@ fn connections(from: &Namespace) -> Vec<Duration> {
     let measured = from.within(|| {
         let one = |number: usize| {
             let start = Instant::now();
-            let stream = TcpStream::connect(probe(number % 2)).expect("a connection");
-            let took = start.elapsed();
-            drop(stream);
-            took
+            // One that is refused says nothing about how long one takes.
+            TcpStream::connect(probe(number % 2)).ok().map(|_| start.elapsed())
         };
-        (0..CONNECTIONS).map(one).collect::<Vec<Duration>>()
+        (0..CONNECTIONS).filter_map(one).collect::<Vec<Duration>>()
     });
     let mut times = measured.expect("entered");
     times.sort_unstable();

@@ -219,8 +219,18 @@ fn remove_other_modes(mode: Mode) {
 }
 
 fn serve(log: &Log, options: Options, rules: Rules) -> anyhow::Result<()> {
-    let Options { kubeconfig, healthz, metrics, cleanup: _, dry_run: _, write_config: _, conntrack, mode, ipvs: _, proxy } =
-        options;
+    let Options {
+        kubeconfig,
+        healthz,
+        metrics,
+        cleanup: _,
+        dry_run: _,
+        write_config: _,
+        conntrack,
+        mode,
+        ipvs: _,
+        proxy,
+    } = options;
     component::run(log, async |admin, tasks| {
         let alone = Alone::take()?;
         remove_other_modes(mode);

@@ -15,7 +15,9 @@ const A: u16 = 1;
 const AAAA: u16 = 28;
 /// Names that are asked for, and how long.
 const NAMES: u32 = 4000;
-const LENGTH: Duration = Duration::from_secs(2);
+const LENGTH: Duration = Duration::from_millis(800);
+/// How often; the round with the least CPU time per query counts, since whatever else runs on the machine only adds to it.
+const ROUNDS: usize = 3;
 const PACED: Duration = Duration::from_secs(1);
 /// How long the largest cluster may take to be listed.
 const READY: Duration = Duration::from_secs(60);
@@ -126,13 +128,13 @@ impl Bench<'_> {
                     first: (api::name(999), A, 1),
                 };
                 let process = self.ready(server, &case)?;
-                let passed = load::run(&process, &packets(&case.questions)?, Pace::Full, LENGTH)?;
+                let passed = best(&process, &packets(&case.questions)?)?;
                 let last = templates.saturating_sub(1);
                 let filtered: Vec<(String, u16)> =
                     (0..NAMES).map(|number| (format!("www{number}.z0.t{last}.example."), AAAA)).collect();
                 let filtered = match templates {
                     0 => None,
-                    _ => Some(load::run(&process, &packets(&filtered)?, Pace::Full, PACED)?),
+                    _ => Some(best(&process, &packets(&filtered)?)?),
                 };
                 drop(process);
                 let resident = self.of_templates(server, &lines)?;
@@ -175,12 +177,19 @@ fn row(server: &'static str, what: String, process: &Process, questions: &[(Stri
     let packets = packets(questions)?;
     // Once through all, so that what can be kept is kept.
     let _warm: Seen = load::run(process, &packets, Pace::Full, Duration::from_millis(500))?;
-    let full = load::run(process, &packets, Pace::Full, LENGTH)?;
+    let full = best(process, &packets)?;
     let paced = load::run(process, &packets, Pace::Rate(10_000), PACED)?;
     let names: String =
         questions.iter().map(|(name, rtype)| format!("{name} {}\n", if *rtype == A { "A" } else { "AAAA" })).collect();
     let dnsperf = load::dnsperf(process.address, &names, 2);
     Ok(Row { server, what, full, paced, dnsperf, resident: process.resident()? })
+}
+
+/// As fast as it goes, a few times; the best.
+fn best(process: &Process, packets: &[Vec<u8>]) -> Result<Seen> {
+    let rounds = (0..ROUNDS).map(|_| load::run(process, packets, Pace::Full, LENGTH)).collect::<Result<Vec<_>>>()?;
+    let best = rounds.into_iter().min_by(|a, b| a.cpu_per_query().total_cmp(&b.cpu_per_query()));
+    best.ok_or_else(|| "there was no round".into())
 }
 
 fn packets(questions: &[(String, u16)]) -> Result<Vec<Vec<u8>>> {

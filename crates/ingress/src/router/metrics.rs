@@ -121,7 +121,7 @@ pub(super) fn haproxy_text(stat: Option<&str>, claims: &HashMap<String, Id>) -> 
         }
         // A spare without a claim has nothing to show.
         let shown =
-            |row: &&Row| sort(row) == wanted && !(row.proxy.starts_with("spare_") && !claims.contains_key(&row.proxy));
+            |row: &&Row| sort(row) == wanted && (!row.proxy.starts_with("spare_") || claims.contains_key(&row.proxy));
         let rows: Vec<&Row> = table.iter().filter(shown).collect();
         if wanted != "frontend" && !rows.is_empty() {
             let _ = writeln!(text, "# TYPE haproxy_{wanted}_up gauge");

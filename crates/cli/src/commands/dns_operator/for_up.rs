@@ -36,9 +36,6 @@ impl ForUp {
     /// Where DNS is answered, and how to ask.
     pub(crate) fn told(&self) -> (String, String) {
         let Operand::Process(local) = &self.options.operand else { return Default::default() };
-        if local.port == 0 {
-            return ("on free ports; the log says which".to_owned(), String::new());
-        }
         let addresses: Vec<std::net::IpAddr> = match &local.hosts {
             Hosts::Everywhere => net::Family::BOTH.map(net::Family::loopback).to_vec(),
             Hosts::Each(addresses) => addresses.iter().copied().collect(),
@@ -46,10 +43,13 @@ impl ForUp {
         let sockets: Vec<String> =
             addresses.iter().map(|address| std::net::SocketAddr::new(*address, local.port).to_string()).collect();
         let first = addresses.first().map(ToString::to_string).unwrap_or_default();
+        let (sockets, port) = match local.port {
+            0 => ("on free ports; the log says which".to_owned(), "PORT".to_owned()),
+            port => (sockets.join(", "), port.to_string()),
+        };
         let domain = self.options.cluster_domain.to_string();
-        let dig =
-            format!("dig @{first} -p {} kubernetes.default.svc.{} +short", local.port, domain.trim_end_matches('.'));
-        (sockets.join(", "), dig)
+        let dig = format!("dig @{first} -p {port} kubernetes.default.svc.{} +short", domain.trim_end_matches('.'));
+        (sockets, dig)
     }
 }
 

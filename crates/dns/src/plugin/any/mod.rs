@@ -43,10 +43,7 @@ mod tests {
     #[test]
     fn any_is_answered_with_a_note_and_other_types_are_not() {
         let asked = Asked::new(". {\n any\n}");
-        assert_eq!(
-            asked.ask("a.test.", "ANY"),
-            "NOERROR | a.test. 8482 IN HINFO \"ANY obsoleted\" \"See RFC 8482\""
-        );
+        assert_eq!(asked.ask("a.test.", "ANY"), "NOERROR | a.test. 8482 IN HINFO \"ANY obsoleted\" \"See RFC 8482\"");
         assert_eq!(asked.ask("a.test.", "A"), "SERVFAIL");
     }
 }

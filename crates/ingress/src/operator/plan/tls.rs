@@ -38,7 +38,8 @@ const OLD: [&str; 12] = [
     "AES256-SHA",
     "DES-CBC3-SHA",
 ];
-const GROUPS: [&str; 4] = ["X25519MLKEM768", "X25519", "prime256v1", "secp384r1"];
+/// Those that every OpenSSL knows: HAProxy refuses a whole configuration for one that its library does not have.
+const GROUPS: [&str; 3] = ["X25519", "prime256v1", "secp384r1"];
 
 /// What a profile comes to; Intermediate when there is none.
 pub fn resolve(profile: Option<&TlsProfile>) -> Tls {

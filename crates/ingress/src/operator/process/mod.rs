@@ -155,6 +155,8 @@ impl Processes {
         ] {
             variables.insert(name.to_owned(), value);
         }
+        // As many as this machine's limits allow; a node of a cluster has its limits set for more.
+        variables.entry("ROUTER_MAX_CONNECTIONS".to_owned()).or_insert_with(|| "auto".to_owned());
         let wanted = Wanted {
             program: process.program.clone(),
             words: process.words.iter().map(|word| word.replace("{name}", name)).collect(),

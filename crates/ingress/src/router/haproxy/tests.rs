@@ -257,6 +257,7 @@ fn the_whole_environment_makes_a_configuration() {
             ("ROUTER_UNIQUE_ID_HEADER_NAME", "X-Id"),
             ("ROUTER_MUTUAL_TLS_AUTH", "optional"),
             ("ROUTER_MUTUAL_TLS_AUTH_CA", &ca),
+            ("ROUTER_MUTUAL_TLS_AUTH_FILTER", "^/CN=(a|it's)$"),
             ("DEFAULT_DESTINATION_CA_PATH", &ca),
             ("ROUTER_CURVES", "X25519:P-256"),
             ("ROUTER_CIPHERS", "old"),
@@ -269,6 +270,7 @@ fn the_whole_environment_makes_a_configuration() {
         &cluster.model(Default::default()),
     );
     assert!(written.config.contains(&format!("verify required ca-file {ca} verifyhost s.a.svc")));
+    assert!(written.config.contains(r"acl subject_allowed ssl_c_s_dn -m reg '^/CN=(a|it'\''s)$'"));
     written.check();
 }
 

@@ -429,6 +429,8 @@ fn ending_tls(files: Files<'_>, number: u64) -> String {
     let verify = Some(settings.tls.client_auth.as_str()).filter(|auth| matches!(*auth, "required" | "optional"));
     let mutual = verify.zip(settings.tls.client_ca.as_ref());
     let _ = mutual.map(|(verify, ca)| write!(bind, " verify {verify} ca-file {}", ca.display()));
+    let revoked = settings.tls.client_crl.as_ref().filter(|_| mutual.is_some());
+    let _ = revoked.map(|file| write!(bind, " crl-file {}", file.display()));
     let mut text = format!("frontend fe_tls from http\n{bind}\n  http-request del-header X-SSL -m beg\n");
     if mutual.is_some() {
         for (header, value) in [
@@ -441,6 +443,11 @@ fn ending_tls(files: Files<'_>, number: u64) -> String {
             ("X-SSL-Client-DER", "%[ssl_c_der,base64]"),
         ] {
             let _ = writeln!(text, "  http-request set-header {header} {value}");
+        }
+        if let Some(subjects) = &settings.tls.client_subjects {
+            let subjects = text::quoted(subjects);
+            let _ = writeln!(text, "  acl subject_allowed ssl_c_s_dn -m reg {subjects}");
+            text += "  http-request deny deny_status 403 unless subject_allowed\n";
         }
     }
     text + &lookup(files, number, Map::TlsExact, Map::TlsPrefix, "https")

@@ -39,7 +39,7 @@ pub(super) fn elect(claims: &[&Arc<Claim>], above: Option<&Claim>, shared: bool)
         };
         if verdict.is_ok() {
             given.extend(places(claim).into_iter().flatten().map(|place| (place, &**claim)));
-            tls = tls.or(Some(&**claim).filter(|claim| claim.termination != Termination::Plain));
+            tls = tls.or_else(|| Some(&**claim).filter(|claim| claim.termination != Termination::Plain));
         }
         verdicts.push((claim.id.clone(), verdict));
     }

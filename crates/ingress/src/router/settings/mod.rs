@@ -149,6 +149,10 @@ pub struct Tls {
     pub client_auth: String,
     /// ROUTER_MUTUAL_TLS_AUTH_CA.
     pub client_ca: Option<PathBuf>,
+    /// ROUTER_MUTUAL_TLS_AUTH_CRL.
+    pub client_crl: Option<PathBuf>,
+    /// ROUTER_MUTUAL_TLS_AUTH_FILTER: a regular expression for subjects; others are refused.
+    pub client_subjects: Option<String>,
 }
 
 /// Times, as HAProxy writes them.

@@ -83,7 +83,7 @@ impl Reader {
                 _ => return None,
             })
         };
-        self.parsed(name, "a time such as 5s or 1m", read).unwrap_or(Duration::from_secs(default))
+        self.parsed(name, "a time such as 5s or 1m", read).unwrap_or_else(|| Duration::from_secs(default))
     }
 
     /// Words of letters, digits and a few signs: what names of ciphers, versions and types consist of.
@@ -114,7 +114,7 @@ impl Reader {
     }
 
     /// A file's content wins over the variable itself.
-    fn from_file(&mut self, name: &str) -> Option<String> {
+    fn or_file(&mut self, name: &str) -> Option<String> {
         let file = format!("{name}_FILE");
         let Some(path) = self.path(&file) else { return self.get(name) };
         match std::fs::read_to_string(&path) {
@@ -223,6 +223,10 @@ fn tls(reader: &mut Reader) -> Tls {
         http2: !reader.flag("ROUTER_DISABLE_HTTP2", false),
         client_auth: reader.one_of("ROUTER_MUTUAL_TLS_AUTH", "", "required, optional, none"),
         client_ca: reader.path("ROUTER_MUTUAL_TLS_AUTH_CA"),
+        client_crl: reader.path("ROUTER_MUTUAL_TLS_AUTH_CRL"),
+        client_subjects: reader.parsed("ROUTER_MUTUAL_TLS_AUTH_FILTER", "a regular expression in one line", |value| {
+            text::is_printable(value).then(|| value.to_owned())
+        }),
     }
 }
 
@@ -245,7 +249,7 @@ fn timeouts(reader: &mut Reader) -> Timeouts {
 fn http(reader: &mut Reader) -> Http {
     let forwarded = |value: &str| Forwarded::named(value);
     let token = |value: &str| text::is_token(value).then(|| value.to_owned());
-    let mime = reader.words("ROUTER_COMPRESSION_MIME", "text/html text/plain text/css", b" /+-.*");
+    let mime = reader.words("ROUTER_COMPRESSION_MIME", "text/html text/plain text/css", b" /+-.*;=\"");
     let compression = reader.flag("ROUTER_ENABLE_COMPRESSION", false);
     Http {
         forwarded: reader
@@ -253,11 +257,25 @@ fn http(reader: &mut Reader) -> Http {
             .unwrap_or_default(),
         cookie_name: reader.parsed("ROUTER_COOKIE_NAME", "a cookie's name", token),
         unique_id_header: reader.parsed("ROUTER_UNIQUE_ID_HEADER_NAME", "a header's name", token),
-        compression: compression.then(|| mime.split(' ').filter(|word| !word.is_empty()).map(str::to_owned).collect()),
+        compression: compression.then(|| media_types(&mime)),
         error_503: reader.path("ROUTER_ERRORFILE_503").filter(|path| path.exists()),
         error_404: reader.path("ROUTER_ERRORFILE_404").filter(|path| path.exists()),
         ignore_probes: reader.flag("ROUTER_HTTP_IGNORE_PROBES", false),
         abort_on_close: reader.flag("ROUTER_ABORT_ON_CLOSE", false),
+    }
+}
+
+/// Media types between spaces; some stand in quotes and have parameters, which HAProxy does not compare.
+fn media_types(text: &str) -> Vec<String> {
+    let bare = |word: &str| word.trim_matches('"').split(';').next().unwrap_or_default().trim_matches('"').to_owned();
+    text.split(' ').map(bare).filter(|word| word.contains('/')).collect()
+}
+
+/// Without the quotes and escapes that a text has in a configuration file, if it has them.
+fn unquoted(text: &str) -> String {
+    match text.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
+        Some(inner) => inner.replace("\\\"", "\"").replace("\\\\", "\\"),
+        None => text.to_owned(),
     }
 }
 
@@ -306,7 +324,7 @@ fn access_log(reader: &mut Reader) -> Option<AccessLog> {
         }
     };
     let to = reader.parsed("ROUTER_SYSLOG_ADDRESS", "ADDRESS:PORT, a socket's path, or stdout", to);
-    let format = |value: &str| text::is_printable(value).then(|| value.to_owned());
+    let format = |value: &str| text::is_printable(value).then(|| unquoted(value));
     const LEVELS: &str = "emerg, alert, crit, err, warning, notice, info, debug";
     const FACILITIES: &str = "kern, user, mail, daemon, auth, syslog, lpr, news, uucp, cron, auth2, ftp, ntp, audit, alert, cron2, local0, local1, local2, local3, local4, local5, local6, local7";
     let log = AccessLog {
@@ -323,7 +341,7 @@ fn access_log(reader: &mut Reader) -> Option<AccessLog> {
 
 fn stats(reader: &mut Reader) -> Stats {
     Stats {
-        username: reader.from_file("STATS_USERNAME"),
-        password: reader.from_file("STATS_PASSWORD").map(runtime::secret::Secret::new),
+        username: reader.or_file("STATS_USERNAME"),
+        password: reader.or_file("STATS_PASSWORD").map(runtime::secret::Secret::new),
     }
 }

@@ -65,3 +65,16 @@ fn logs_go_where_they_are_asked_to() {
     }
     assert!(read(&[("ROUTER_SYSLOG_ADDRESS", "here")]).is_err());
 }
+
+#[test]
+fn texts_that_come_quoted_are_taken_without_quotes() {
+    let settings = read(&[
+        ("ROUTER_SYSLOG_ADDRESS", "stdout"),
+        ("ROUTER_SYSLOG_FORMAT", r#""%ci \"%r\" \\""#),
+        ("ROUTER_ENABLE_COMPRESSION", "true"),
+        ("ROUTER_COMPRESSION_MIME", r#"text/html "text/css; charset=utf-8" application/json"#),
+    ])
+    .unwrap();
+    assert_eq!(settings.log.unwrap().format.as_deref(), Some(r#"%ci "%r" \"#));
+    assert_eq!(settings.http.compression.unwrap(), ["text/html", "text/css", "application/json"]);
+}
