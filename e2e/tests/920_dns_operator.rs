@@ -19,6 +19,8 @@ use tempfile::TempDir;
 const A: u16 = 1;
 const AAAA: u16 = 28;
 const PATIENCE: Duration = Duration::from_secs(90);
+/// For one answer: what is lost never comes, but a busy machine may take a while.
+const ANSWER: Duration = Duration::from_secs(30);
 const V4: [&str; 2] = ["--service-cluster-ip-range=10.96.0.0/16", "--cluster-cidr=10.244.0.0/16"];
 const BOTH: [&str; 2] =
     ["--service-cluster-ip-range=10.96.0.0/16,fd00:10:96::/112", "--cluster-cidr=10.244.0.0/16,fd00:10:244::/56"];
@@ -347,7 +349,7 @@ fn question(name: &str, rtype: u16) -> Vec<u8> {
 }
 
 fn udp(server: SocketAddr, name: &str, rtype: u16) -> Option<Answer> {
-    udp_within(Duration::from_secs(5), server, name, rtype)
+    udp_within(ANSWER, server, name, rtype)
 }
 
 fn udp_within(patience: Duration, server: SocketAddr, name: &str, rtype: u16) -> Option<Answer> {
@@ -363,7 +365,7 @@ fn udp_within(patience: Duration, server: SocketAddr, name: &str, rtype: u16) ->
 
 fn tcp(server: SocketAddr, name: &str, rtype: u16) -> Option<Answer> {
     let mut stream = TcpStream::connect(server).ok()?;
-    stream.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
+    stream.set_read_timeout(Some(ANSWER)).ok()?;
     let packet = question(name, rtype);
     stream.write_all(&(packet.len() as u16).to_be_bytes()).ok()?;
     stream.write_all(&packet).ok()?;
@@ -602,7 +604,6 @@ fn template_updates() {
         let lost = scope.spawn(|| {
             let mut lost = 0;
             while !ends.load(Ordering::Relaxed) {
-                // What is lost never comes, however long one waits; a busy machine may take a while.
                 let answer = udp_within(PATIENCE, address, "kubernetes.default.svc.cluster.local", A);
                 lost += u32::from(answer.is_none());
             }

@@ -161,7 +161,7 @@ impl World {
 
     fn route(&self, name: &str, host: &str, service: &str, more: Value, annotations: Value) {
         let mut spec = json!({"host": host, "to": {"kind": "Service", "name": service}});
-        spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        spec.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
         self.apply(&json!({"apiVersion": "route.openshift.io/v1", "kind": "Route",
             "metadata": {"name": name, "annotations": annotations}, "spec": spec}));
     }

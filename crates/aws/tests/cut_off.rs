@@ -6,7 +6,7 @@ mod world;
 use aws::{
     cloud_config::{GroupMode, SharedProbe},
     memory::{
-        Example, Fault,
+        Example, Fault, Made,
         testing::{annotated, service, settings},
     },
     model::Settings,
@@ -65,8 +65,17 @@ fn shared() -> Settings {
     Settings { shared_probe: Some(SharedProbe { port: 10256, path: "/healthz".into() }), ..settings() }
 }
 
+/// What can go wrong with a call. A read has no effect: losing its answer is the same as its failing; a change cannot be old.
+fn faults(call: &Made) -> &'static [Fault] {
+    if call.write { &[Fault::Fail, Fault::Lose, Fault::Kill] } else { &[Fault::Fail, Fault::Kill, Fault::Stale] }
+}
+
 /// Runs a story undisturbed, and then once for each call of each step and each fault.
 async fn cut_everywhere(settings: &Settings, story: &[Step]) -> usize {
+    cut(settings, story, faults).await
+}
+
+async fn cut(settings: &Settings, story: &[Step], faults: fn(&Made) -> &'static [Fault]) -> usize {
     let mut quiet = World::new(settings);
     let empty = told(&quiet.memory.state());
     let mut cases = 0;
@@ -80,9 +89,9 @@ async fn cut_everywhere(settings: &Settings, story: &[Step]) -> usize {
         if step.service.is_none() {
             assert_eq!(expected, empty, "{} leaves something", step.name);
         }
-        for nth in 0..calls.len() {
-            for fault in Fault::ALL {
-                let what = format!("{}: {fault:?} at call {nth}, {}", step.name, calls[nth].action);
+        for (nth, call) in calls.iter().enumerate() {
+            for fault in faults(call).iter().copied() {
+                let what = format!("{}: {fault:?} at call {nth}, {}", step.name, call.action);
                 let mut world = World::resume(settings, start.clone(), &alive).await;
                 world.memory.take_calls();
                 world.memory.inject(nth, fault);
@@ -105,7 +114,7 @@ async fn a_single_stack_load_balancer_and_its_ports() {
     let both = ports(&[(80, 30080, "TCP"), (443, 30443, "TCP")]);
     let story = [
         step("created", 3, &[]),
-        step("second port", 3, &[both.clone()]),
+        step("second port", 3, std::slice::from_ref(&both)),
         step("TLS on it", 3, &[both, tls]),
         step("one port again, other node port", 3, &[ports(&[(80, 30081, "TCP")])]),
         step(
@@ -135,7 +144,7 @@ async fn dual_stack_comes_and_goes() {
     let dual = families("RequireDualStack", &["IPv4", "IPv6"]);
     let story = [
         step("created", 3, &[]),
-        step("dual-stack", 3, &[dual.clone()]),
+        step("dual-stack", 3, std::slice::from_ref(&dual)),
         step("dual-stack with ranges", 3, &[dual, ranges(&["192.0.2.0/24", "2001:db8:1::/48"])]),
         step("single-stack again", 3, &[]),
         gone(),
@@ -149,8 +158,8 @@ async fn dual_stack_with_each_primary() {
     for (list, policy) in [(["IPv4", "IPv6"], "PreferDualStack"), (["IPv6", "IPv4"], "RequireDualStack")] {
         let dual = families(policy, &list);
         let story = [
-            step("created", 3, &[dual.clone()]),
-            step("fewer nodes", 2, &[dual.clone()]),
+            step("created", 3, std::slice::from_ref(&dual)),
+            step("fewer nodes", 2, std::slice::from_ref(&dual)),
             step("more nodes", 5, &[dual]),
             gone(),
         ];
@@ -162,7 +171,7 @@ async fn dual_stack_with_each_primary() {
 async fn udp_on_both_families() {
     let udp = ports(&[(53, 30053, "UDP")]);
     let dual = families("RequireDualStack", &["IPv4", "IPv6"]);
-    let story = [step("created", 3, &[udp.clone()]), step("dual-stack", 3, &[udp, dual]), gone()];
+    let story = [step("created", 3, std::slice::from_ref(&udp)), step("dual-stack", 3, &[udp, dual]), gone()];
     cut_everywhere(&settings(), &story).await;
 }
 
@@ -207,7 +216,7 @@ async fn a_classic_load_balancer() {
     ]);
     let two = ports(&[(80, 30080, "TCP"), (443, 30443, "TCP")]);
     let story = [
-        step("created", 3, &[classic.clone()]),
+        step("created", 3, std::slice::from_ref(&classic)),
         step("PROXY protocol and TLS", 3, &[classic.clone(), two, proxy]),
         step("plain again, fewer nodes", 2, &[classic.clone(), annotated(&[("connection-idle-timeout", "120")])]),
         step("groups brought", 2, &[classic.clone(), annotated(&[("security-groups", Example::BROUGHT_GROUP)])]),
@@ -224,4 +233,15 @@ async fn addresses_and_subnets_are_given() {
     let three = annotated(&[("subnets", "subnet-public-a,subnet-public-b,subnet-public-c")]);
     let story = [step("two zones", 3, &[two]), step("three zones", 3, &[three]), gone()];
     cut_everywhere(&settings(), &story).await;
+}
+
+#[tokio::test]
+async fn every_call_is_throttled_once() {
+    let dual = families("RequireDualStack", &["IPv6", "IPv4"]);
+    let story = [
+        step("created", 3, std::slice::from_ref(&dual)),
+        step("other ports", 2, &[dual, ports(&[(443, 30443, "TCP")])]),
+        gone(),
+    ];
+    cut(&settings(), &story, |_| &[Fault::Throttle]).await;
 }

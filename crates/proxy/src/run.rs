@@ -61,6 +61,8 @@ struct Schedule {
     due: Option<Instant>,
     last: Option<Instant>,
     retry: Duration,
+    /// Whether the last change went well: that it does is told at the start and after a failure.
+    in_place: bool,
 }
 
 impl Proxy {
@@ -82,7 +84,7 @@ impl Proxy {
     pub async fn run(mut self, client: Client, stop: CancellationToken) {
         let mut events = watch::events(&client, &self.settings.node_name);
         let mut complete = Complete::default();
-        let mut schedule = Schedule { due: None, last: None, retry: FIRST_RETRY };
+        let mut schedule = Schedule { due: None, last: None, retry: FIRST_RETRY, in_place: false };
         let mut look = tokio::time::interval(self.settings.sync_period);
         let mut anew = tokio::time::interval(ANEW);
         anew.reset();
@@ -191,9 +193,10 @@ impl Proxy {
         schedule.last = Some(now);
         schedule.due = if good { None } else { Some(now + schedule.retry) };
         schedule.retry = if good { FIRST_RETRY } else { (schedule.retry * 2).min(self.settings.sync_period) };
-        if good && first {
+        if good && !schedule.in_place {
             tracing::info!(services = self.tracker.iter().count(), "rules are in place");
         }
+        schedule.in_place = good;
     }
 
     /// Whether the tables are as they were left; tidies up on the way.

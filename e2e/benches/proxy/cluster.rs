@@ -112,7 +112,9 @@ impl Connection {
             if line.is_empty() {
                 break;
             }
-            length = length.or(line.strip_prefix("content-length:").and_then(|text| text.trim().parse::<u64>().ok()));
+            if let Some(text) = line.strip_prefix("content-length:") {
+                length = text.trim().parse::<u64>().ok();
+            }
         }
         let mut answer = Vec::new();
         match length {

@@ -413,7 +413,13 @@ impl Aws {
         let (owner, cluster) = (owner(service), &self.settings.cluster);
         let observed = observe::leftovers(&*self.account, cluster, &owner).await.map_err(failed)?;
         let others = self.ledger.others(Some(&owner.uid));
-        Ok(!plan::remove(&owner, &observed, &others, cluster).is_empty())
+        let there = !plan::remove(&owner, &observed, &others, cluster).is_empty();
+        if !there {
+            // Nothing will be deleted for it, so nothing else would forget what it wanted.
+            self.done.lock().remove(&owner.uid);
+            self.ledger.forget(&owner.uid);
+        }
+        Ok(there)
     }
 }
 

@@ -1,5 +1,5 @@
 //! A provider on an account in memory, restarted and driven on as the controller would.
-#![allow(dead_code, reason = "each test file uses its part")]
+#![allow(dead_code, clippy::unwrap_used, reason = "each test file uses its part; a test may end where it fails")]
 
 use aws::{
     account::{Peer, Rule, Tags},

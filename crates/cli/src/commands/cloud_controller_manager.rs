@@ -29,8 +29,10 @@ use runtime::{
     lease::{self, Election},
     listen::Hosts,
     metrics::Metrics,
+    task::Tasks,
 };
 use std::{path::PathBuf, str::FromStr, sync::Arc, time::Duration};
+use tokio::sync::mpsc;
 
 pub(super) const COMMAND: Command = Command {
     name: "cloud-controller-manager",
@@ -133,7 +135,7 @@ fn run(settings: Settings) -> anyhow::Result<()> {
         let table = Some(config.global.route_table.clone()).filter(|table| !table.is_empty());
         let settings = model::Settings::of(&config, cluster);
         let aws = Arc::new(Aws::new(account, settings).with_route_table(table));
-        tell_in_events(&aws, Events::new(client.clone(), "service-controller"));
+        tell_in_events(&aws, Events::new(client.clone(), "service-controller"), &tasks);
         let provider = Provider::new(Shared(Arc::clone(&aws)));
         let options = Options {
             service_lb: service_lb::Options {
@@ -165,12 +167,25 @@ fn run(settings: Settings) -> anyhow::Result<()> {
     })
 }
 
-/// Notes about a Service become events of it.
-fn tell_in_events(aws: &Aws, events: Events) {
+/// Notes about a Service become events of it, one after the other and beside the work on Services.
+fn tell_in_events(aws: &Aws, events: Events, tasks: &Tasks) {
+    let (sender, mut notes) = mpsc::unbounded_channel();
     aws.tell(Box::new(move |service, note| {
-        let (events, object, note) = (events.clone(), reference(service), note.clone());
-        tokio::spawn(async move { events.warning(&object, note.reason, note.message).await });
+        // Fails only while the process ends.
+        let _ = sender.send((reference(service), note.clone()));
     }));
+    tasks.once("events", |stop| async move {
+        let write = async {
+            while let Some((object, note)) = notes.recv().await {
+                events.warning(&object, note.reason, note.message).await;
+            }
+        };
+        tokio::select! {
+            () = stop.cancelled() => {}
+            () = write => {}
+        }
+        Ok::<_, std::convert::Infallible>(())
+    });
 }
 
 /// The provider, which other controllers hold too.

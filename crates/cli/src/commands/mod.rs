@@ -11,8 +11,8 @@ mod ingress_operator;
 mod init;
 mod man;
 pub(crate) mod proxy;
-mod router;
 mod proxy_ipvs;
+mod router;
 mod up;
 mod version;
 

@@ -105,12 +105,12 @@ async fn metrics(address: SocketAddr) -> Result<String, Box<dyn std::error::Erro
 /// The hash in a text of metrics.
 pub(super) fn running_hash(metrics: &str) -> Option<String> {
     let lines = metrics.lines().filter_map(|line| line.strip_prefix("coredns_reload_version_info{"));
-    let values = lines.filter_map(|line| {
+    let mut values = lines.filter_map(|line| {
         let (labels, value) = line.rsplit_once('}')?;
         let hash = labels.split(',').find_map(|label| label.strip_prefix("value=\"")?.strip_suffix('"'))?;
         (value.trim().split(' ').next() == Some("1")).then(|| hash.to_owned())
     });
-    values.last()
+    values.next_back()
 }
 
 /// The number of Corefiles that were refused, in a text of metrics.

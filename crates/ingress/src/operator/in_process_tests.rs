@@ -246,7 +246,7 @@ async fn a_dual_stack_cluster_from_nothing_to_a_classic_load_balancer_and_back()
     for (family, families) in
         [("DualStackIPv4Primary", json!(["IPv4", "IPv6"])), ("DualStackIPv6Primary", json!(["IPv6", "IPv4"]))]
     {
-        let world = World::new(family).await;
+        let world = Box::pin(World::new(family)).await;
         let operator = world.start(world.client.clone());
         let made = world.until("made", settled).await;
         let service = &made["services"]["router-default"];
@@ -294,7 +294,7 @@ async fn a_dual_stack_cluster_from_nothing_to_a_classic_load_balancer_and_back()
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_foreign_service_of_our_name_is_left_alone() {
-    let world = World::new("IPv4").await;
+    let world = Box::pin(World::new("IPv4")).await;
     let namespaces: Api<Namespace> = Api::all(world.client.clone());
     let namespace = json!({"metadata": {"name": OPERAND_NAMESPACE}});
     namespaces.create(&PostParams::default(), &serde_json::from_value(namespace).expect("one")).await.expect("created");
@@ -312,7 +312,7 @@ async fn a_foreign_service_of_our_name_is_left_alone() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_domain_belongs_to_one() {
-    let world = World::new("IPv4").await;
+    let world = Box::pin(World::new("IPv4")).await;
     let operator = world.start(world.client.clone());
     world.until("made", settled).await;
     let second = IngressController::new(
@@ -421,12 +421,12 @@ fn gone(now: &Value) -> bool {
 /// Everything is made, then replaced by a classic load balancer, then taken away; each of the three is cut off after each write.
 #[tokio::test(flavor = "multi_thread")]
 async fn all_comes_out_the_same_after_a_cut_at_any_write() {
-    let world = World::new("DualStackIPv6Primary").await;
+    let world = Box::pin(World::new("DualStackIPv6Primary")).await;
     let expected = world.converge("made", settled).await;
     let (mut uncut, mut writes) = (0, 1);
     while uncut < 3 {
         uncut = 0;
-        let world = World::new("DualStackIPv6Primary").await;
+        let world = Box::pin(World::new("DualStackIPv6Primary")).await;
         uncut += usize::from(!world.run_until_cut(writes, settled).await);
         let made = world.converge(&format!("made, cut after {writes}"), settled).await;
         assert_eq!(made, expected, "made, cut after {writes}");

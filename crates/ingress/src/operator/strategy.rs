@@ -19,8 +19,7 @@ pub fn wanted(
     cluster: &Cluster,
     publishes_domain: bool,
 ) -> Publishing {
-    let kind =
-        before.map(|before| before.kind).or(spec.map(|spec| spec.kind)).unwrap_or_else(|| kind_of_platform(cluster));
+    let kind = before.or(spec).map_or_else(|| kind_of_platform(cluster), |decided| decided.kind);
     // A spec of another kind says nothing about this one.
     let spec = spec.filter(|spec| spec.kind == kind);
     let mut wanted = Publishing::of(kind);

@@ -67,11 +67,10 @@ fn spec(object: &DynamicObject) -> Option<DnsRecordSpec> {
 
 /// Whether there is no such resource.
 fn absent(error: &watcher::Error) -> bool {
-    let status = match error {
-        watcher::Error::InitialListFailed(error) | watcher::Error::WatchStartFailed(error) => error,
-        _ => return false,
+    let (watcher::Error::InitialListFailed(problem) | watcher::Error::WatchStartFailed(problem)) = error else {
+        return false;
     };
-    matches!(status, kube::Error::Api(status) if status.code == 404)
+    matches!(problem, kube::Error::Api(status) if status.code == 404)
 }
 
 /// The job for a plugin's objects.

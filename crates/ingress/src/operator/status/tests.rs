@@ -22,7 +22,7 @@ fn find<'a>(all: &'a [OperatorCondition], kind: &str) -> Option<&'a OperatorCond
 }
 
 fn shown(all: &[OperatorCondition], kind: &str) -> String {
-    find(all, kind).map_or("absent".to_owned(), |one| format!("{} {}", one.status, one.reason))
+    find(all, kind).map_or_else(|| "absent".to_owned(), |one| format!("{} {}", one.status, one.reason))
 }
 
 fn deployment(status: Value, generation: i64) -> Operand {

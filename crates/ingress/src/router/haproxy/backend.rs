@@ -188,7 +188,8 @@ fn rewrite(claim: &Claim) -> String {
     format!("  http-request replace-path {} {}\n", quoted(&pattern), quoted(&target))
 }
 
-fn headers(rule: &str, rules: &[HeaderRule]) -> String {
+/// Rules that set or delete headers.
+pub(crate) fn headers(rule: &str, rules: &[HeaderRule]) -> String {
     let line = |header: &HeaderRule| match &header.value {
         Some(value) => format!("  {rule} set-header {} {}\n", quoted(&header.name), quoted(value)),
         None => format!("  {rule} del-header {}\n", quoted(&header.name)),

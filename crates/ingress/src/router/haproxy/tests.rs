@@ -266,10 +266,23 @@ fn the_whole_environment_makes_a_configuration() {
             ("ROUTER_SET_FORWARDED_HEADERS", "if-none"),
             ("ROUTER_HTTP_IGNORE_PROBES", "true"),
             ("ROUTER_DONT_LOG_NULL", "true"),
+            ("ROUTER_HTTP_REQUEST_HEADERS", "X-A:it%27s:Set,X-B:Delete"),
+            ("ROUTER_HTTP_RESPONSE_HEADERS", "X-C:a%20b:Set"),
+            ("ROUTER_CAPTURE_HTTP_REQUEST_HEADERS", "Referer:10"),
+            ("ROUTER_CAPTURE_HTTP_COOKIE", "session=:9"),
         ]),
         &cluster.model(Default::default()),
     );
     assert!(written.config.contains(&format!("verify required ca-file {ca} verifyhost s.a.svc")));
+    for wanted in [
+        r"http-request set-header 'X-A' 'it'\''s'",
+        "http-request del-header 'X-B'",
+        "http-response set-header 'X-C' 'a b'",
+        "capture request header Referer len 10",
+        "capture cookie session= len 9",
+    ] {
+        assert!(written.section("frontend fe_tls").contains(&wanted), "{wanted}");
+    }
     assert!(written.config.contains(r"acl subject_allowed ssl_c_s_dn -m reg '^/CN=(a|it'\''s)$'"));
     written.check();
 }

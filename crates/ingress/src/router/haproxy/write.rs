@@ -366,6 +366,10 @@ fn lookup(files: Files<'_>, number: u64, exact: Map, prefix: Map, proto: &str) -
     let unique = files.settings.http.unique_id_header.as_ref();
     let unique = unique
         .map(|name| format!("  unique-id-format %{{+X}}o\\ %ci:%cp_%fi:%fp_%Ts_%rt:%pid\n  unique-id-header {name}\n"));
+    let http = &files.settings.http;
+    let captures: String = http.captures.iter().map(|line| format!("  {line}\n")).collect();
+    let headers = backend::headers("http-request", &http.request_headers)
+        + &backend::headers("http-response", &http.response_headers);
     let mut text = format!(
         "{}  http-request del-header Proxy\n  http-request set-var(txn.proto) str({proto})\n  \
          http-request set-header Host %[req.hdr(Host),lower]\n  \
@@ -384,7 +388,8 @@ fn lookup(files: Files<'_>, number: u64, exact: Map, prefix: Map, proto: &str) -
              http-request set-var(txn.backend) var(txn.key),map_beg({prefix}) {missing}\n",
         );
     }
-    text + "  use_backend %[var(txn.backend)] if { var(txn.backend) -m found }\n  default_backend openshift_default\n"
+    text += "  use_backend %[var(txn.backend)] if { var(txn.backend) -m found }\n  default_backend openshift_default\n";
+    captures + &headers + &text
 }
 
 fn public(files: Files<'_>, number: u64) -> String {

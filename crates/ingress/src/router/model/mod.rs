@@ -24,6 +24,7 @@ pub use claim::{Age, Claim, Host, Id, Insecure, PathKind, PathMatch, Port, Refus
 pub use endpoints::{Reaches, Server, Workload, is_usable};
 pub(crate) use ingress::{is_ours as ingress_is_ours, is_taken as ingress_is_taken};
 pub use options::{Balance, HeaderRule, Limits, Options, SameSite};
+pub(crate) use options::{Direction, header_rule};
 pub(crate) use route::hostname;
 pub use state::{Backend, Delta, Entries, Leads, Map, Model, Objects};
 pub use status::{admitted, route_ingress};

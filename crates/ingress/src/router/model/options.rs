@@ -245,12 +245,25 @@ fn hsts(text: &str) -> Option<String> {
 
 /// Which way a header goes.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Direction {
+pub(crate) enum Direction {
     Request,
     Response,
 }
 
 const UNTOUCHABLE: [&str; 4] = ["strict-transport-security", "proxy", "cookie", "set-cookie"];
+
+/// A rule of the router's own, for all Routes.
+pub(crate) fn header_rule(name: &str, value: Option<&str>, way: Direction) -> Option<HeaderRule> {
+    let lower = name.to_ascii_lowercase();
+    if !text::is_token(name) || UNTOUCHABLE.contains(&lower.as_str()) || lower == "host" {
+        return None;
+    }
+    let value = match value {
+        Some(value) => Some(header_value(value, way)?),
+        None => None,
+    };
+    Some(HeaderRule { name: name.to_owned(), value })
+}
 
 /// Header rules; `at` is the field for messages.
 pub(super) fn header_rules(at: &str, rules: &[HeaderAction], way: Direction) -> Result<Vec<HeaderRule>, Refusal> {

@@ -4,7 +4,7 @@ mod read;
 #[cfg(test)]
 mod tests;
 
-use super::select::Selector;
+use super::{model::HeaderRule, select::Selector};
 use net::{Cidr, Family};
 use read::Reader;
 use std::{collections::BTreeMap, net::IpAddr, path::PathBuf, time::Duration};
@@ -215,6 +215,12 @@ pub struct Http {
     pub ignore_probes: bool,
     /// ROUTER_ABORT_ON_CLOSE.
     pub abort_on_close: bool,
+    /// ROUTER_HTTP_REQUEST_HEADERS.
+    pub request_headers: Vec<HeaderRule>,
+    /// ROUTER_HTTP_RESPONSE_HEADERS.
+    pub response_headers: Vec<HeaderRule>,
+    /// What logs show besides: ROUTER_CAPTURE_HTTP_REQUEST_HEADERS, _RESPONSE_HEADERS and _COOKIE, in HAProxy's words.
+    pub captures: Vec<String>,
 }
 
 /// Sizes and algorithms.

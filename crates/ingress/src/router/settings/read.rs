@@ -4,7 +4,10 @@ use super::{
     AccessLog, Admission, Forwarded, Http, IpMode, Listen, LogTo, ProxyProtocol, Reload, Resources, Settings, Stats,
     Timeouts, Tls,
 };
-use crate::router::text;
+use crate::router::{
+    model::{Direction, HeaderRule, header_rule},
+    text,
+};
 use net::Cidr;
 use std::{collections::BTreeMap, path::PathBuf, time::Duration};
 
@@ -262,7 +265,56 @@ fn http(reader: &mut Reader) -> Http {
         error_404: reader.path("ROUTER_ERRORFILE_404").filter(|path| path.exists()),
         ignore_probes: reader.flag("ROUTER_HTTP_IGNORE_PROBES", false),
         abort_on_close: reader.flag("ROUTER_ABORT_ON_CLOSE", false),
+        request_headers: header_rules(reader, "ROUTER_HTTP_REQUEST_HEADERS", Direction::Request),
+        response_headers: header_rules(reader, "ROUTER_HTTP_RESPONSE_HEADERS", Direction::Response),
+        captures: captures(reader),
     }
+}
+
+/// `NAME:VALUE:Set` and `NAME:Delete` between commas, with everything else that could be a separator escaped as in URLs.
+fn header_rules(reader: &mut Reader, name: &str, way: Direction) -> Vec<HeaderRule> {
+    let rule = |word: &str| match word.split(':').collect::<Vec<_>>()[..] {
+        [name, value, "Set"] => header_rule(&decoded(name)?, Some(&decoded(value)?), way),
+        [name, "Delete"] => header_rule(&decoded(name)?, None, way),
+        _ => None,
+    };
+    let accepted = "NAME:VALUE:Set and NAME:Delete between commas, escaped as in URLs";
+    reader.parsed(name, accepted, |text| text.split(',').map(rule).collect()).unwrap_or_default()
+}
+
+/// Undoes percent signs.
+fn decoded(text: &str) -> Option<String> {
+    let mut bytes = Vec::new();
+    let mut rest = text.bytes();
+    while let Some(byte) = rest.next() {
+        let digit = |byte: Option<u8>| char::from(byte?).to_digit(16);
+        match byte {
+            b'%' => bytes.push(u8::try_from(digit(rest.next())? << 4 | digit(rest.next())?).ok()?),
+            other => bytes.push(other),
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+/// Headers and the cookie that logs show, each `NAME:LENGTH`.
+fn captures(reader: &mut Reader) -> Vec<String> {
+    let one = |word: &str, what: &str, ending: &str| {
+        let (name, length) = word.rsplit_once(':')?;
+        let length: u32 = length.parse().ok().filter(|length| (1..=65_535).contains(length))?;
+        text::is_token(name.trim_end_matches(ending)).then(|| format!("capture {what} {name} len {length}"))
+    };
+    let accepted = "NAME:LENGTH between commas";
+    let mut all = Vec::new();
+    for (name, what) in [
+        ("ROUTER_CAPTURE_HTTP_REQUEST_HEADERS", "request header"),
+        ("ROUTER_CAPTURE_HTTP_RESPONSE_HEADERS", "response header"),
+    ] {
+        let read: Option<Vec<String>> =
+            reader.parsed(name, accepted, |text| text.split(',').map(|word| one(word, what, ":")).collect());
+        all.extend(read.unwrap_or_default());
+    }
+    all.extend(reader.parsed("ROUTER_CAPTURE_HTTP_COOKIE", "NAME:LENGTH", |word| one(word, "cookie", "=")));
+    all
 }
 
 /// Media types between spaces; some stand in quotes and have parameters, which HAProxy does not compare.

@@ -78,3 +78,28 @@ fn texts_that_come_quoted_are_taken_without_quotes() {
     assert_eq!(settings.log.unwrap().format.as_deref(), Some(r#"%ci "%r" \"#));
     assert_eq!(settings.http.compression.unwrap(), ["text/html", "text/css", "application/json"]);
 }
+
+#[test]
+fn headers_and_captures_for_all_routes() {
+    let settings = read(&[
+        ("ROUTER_HTTP_REQUEST_HEADERS", "X-A:it%27s%20%25%5Breq.hdr%28host%29%2Clower%5D:Set,X-B:Delete"),
+        ("ROUTER_HTTP_RESPONSE_HEADERS", "X-C:a%3Ab:Set"),
+        ("ROUTER_CAPTURE_HTTP_REQUEST_HEADERS", "Host:15,Referer:10"),
+        ("ROUTER_CAPTURE_HTTP_COOKIE", "session=:9"),
+    ])
+    .unwrap();
+    let values: Vec<Option<&str>> = settings.http.request_headers.iter().map(|rule| rule.value.as_deref()).collect();
+    assert_eq!(values, [Some("it's %[req.hdr(host),lower]"), None]);
+    assert_eq!(settings.http.response_headers[0].value.as_deref(), Some("a:b"));
+    assert_eq!(settings.http.captures.len(), 3);
+    for (name, value) in [
+        ("ROUTER_HTTP_REQUEST_HEADERS", "X-A:%25%5Bsrc%5D:Set"),
+        ("ROUTER_HTTP_REQUEST_HEADERS", "X-A:a%0Ab:Set"),
+        ("ROUTER_HTTP_REQUEST_HEADERS", "Host:a:Set"),
+        ("ROUTER_HTTP_RESPONSE_HEADERS", "X-A:%zz:Set"),
+        ("ROUTER_CAPTURE_HTTP_REQUEST_HEADERS", "a b:1"),
+        ("ROUTER_CAPTURE_HTTP_COOKIE", "a"),
+    ] {
+        assert_eq!(read(&[(name, value)]).unwrap_err().len(), 1, "{name}={value}");
+    }
+}
