@@ -112,7 +112,7 @@ impl Cluster {
             "ingresscontrollers",
             "dnsrecords",
         ];
-        let ready = wait_for(PATIENCE, || kinds.iter().all(|kind| served(kind)).then_some(()));
+        let ready = wait_for(PATIENCE, || kinds.iter().all(&served).then_some(()));
         assert!(ready.is_some(), "{}", self.operator.output());
         let aws = json!({"region": "eu-west-1", "ipFamily": family});
         let platform_status = match platform {
