@@ -33,7 +33,7 @@ impl Up {
     fn start(config: &Path, home: &Path) -> Self {
         let data = home.join("state");
         let (config, data_dir) = (config.display().to_string(), data.display().to_string());
-        let words = ["up", "--config", &config, "--data-dir", &data_dir, "--secure-port=0"];
+        let words = ["up", "--config", &config, "--data-dir", &data_dir, "--secure-port=0", "--dns-port=0"];
         let process = Process::start(twinstack(), &words, &home.join("up.log"));
         let up = Self { process, data, home: home.to_owned() };
         let ready = wait_for(PATIENCE, || up.process.output().contains("Twinstack is up").then_some(()));

@@ -14,7 +14,8 @@ impl Cluster {
     fn up() -> Self {
         let folder = tempfile::tempdir().expect("a folder can be made");
         let data = format!("--data-dir={}", folder.path().join("data").display());
-        let words = ["up", "--bind-address=127.0.0.1,::1", "--secure-port=0", "--hollow-nodes=2", &data];
+        let words =
+            ["up", "--bind-address=127.0.0.1,::1", "--secure-port=0", "--dns-port=0", "--hollow-nodes=2", &data];
         let process = Process::start(twinstack(), &words, &folder.path().join("up.log"));
         let cluster = Self { process, folder };
         let ready = wait_for(Duration::from_secs(60), || {

@@ -31,8 +31,12 @@ impl ForUp {
         Self { options: options(String::new(), Some(process), true), domain }
     }
 
-    /// Starts it beside what has this context. Its files are beside the kubeconfig.
+    /// Starts it beside what has this context. Its files are beside the kubeconfig. Without a domain nothing is started: no port
+    /// of the machine is opened that nobody asked for, whatever objects a folder of `init` brings.
     pub(crate) fn start<O>(mut self, beside: &Context<O>, kubeconfig: &Path) {
+        if self.domain.is_none() {
+            return;
+        }
         let kubeconfig = std::path::absolute(kubeconfig).unwrap_or_else(|_| kubeconfig.to_owned());
         if let Some(process) = &mut self.options.process {
             process.directory = kubeconfig.with_file_name("ingress");
@@ -50,7 +54,7 @@ impl ForUp {
     pub(crate) fn told(&self) -> String {
         match &self.domain {
             Some(domain) => format!("*.{domain} on port {}, TLS on {}", super::PORTS.http, super::PORTS.https),
-            None => "none; --ingress-domain makes one".to_owned(),
+            None => "none; --ingress-domain runs the operator and a router".to_owned(),
         }
     }
 
