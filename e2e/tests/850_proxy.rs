@@ -298,8 +298,10 @@ fn affinity_holds(lab: &Lab) {
         &json!({"type": "NodePort", "sessionAffinity": "ClientIP", "ports": [
         {"name": "http", "port": 80, "protocol": "TCP", "nodePort": 30080}]}),
     ));
-    let settled = wait_for(PATIENCE, || lab.table("ip6").contains("chain sticky-").then_some(()));
-    assert!(settled.is_some(), "{}", lab.table("ip6"));
+    for family in ["ip", "ip6"] {
+        let settled = wait_for(PATIENCE, || lab.table(family).contains("chain sticky-").then_some(()));
+        assert!(settled.is_some(), "{}", lab.table(family));
+    }
     for family in [0, 1] {
         let first = many(&lab.client, CLUSTER[family], 80);
         assert_eq!(first.len(), 1, "a client stays where it is: {first:?}");
