@@ -4,6 +4,7 @@ mod args;
 mod commands;
 mod component;
 mod flag;
+mod manager;
 mod read;
 
 use std::process::ExitCode;

@@ -3,10 +3,11 @@
 mod account;
 pub(super) mod plan;
 
-use super::{Command, controller_manager};
+use super::Command;
 use crate::{
     component,
     flag::{Flag, flag},
+    manager::Manager,
     read,
 };
 use account::{Opened, Place};
@@ -22,16 +23,13 @@ use control::{
 use net::{Cidr, flags};
 use runtime::{
     admin::Admin,
-    client,
     cloud::{CloudProvider, LoadBalancers, Routes},
     config::Settings,
     controller::{self, Context, Controller, Events, Selection, reference},
-    lease::{self, Election},
-    listen::Hosts,
     metrics::Metrics,
     task::Tasks,
 };
-use std::{path::PathBuf, str::FromStr, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 use tokio::sync::mpsc;
 
 pub(super) const COMMAND: Command = Command {
@@ -80,7 +78,7 @@ const SHARED: &[&str] = &["service-lb-controller", "node-route-controller"];
 
 /// Everything the flags say.
 struct Flags {
-    kubeconfig: Option<PathBuf>,
+    manager: Manager,
     config: CloudConfig,
     place: Place,
     cluster_name: String,
@@ -89,10 +87,6 @@ struct Flags {
     clusters: Vec<Cidr>,
     route_period: Duration,
     sweep: Duration,
-    election: Option<lease::Settings>,
-    hosts: Hosts,
-    port: u16,
-    identity: Option<(PathBuf, PathBuf)>,
 }
 
 /// `--controllers`, for the two rooms that controllers come from.
@@ -111,26 +105,9 @@ fn shared() -> Vec<&'static framework::Controller> {
 
 fn run(settings: Settings) -> anyhow::Result<()> {
     let (log, flags) = settings.read(|given| Some((component::log(given), flags(given)?)))?;
-    let Flags {
-        kubeconfig,
-        config,
-        place,
-        cluster_name,
-        picked,
-        workers,
-        clusters,
-        route_period,
-        sweep,
-        election,
-        hosts,
-        port,
-        identity,
-    } = flags;
+    let Flags { manager, config, place, cluster_name, picked, workers, clusters, route_period, sweep } = flags;
     component::run(&log, async |admin, tasks| {
-        let client = client::connect(kubeconfig.as_deref(), "twinstack-cloud-controller-manager").await?;
-        if port != 0 {
-            controller_manager::serve_admin(&hosts, port, identity, &admin, &tasks)?;
-        }
+        let client = manager.connect("twinstack-cloud-controller-manager", &admin, &tasks).await?;
         let Opened { account, region, cluster } = account::open(place, &config, &cluster_name)?;
         let table = Some(config.global.route_table.clone()).filter(|table| !table.is_empty());
         let settings = model::Settings::of(&config, cluster);
@@ -158,10 +135,7 @@ fn run(settings: Settings) -> anyhow::Result<()> {
             framework::start(&shared_context, &shared(), &picked.shared);
             controller::start(&own_context, &own(), &picked.own);
         };
-        match election {
-            None => start(),
-            Some(settings) => controller_manager::elect(Election::new(client, settings), &tasks, start),
-        }
+        manager.lead(client, &tasks, start);
         tracing::info!("cloud controller manager is ready");
         Ok(())
     })
@@ -218,19 +192,10 @@ fn flags(given: &mut Settings) -> Option<Flags> {
     let routes = given.or("configure-cloud-routes", true, "true, false", str::parse::<bool>);
     let clusters = given.optional("cluster-cidr", "", |text| flags::one_or_pair::<Cidr>("cluster-cidr", text));
     let clusters = clusters.filter(|_| routes).map(|pair| pair.into_iter().collect()).unwrap_or_default();
-    let elect = given.or("leader-elect", true, "true, false", str::parse::<bool>);
-    let election = controller_manager::election(given, LEASE);
-    let certificate = given.optional("tls-cert-file", "a file", read::path);
-    let key = given.optional("tls-private-key-file", "a file", read::path);
-    if certificate.is_some() != key.is_some() {
-        let alone = if certificate.is_some() { "tls-cert-file" } else { "tls-private-key-file" };
-        given.reject(alone, "needs its other half: give --tls-cert-file and --tls-private-key-file together");
-    }
-    let loopback = Hosts::from_str("127.0.0.1,::1").ok()?;
     let name = |text: &str| if text.is_empty() { Err("is empty") } else { Ok(text.to_owned()) };
     let default = || picked("*").map_err(anyhow::Error::msg);
     Some(Flags {
-        kubeconfig: given.optional("kubeconfig", "a file", read::path),
+        manager: Manager::read(given, LEASE, 10258)?,
         config,
         cluster_name: given.or("cluster-name", "kubernetes".to_owned(), "a name", name),
         picked: given.optional("controllers", "", picked).or_else(|| default().ok())?,
@@ -241,10 +206,6 @@ fn flags(given: &mut Settings) -> Option<Flags> {
         clusters,
         route_period: given.or("route-reconciliation-period", Duration::from_secs(10), DURATION, read::duration),
         sweep: given.or("leftovers-period", Duration::from_secs(600), DURATION, read::duration),
-        election: elect.then_some(election),
-        hosts: given.or("bind-address", loopback, "one address, or one of each family", Hosts::from_str),
-        port: given.or("secure-port", 10258, "a port from 0 to 65535", str::parse::<u16>),
-        identity: certificate.zip(key),
         place: place?,
     })
 }

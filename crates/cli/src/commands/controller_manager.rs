@@ -2,8 +2,9 @@
 
 use super::Command;
 use crate::{
-    component::{self, Log},
+    component,
     flag::{Flag, flag},
+    manager::Manager,
     read,
 };
 use apiserver::{ApiServer, authn::User, client::InProcess};
@@ -19,23 +20,8 @@ use control::{
     },
 };
 use net::{Cidr, DualStack, Families, Family, NodeBlocks, NodeMaskFlags, ServiceRange, flags, node_blocks};
-use runtime::{
-    admin::Admin,
-    client,
-    config::Settings,
-    http::{Limits, Server},
-    lease::{self, Election},
-    listen::{self, Hosts},
-    pki::{Authority, Identity, Purpose, Rotating},
-    task::Tasks,
-    tls,
-};
-use std::{
-    path::{Path, PathBuf},
-    str::FromStr,
-    sync::Arc,
-    time::{Duration, SystemTime},
-};
+use runtime::config::Settings;
+use std::{path::Path, sync::Arc, time::Duration};
 
 pub(super) const COMMAND: Command = Command {
     name: "controller-manager",
@@ -96,32 +82,18 @@ const DURATION: &str = "a length of time such as 90s or 1h30m";
 
 /// Everything the flags say.
 struct Flags {
-    kubeconfig: Option<PathBuf>,
+    manager: Manager,
     selection: Selection,
     options: Options,
-    election: Option<lease::Settings>,
-    hosts: Hosts,
-    port: u16,
-    identity: Option<(PathBuf, PathBuf)>,
 }
 
 fn run(settings: Settings) -> anyhow::Result<()> {
     let (log, flags) = settings.read(|given| Some((component::log(given), flags(given)?)))?;
-    serve(&log, flags)
-}
-
-fn serve(log: &Log, flags: Flags) -> anyhow::Result<()> {
-    let Flags { kubeconfig, selection, options, election, hosts, port, identity } = flags;
-    component::run(log, async |admin, tasks| {
-        let client = client::connect(kubeconfig.as_deref(), "twinstack-controller-manager").await?;
-        if port != 0 {
-            serve_admin(&hosts, port, identity, &admin, &tasks)?;
-        }
+    let Flags { manager, selection, options } = flags;
+    component::run(&log, async |admin, tasks| {
+        let client = manager.connect("twinstack-controller-manager", &admin, &tasks).await?;
         let context = Context::new(client.clone(), options, &admin, &tasks);
-        match election {
-            None => start(&context, &selection),
-            Some(settings) => elect(Election::new(client, settings), &tasks, move || start(&context, &selection)),
-        }
+        manager.lead(client, &tasks, move || start(&context, &selection));
         Ok(())
     })
 }
@@ -137,52 +109,6 @@ pub(crate) fn start(context: &Context, selection: &Selection) {
     framework::start(context, &control::controllers(), selection);
 }
 
-/// Runs something while this process leads. Having lost the lease it ends, so that nothing it began goes on beside another.
-pub(crate) fn elect(mut election: Election, tasks: &Tasks, start: impl FnOnce() + Send + 'static) {
-    tasks.once("leader-election", move |stop| async move {
-        tokio::select! {
-            () = stop.cancelled() => return Ok(()),
-            () = election.acquire() => {}
-        }
-        start();
-        tokio::select! {
-            () = stop.cancelled() => {
-                election.release().await;
-                Ok(())
-            }
-            () = election.hold() => Err("the lease is lost"),
-        }
-    });
-}
-
-/// Serves health and metrics over HTTPS, with a certificate of its own when none is given.
-pub(crate) fn serve_admin(
-    hosts: &Hosts,
-    port: u16,
-    files: Option<(PathBuf, PathBuf)>,
-    admin: &Admin,
-    tasks: &Tasks,
-) -> anyhow::Result<()> {
-    let identity = match files {
-        Some((certificate, key)) => Identity::load_pair(&certificate, &key)?,
-        None => {
-            let names = vec!["localhost".to_owned()];
-            let addresses = Family::BOTH.map(Family::loopback).to_vec();
-            let now = SystemTime::now();
-            Authority::create("controller-manager", now)?.issue(&Purpose::Serving { names, addresses }, now)?
-        }
-    };
-    let listeners = listen::tcp("bind-address", hosts, port)?;
-    for address in listeners.iter().filter_map(|listener| listener.local_addr().ok()) {
-        tracing::info!(%address, "health and metrics");
-    }
-    let config = tls::server_config(Rotating::new(&identity)?, None)?;
-    let server = Server { listeners, tls: Some(config), limits: Limits::default() };
-    let service = admin.clone().service();
-    tasks.serve("health-and-metrics", |stop| async move { server.run(service, stop).await.map(|_| ()) });
-    Ok(())
-}
-
 fn flags(given: &mut Settings) -> Option<Flags> {
     let selection = selection(given);
     let ranges = given
@@ -191,53 +117,7 @@ fn flags(given: &mut Settings) -> Option<Flags> {
     options.node_ipam.service_ranges = ranges.map(|ranges| ranges.into_iter().collect()).unwrap_or_default();
     options.housekeeping.root_ca =
         given.optional("root-ca-file", "a file that can be read", |path| std::fs::read_to_string(path));
-    let elect = given.or("leader-elect", true, "true, false", str::parse::<bool>);
-    let election = election(given, "kube-controller-manager");
-    let hosts = given.or(
-        "bind-address",
-        Hosts::from_str("127.0.0.1,::1").ok()?,
-        "one address, or one of each family",
-        Hosts::from_str,
-    );
-    let certificate = given.optional("tls-cert-file", "a file", read::path);
-    let key = given.optional("tls-private-key-file", "a file", read::path);
-    if certificate.is_some() != key.is_some() {
-        let alone = if certificate.is_some() { "tls-cert-file" } else { "tls-private-key-file" };
-        given.reject(alone, "needs its other half: give --tls-cert-file and --tls-private-key-file together");
-    }
-    Some(Flags {
-        kubeconfig: given.optional("kubeconfig", "a file", read::path),
-        selection,
-        options,
-        election: elect.then_some(election),
-        hosts,
-        port: given.or("secure-port", 10257, "a port from 0 to 65535", str::parse::<u16>),
-        identity: certificate.zip(key),
-    })
-}
-
-/// The flags of leader election; `name` is the lease's where it is not given.
-pub(crate) fn election(given: &mut Settings, name: &str) -> lease::Settings {
-    let mut settings = lease::Settings::new("kube-system", name, lease::identity());
-    let name = |text: &str| if text.is_empty() { Err("is empty") } else { Ok(text.to_owned()) };
-    settings.name = given.or("leader-elect-resource-name", settings.name, "a name", name);
-    settings.namespace = given.or("leader-elect-resource-namespace", settings.namespace, "a namespace", name);
-    settings.lease = given.or("leader-elect-lease-duration", settings.lease, DURATION, read::duration);
-    settings.renew = given.or("leader-elect-renew-deadline", settings.renew, DURATION, read::duration);
-    settings.retry = given.or("leader-elect-retry-period", settings.retry, DURATION, read::duration);
-    if settings.retry.is_zero() {
-        given.reject("leader-elect-retry-period", "must be longer than 0");
-    }
-    if settings.renew <= settings.retry {
-        given.reject("leader-elect-renew-deadline", "must be longer than --leader-elect-retry-period");
-    }
-    if settings.lease <= settings.renew || settings.lease < Duration::from_secs(1) {
-        given.reject(
-            "leader-elect-lease-duration",
-            "must be a second or more, and longer than --leader-elect-renew-deadline",
-        );
-    }
-    settings
+    Some(Flags { manager: Manager::read(given, "kube-controller-manager", 10257)?, selection, options })
 }
 
 /// `--controllers`.

@@ -4,22 +4,25 @@ mod for_up;
 
 pub(crate) use for_up::{ForUp, objects};
 
-use super::{Command, controller_manager};
+use super::Command;
 use crate::{
     component,
     flag::{Flag, flag},
+    manager::Manager,
     read,
 };
 use ::dns::operator::{self, CONTROLLERS, Local, Operand, Options, Program, Reports};
 use ::dns::wire::Name;
 use runtime::{
-    client,
     config::Settings,
     controller::{self, Context, Selection},
-    lease::{self, Election},
     listen::Hosts,
 };
-use std::{path::PathBuf, str::FromStr, time::Duration};
+use std::{
+    path::{Path, PathBuf},
+    str::FromStr,
+    time::Duration,
+};
 
 pub(super) const COMMAND: Command = Command {
     name: "dns-operator",
@@ -67,33 +70,21 @@ const LOOPBACK: &str = "127.0.0.1,::1";
 
 /// Everything the flags say.
 struct Flags {
-    kubeconfig: Option<PathBuf>,
+    manager: Manager,
     options: Options,
-    election: Option<lease::Settings>,
-    hosts: Hosts,
-    port: u16,
-    identity: Option<(PathBuf, PathBuf)>,
 }
 
 fn run(settings: Settings) -> anyhow::Result<()> {
     let (log, flags) = settings.read(|given| Some((component::log(given), flags(given)?)))?;
-    let Flags { kubeconfig, options, election, hosts, port, identity } = flags;
+    let Flags { manager, options } = flags;
     component::run(&log, async |admin, tasks| {
-        let client = client::connect(kubeconfig.as_deref(), "twinstack-dns-operator").await?;
-        if port != 0 {
-            controller_manager::serve_admin(&hosts, port, identity, &admin, &tasks)?;
-        }
+        let client = manager.connect("twinstack-dns-operator", &admin, &tasks).await?;
         // The server answers whoever leads.
         if let Operand::Process(local) = &options.operand {
             operator::start_server(client.clone(), local.clone(), options.reports.clone(), &admin, &tasks);
         }
         let context = Context::new(client.clone(), options, &admin, &tasks);
-        match election {
-            None => start(&context),
-            Some(settings) => {
-                controller_manager::elect(Election::new(client, settings), &tasks, move || start(&context))
-            }
-        }
+        manager.lead(client, &tasks, move || start(&context));
         Ok(())
     })
 }
@@ -104,10 +95,10 @@ fn start(context: &Context<Options>) {
 }
 
 fn flags(given: &mut Settings) -> Option<Flags> {
-    let kubeconfig = given.optional("kubeconfig", "a file", read::path);
+    let manager = Manager::read(given, LEASE, 10263)?;
     let folder = std::env::temp_dir().join(format!("twinstack-dns-{}", std::process::id()));
     let folder = given.or("dns-data-dir", folder, "a folder", read::path);
-    let local = local(given, kubeconfig.clone(), folder)?;
+    let local = local(given, manager.kubeconfig().map(Path::to_owned), folder)?;
     let image = given.or("image", IMAGE.to_owned(), "an image", |text| {
         if text.trim().is_empty() { Err("is empty") } else { Ok(text.to_owned()) }
     });
@@ -123,22 +114,7 @@ fn flags(given: &mut Settings) -> Option<Flags> {
     });
     let operand = if in_process { Operand::Process(local) } else { Operand::Workload { image, program } };
     let options = options(given, operand)?;
-    let elect = given.or("leader-elect", true, "true, false", str::parse::<bool>);
-    let election = controller_manager::election(given, LEASE);
-    let certificate = given.optional("tls-cert-file", "a file", read::path);
-    let key = given.optional("tls-private-key-file", "a file", read::path);
-    if certificate.is_some() != key.is_some() {
-        let alone = if certificate.is_some() { "tls-cert-file" } else { "tls-private-key-file" };
-        given.reject(alone, "needs its other half: give --tls-cert-file and --tls-private-key-file together");
-    }
-    Some(Flags {
-        kubeconfig,
-        options,
-        election: elect.then_some(election),
-        hosts: hosts(given, "bind-address")?,
-        port: given.or("secure-port", 10263, "a port from 0 to 65535", str::parse::<u16>),
-        identity: certificate.zip(key),
-    })
+    Some(Flags { manager, options })
 }
 
 fn hosts(given: &mut Settings, name: &'static str) -> Option<Hosts> {

@@ -4,10 +4,11 @@ mod for_up;
 
 pub(crate) use for_up::{ForUp, objects};
 
-use super::{Command, controller_manager};
+use super::Command;
 use crate::{
     component,
     flag::{Flag, flag},
+    manager::Manager,
     read,
 };
 use ingress::operator::{
@@ -17,15 +18,8 @@ use ingress::operator::{
     process::Process,
 };
 use net::{DualStack, flags};
-use runtime::{
-    client,
-    cloud::DnsProvider,
-    config::Settings,
-    controller::Context,
-    lease::{self, Election},
-    listen::Hosts,
-};
-use std::{net::IpAddr, path::PathBuf, str::FromStr, sync::Arc};
+use runtime::{cloud::DnsProvider, config::Settings, controller::Context};
+use std::{net::IpAddr, path::PathBuf, sync::Arc};
 
 pub(super) const COMMAND: Command = Command {
     name: "ingress-operator",
@@ -70,35 +64,23 @@ const PORTS: Ports = Ports { http: 10080, https: 10443, stats: 11936 };
 
 /// Everything the flags say.
 struct Flags {
-    kubeconfig: Option<PathBuf>,
+    manager: Manager,
     options: Options,
-    election: Option<lease::Settings>,
-    hosts: Hosts,
-    port: u16,
-    identity: Option<(PathBuf, PathBuf)>,
 }
 
 fn run(settings: Settings) -> anyhow::Result<()> {
     let (log, flags) = settings.read(|given| Some((component::log(given), flags(given)?)))?;
-    let Flags { kubeconfig, options, election, hosts, port, identity } = flags;
+    let Flags { manager, options } = flags;
     component::run(&log, async |admin, tasks| {
-        let client = client::connect(kubeconfig.as_deref(), "twinstack-ingress-operator").await?;
-        if port != 0 {
-            controller_manager::serve_admin(&hosts, port, identity, &admin, &tasks)?;
-        }
+        let client = manager.connect("twinstack-ingress-operator", &admin, &tasks).await?;
         let context = Context::new(client.clone(), options, &admin, &tasks);
-        match election {
-            None => operator::start(&context),
-            Some(settings) => {
-                controller_manager::elect(Election::new(client, settings), &tasks, move || operator::start(&context));
-            }
-        }
+        manager.lead(client, &tasks, move || operator::start(&context));
         Ok(())
     })
 }
 
 fn flags(given: &mut Settings) -> Option<Flags> {
-    let kubeconfig = given.optional("kubeconfig", "a file", read::path);
+    let manager = Manager::read(given, LEASE, 10264)?;
     let as_process = given.or("operand", false, "workload, process", |text| match text {
         "workload" => Ok(false),
         "process" => Ok(true),
@@ -106,7 +88,7 @@ fn flags(given: &mut Settings) -> Option<Flags> {
     });
     let folder = std::env::temp_dir().join(format!("twinstack-ingress-{}", std::process::id()));
     let folder = given.or("operand-data-dir", folder, "a folder", read::path);
-    let process = process(given, kubeconfig.as_deref(), folder);
+    let process = process(given, manager.kubeconfig(), folder);
     let image = given.or("router-image", IMAGE.to_owned(), "an image", |text| match text.trim() {
         "" => Err("is empty"),
         image => Ok(image.to_owned()),
@@ -116,23 +98,7 @@ fn flags(given: &mut Settings) -> Option<Flags> {
         "none" => Ok(false),
         _ => Err("is no DNS provider"),
     });
-    let elect = given.or("leader-elect", true, "true, false", str::parse::<bool>);
-    let election = controller_manager::election(given, LEASE);
-    let certificate = given.optional("tls-cert-file", "a file", read::path);
-    let key = given.optional("tls-private-key-file", "a file", read::path);
-    if certificate.is_some() != key.is_some() {
-        let alone = if certificate.is_some() { "tls-cert-file" } else { "tls-private-key-file" };
-        given.reject(alone, "needs its other half: give --tls-cert-file and --tls-private-key-file together");
-    }
-    let loopback = Hosts::from_str("127.0.0.1,::1").ok()?;
-    Some(Flags {
-        kubeconfig,
-        options: options(image, as_process.then_some(process), lab),
-        election: elect.then_some(election),
-        hosts: given.or("bind-address", loopback, "one address, or one of each family", Hosts::from_str),
-        port: given.or("secure-port", 10264, "a port from 0 to 65535", str::parse::<u16>),
-        identity: certificate.zip(key),
-    })
+    Some(Flags { manager, options: options(image, as_process.then_some(process), lab) })
 }
 
 /// With the lab's provider a zone of its own stands in where the configuration names none.
