@@ -79,7 +79,7 @@ fn missing(variant: &str) -> Option<&'static str> {
     if let Some(how) = proxy_lab::missing() {
         return Some(how);
     }
-    let space = Namespace::new(&format!("twinstack-probe-{variant}-{}", std::process::id())).ok()?;
+    let space = Namespace::new("probe").ok()?;
     let works = ["iptables", "ip6tables"].iter().all(|program| {
         space.run(&format!("{program}-{variant}-restore"), &["--noflush"], "*nat\n:PROBE - [0:0]\nCOMMIT\n").is_ok()
     });

@@ -65,7 +65,7 @@ fn tool(name: &str) -> Option<PathBuf> {
 
 /// What is missing to run this at all.
 fn missing() -> Option<&'static str> {
-    if Namespace::new(&format!("twinstack-probe-r-{}", std::process::id())).is_err() {
+    if Namespace::new("probe").is_err() {
         return Some("run as root on a machine with network namespaces and ip (apt-get install iproute2)");
     }
     if tool("haproxy").is_none() {
@@ -89,7 +89,7 @@ struct Router {
 
 impl World {
     fn new(name: &str) -> Self {
-        let space = Namespace::new(&format!("twinstack-r-{name}-{}", std::process::id())).expect("a namespace");
+        let space = Namespace::new(&format!("router-{name}")).expect("a namespace");
         for (v4, v6) in PODS.iter().chain([&OWN]).map(|pair| (pair[0], pair[1])) {
             space.run("ip", &["addr", "add", &format!("{v4}/32"), "dev", "lo"], "").expect("an address");
             space.run("ip", &["addr", "add", &format!("{v6}/128"), "dev", "lo"], "").expect("an address");

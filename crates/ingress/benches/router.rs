@@ -341,7 +341,7 @@ fn run() -> Outcome<()> {
 }
 
 fn main() -> Outcome<()> {
-    let space = match Namespace::new(&format!("twinstack-bench-router-{}", std::process::id())) {
+    let space = match Namespace::new("bench-router") {
         Ok(space) => space,
         Err(error) => {
             println!("router: skipped, needs root and network namespaces: {error}");

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::os::fd::AsFd;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::{io, thread};
 
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
@@ -15,10 +16,14 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// Makes one. Fails without root, and where the kernel or a container forbids it.
-    pub fn new(name: &str) -> Result<Self, ProcessError> {
-        process::run("ip", &["netns", "add", name], "")?;
-        let made = Self { name: name.to_owned() };
+    /// Makes one. Its name holds `part` and is no other's, of this process or another. Fails without root, and where the
+    /// kernel or a container forbids it.
+    pub fn new(part: &str) -> Result<Self, ProcessError> {
+        static MADE: AtomicU32 = AtomicU32::new(0);
+        let number = MADE.fetch_add(1, Ordering::Relaxed);
+        let name = format!("twinstack-{part}-{}-{number}", std::process::id());
+        process::run("ip", &["netns", "add", &name], "")?;
+        let made = Self { name };
         made.run("ip", &["link", "set", "lo", "up"], "")?;
         Ok(made)
     }

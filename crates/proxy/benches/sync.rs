@@ -18,7 +18,7 @@ const PAUSE: Duration = Duration::from_millis(40);
 const SECOND_FROM: u32 = 1 << 24;
 
 fn main() {
-    let Ok(namespace) = Namespace::new(&format!("twinstack-bench-{}", std::process::id())) else {
+    let Ok(namespace) = Namespace::new("bench") else {
         println!("proxy: skipped; needs root, ip and nft");
         return;
     };

@@ -2,7 +2,6 @@
 
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 use kernel::netns::Namespace;
 
@@ -25,21 +24,14 @@ pub fn ip(text: &str) -> IpAddr {
     text.parse().expect("an address")
 }
 
-/// Names that no other lab of this machine has.
-fn made(part: &str) -> Option<Namespace> {
-    static LABS: AtomicU32 = AtomicU32::new(0);
-    let number = LABS.fetch_add(1, Ordering::Relaxed);
-    Namespace::new(&format!("twinstack-{part}-{}-{number}", std::process::id())).ok()
-}
-
 /// Whether this machine lets us.
 pub(super) fn possible() -> bool {
-    made("probe").is_some_and(|space| space.run("nft", &["list", "ruleset"], "").is_ok())
+    Namespace::new("probe").is_ok_and(|space| space.run("nft", &["list", "ruleset"], "").is_ok())
 }
 
 /// The client, the node and the pods.
 pub(super) fn make() -> (Namespace, Namespace, Vec<Arc<Namespace>>) {
-    let space = |part| made(part).expect("a namespace");
+    let space = |part| Namespace::new(part).expect("a namespace");
     let (client, node) = (space("client"), space("node"));
     let pods: Vec<Arc<Namespace>> = PODS.iter().map(|_| Arc::new(space("pod"))).collect();
     cable(&node, &client, "client", NODE, CLIENT);
