@@ -35,12 +35,12 @@ impl Kubernetes {
     pub(super) fn find(&self, zone: &Name, query: &Query, reply: &mut Reply) -> Found {
         let Some(above) = query.lower.above(zone) else { return Found::NoName };
         let labels = Labels::new(above);
-        let name = query.request.name;
+        let name = &query.request.name;
         match query.request.rtype {
             rtype::A | rtype::AAAA if labels.is(&[b"ns", b"dns"]) => {
                 let wanted = query.request.rtype == rtype::AAAA;
                 let addresses = self.own_addresses().into_iter().filter(|address| address.is_ipv6() == wanted);
-                addresses.for_each(|address| reply.add_address(Section::Answer, &name, self.ttl, address));
+                addresses.for_each(|address| reply.add_address(Section::Answer, name, self.ttl, address));
                 or_nothing(reply)
             }
             rtype::A | rtype::AAAA => self.addresses(zone, &labels, query, reply),
@@ -51,7 +51,7 @@ impl Kubernetes {
                 None => self.exists(&labels),
             },
             rtype::TXT if labels.only() == Some(b"dns-version") => {
-                reply.add(Section::Answer, &Record::txt(name, class::IN, VERSION_TTL, VERSION));
+                reply.add(Section::Answer, &Record::txt(*name, class::IN, VERSION_TTL, VERSION));
                 Found::Records
             }
             // Only names that have records exist for TXT; namespaces and the like do not.
@@ -62,7 +62,7 @@ impl Kubernetes {
             rtype::CNAME => match self.service(&labels) {
                 Some((service, Part::Whole)) if matches!(service.kind, Kind::External(_)) => {
                     let Some(target) = external(&service) else { return Found::NoName };
-                    reply.add(Section::Answer, &Record::pointer(name, rtype::CNAME, self.ttl, &target));
+                    reply.add(Section::Answer, &Record::pointer(*name, rtype::CNAME, self.ttl, &target));
                     Found::Records
                 }
                 _ if labels.is(&[b"ns", b"dns"]) => Found::NoData,
@@ -125,13 +125,13 @@ impl Kubernetes {
     }
 
     fn addresses(&self, zone: &Name, labels: &Labels<'_>, query: &Query, reply: &mut Reply) -> Found {
-        let name = query.request.name;
+        let name = &query.request.name;
         let wanted = query.request.rtype == rtype::AAAA;
         if let Meaning::Pod { address, namespace } = labels.meaning() {
             return match self.pod(address, namespace) {
                 None => Found::NoName,
                 Some(address) if address.is_ipv6() == wanted => {
-                    reply.add_address(Section::Answer, &name, self.ttl, address);
+                    reply.add_address(Section::Answer, name, self.ttl, address);
                     Found::Records
                 }
                 Some(_) => Found::NoData,
@@ -157,7 +157,7 @@ impl Kubernetes {
         for endpoint in service.fitting(part) {
             if endpoint.address.is_ipv6() == wanted && !seen.contains(&endpoint.address) {
                 seen.push(endpoint.address);
-                reply.add_address(Section::Answer, &name, self.ttl, endpoint.address);
+                reply.add_address(Section::Answer, name, self.ttl, endpoint.address);
             }
         }
         or_nothing(reply)

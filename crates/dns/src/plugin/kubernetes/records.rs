@@ -3,8 +3,9 @@
 
 use crate::hash::Seed;
 use arc_swap::ArcSwap;
+use std::borrow::Borrow;
 use std::collections::{HashMap, HashSet};
-use std::hash::BuildHasher;
+use std::hash::{BuildHasher, Hash, Hasher};
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -55,19 +56,49 @@ pub(super) struct Service {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Written {
     pub(super) count: u16,
-    bytes: Bytes,
+    /// Room for one record: most Services have no more.
+    bytes: Bytes<28>,
 }
 
-/// One record is kept in place: most Services have no more, and finding it elsewhere takes longer than writing it.
+/// Bytes that are kept in place when there are few of them: finding them elsewhere takes longer than reading them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Bytes {
-    One(u8, [u8; 28]),
-    More(Box<[u8]>),
+enum Bytes<const FEW: usize> {
+    Few(u8, [u8; FEW]),
+    Many(Box<[u8]>),
 }
 
-impl Default for Bytes {
+impl<const FEW: usize> Bytes<FEW> {
+    fn new(bytes: &[u8]) -> Self {
+        let mut few = [0; FEW];
+        match few.get_mut(..bytes.len()) {
+            Some(place) => {
+                place.copy_from_slice(bytes);
+                Self::Few(bytes.len() as u8, few)
+            }
+            None => Self::Many(bytes.into()),
+        }
+    }
+}
+
+impl<const FEW: usize> Default for Bytes<FEW> {
     fn default() -> Self {
-        Self::One(0, [0; 28])
+        Self::Few(0, [0; FEW])
+    }
+}
+
+impl<const FEW: usize> Borrow<[u8]> for Bytes<FEW> {
+    fn borrow(&self) -> &[u8] {
+        match self {
+            Self::Few(length, bytes) => &bytes[..usize::from(*length)],
+            Self::Many(bytes) => bytes,
+        }
+    }
+}
+
+impl<const FEW: usize> Hash for Bytes<FEW> {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        let bytes: &[u8] = self.borrow();
+        bytes.hash(state);
     }
 }
 
@@ -87,28 +118,12 @@ impl Written {
             bytes.extend(octets);
             *count += 1;
         }
-        families.map(|(count, bytes)| Self { count, bytes: Bytes::new(bytes) })
+        families.map(|(count, bytes)| Self { count, bytes: Bytes::new(&bytes) })
     }
 
     /// The records, one after another.
     pub(super) fn bytes(&self) -> &[u8] {
-        match &self.bytes {
-            Bytes::One(length, bytes) => &bytes[..usize::from(*length)],
-            Bytes::More(bytes) => bytes,
-        }
-    }
-}
-
-impl Bytes {
-    fn new(bytes: Vec<u8>) -> Self {
-        let mut one = [0; 28];
-        match one.get_mut(..bytes.len()) {
-            Some(place) => {
-                place.copy_from_slice(&bytes);
-                Self::One(bytes.len() as u8, one)
-            }
-            None => Self::More(bytes.into()),
-        }
+        self.bytes.borrow()
     }
 }
 
@@ -121,7 +136,8 @@ pub(super) struct Owner {
     pub(super) endpoints: Vec<(Box<[u8]>, Box<str>)>,
 }
 
-type Table<V> = HashMap<Box<[u8]>, Arc<V>, Seed>;
+/// Keys have room for most names of a Service with its namespace.
+type Table<V> = HashMap<Bytes<46>, Arc<V>, Seed>;
 
 /// A map in shards.
 pub(super) struct Shards<V> {
@@ -146,7 +162,7 @@ impl<V> Shards<V> {
         let shard = self.shard(key);
         let mut table = Table::clone(&shard.load());
         match value {
-            Some(value) => table.insert(key.into(), Arc::new(value)),
+            Some(value) => table.insert(Bytes::new(key), Arc::new(value)),
             None => table.remove(key),
         };
         shard.store(Arc::new(table));
@@ -156,7 +172,7 @@ impl<V> Shards<V> {
     pub(super) fn replace(&self, all: impl Iterator<Item = (Box<[u8]>, V)>) {
         let mut tables: Vec<Table<V>> = (0..SHARDS).map(|_| Table::default()).collect();
         for (key, value) in all {
-            tables[self.hasher.hash_one(&*key) as usize % SHARDS].insert(key, Arc::new(value));
+            tables[self.hasher.hash_one(&*key) as usize % SHARDS].insert(Bytes::new(&key), Arc::new(value));
         }
         for (shard, table) in self.shards.iter().zip(tables) {
             shard.store(Arc::new(table));
