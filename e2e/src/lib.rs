@@ -4,6 +4,7 @@
 //! its handle, also when a test fails.
 
 mod binary;
+pub mod dns;
 mod etcd;
 pub mod haproxy;
 mod kubectl;

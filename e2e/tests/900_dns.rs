@@ -1,5 +1,6 @@
 //! `twinstack dns` on loopback, asked over UDP and TCP in both families; the cluster behind it is `twinstack apiserver`.
 
+use e2e::dns::{self, A, AAAA, PTR, SRV};
 use e2e::{Process, Server, run, twinstack, wait_for};
 use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
 use kube::{
@@ -10,7 +11,7 @@ use kube::{
 use serde_json::json;
 use std::{
     io::{Read, Write},
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket},
+    net::{SocketAddr, TcpStream, UdpSocket},
     path::Path,
     process::Command,
     sync::atomic::{AtomicBool, Ordering},
@@ -18,11 +19,8 @@ use std::{
 };
 use tempfile::TempDir;
 
-const A: u16 = 1;
-const PTR: u16 = 12;
-const AAAA: u16 = 28;
-const SRV: u16 = 33;
 const PATIENCE: Duration = Duration::from_secs(30);
+const ANSWER: Duration = Duration::from_secs(5);
 
 /// A running server with its Corefile.
 struct Dns {
@@ -100,84 +98,37 @@ struct Answer {
     records: Vec<String>,
 }
 
-fn question(name: &str, rtype: u16) -> Vec<u8> {
-    let mut packet = vec![0x12, 0x34, 1, 0, 0, 1, 0, 0, 0, 0, 0, 1];
-    for label in name.trim_end_matches('.').split('.') {
-        packet.push(label.len() as u8);
-        packet.extend(label.bytes());
+impl From<dns::Answer> for Answer {
+    fn from(full: dns::Answer) -> Self {
+        let mut records: Vec<String> = full.sections[0].iter().map(shown).collect();
+        records.sort();
+        Self { rcode: full.rcode, records }
     }
-    packet.push(0);
-    packet.extend(rtype.to_be_bytes());
-    packet.extend([0, 1]);
-    // EDNS with 1232 bytes.
-    packet.extend([0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 0]);
-    packet
+}
+
+/// Type and data; of SRV the port and the target.
+fn shown(record: &dns::Record) -> String {
+    let data = &record.data;
+    match record.rtype {
+        A => format!("A {data}"),
+        AAAA => format!("AAAA {data}"),
+        SRV => format!("SRV {}", data.splitn(3, ' ').nth(2).unwrap_or_default()),
+        PTR => format!("PTR {data}"),
+        5 => format!("CNAME {data}"),
+        other => format!("TYPE{other}"),
+    }
+}
+
+fn question(name: &str, rtype: u16) -> Vec<u8> {
+    dns::question(name, rtype, true)
 }
 
 fn udp(server: SocketAddr, name: &str, rtype: u16) -> Option<Answer> {
-    let any: IpAddr = if server.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() };
-    let socket = UdpSocket::bind((any, 0)).ok()?;
-    // Connected: an answer from another address would not be seen.
-    socket.connect(server).ok()?;
-    socket.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
-    socket.send(&question(name, rtype)).ok()?;
-    let mut buffer = [0; 4096];
-    let length = socket.recv(&mut buffer).ok()?;
-    Some(parse(&buffer[..length]))
+    dns::udp(server, &question(name, rtype), ANSWER).map(Answer::from)
 }
 
 fn tcp(server: SocketAddr, name: &str, rtype: u16) -> Option<Answer> {
-    let mut stream = TcpStream::connect(server).ok()?;
-    stream.set_read_timeout(Some(Duration::from_secs(5))).ok()?;
-    let packet = question(name, rtype);
-    stream.write_all(&(packet.len() as u16).to_be_bytes()).ok()?;
-    stream.write_all(&packet).ok()?;
-    let mut length = [0; 2];
-    stream.read_exact(&mut length).ok()?;
-    let mut answer = vec![0; usize::from(u16::from_be_bytes(length))];
-    stream.read_exact(&mut answer).ok()?;
-    Some(parse(&answer))
-}
-
-fn name_at(packet: &[u8], mut at: usize) -> (String, usize) {
-    let (mut name, mut end) = (String::new(), None);
-    loop {
-        match packet[at] {
-            0 => return (name, end.unwrap_or(at + 1)),
-            pointer if pointer >= 0xc0 => {
-                end.get_or_insert(at + 2);
-                at = usize::from(pointer & 0x3f) << 8 | usize::from(packet[at + 1]);
-            }
-            length => {
-                let label = &packet[at + 1..at + 1 + usize::from(length)];
-                name.push_str(&String::from_utf8_lossy(label));
-                name.push('.');
-                at += 1 + usize::from(length);
-            }
-        }
-    }
-}
-
-fn parse(packet: &[u8]) -> Answer {
-    let number = |at: usize| u16::from_be_bytes([packet[at], packet[at + 1]]);
-    assert_eq!(number(0), 0x1234, "the id is echoed");
-    let (_, mut at) = name_at(packet, 12);
-    at += 4;
-    let mut records = Vec::new();
-    for _ in 0..number(6) {
-        let (_, fixed) = name_at(packet, at);
-        let (rtype, data) = (number(fixed), fixed + 10);
-        at = data + usize::from(number(fixed + 8));
-        records.push(match rtype {
-            A => format!("A {}", Ipv4Addr::from(<[u8; 4]>::try_from(&packet[data..at]).expect("four bytes"))),
-            AAAA => format!("AAAA {}", Ipv6Addr::from(<[u8; 16]>::try_from(&packet[data..at]).expect("sixteen bytes"))),
-            SRV => format!("SRV {} {}", number(data + 4), name_at(packet, data + 6).0),
-            PTR | 5 => format!("{} {}", if rtype == PTR { "PTR" } else { "CNAME" }, name_at(packet, data).0),
-            other => format!("TYPE{other}"),
-        });
-    }
-    records.sort();
-    Answer { rcode: packet[3] & 15, records }
+    dns::tcp(server, &question(name, rtype), ANSWER).map(Answer::from)
 }
 
 fn answer(rcode: u8, records: &[&str]) -> Answer {

@@ -1,15 +1,10 @@
 //! `twinstack dns` and CoreDNS with the same Corefile and the same API (`twinstack apiserver`), asked the same: random
 //! names and types, over UDP. Runs when `COREDNS` names one; a comparison, not a test that CI needs.
 
+use e2e::dns;
 use e2e::{Process, Server, free_port, twinstack, wait_for};
 use serde_json::{Value, json};
-use std::{
-    collections::BTreeMap,
-    ffi::OsString,
-    net::{SocketAddr, UdpSocket},
-    path::Path,
-    time::Duration,
-};
+use std::{collections::BTreeMap, ffi::OsString, net::SocketAddr, path::Path, time::Duration};
 
 const QUERIES: u32 = 4000;
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -164,98 +159,21 @@ fn name(random: &mut Random) -> String {
     }
 }
 
-fn question(asked: &Asked) -> Vec<u8> {
-    let mut packet = vec![0x12, 0x34, 1, 0, 0, 1, 0, 0, 0, 0, 0, u8::from(asked.edns)];
-    for label in asked.name.trim_end_matches('.').split('.').filter(|label| !label.is_empty()) {
-        packet.push(label.len() as u8);
-        packet.extend(label.bytes());
-    }
-    packet.push(0);
-    packet.extend(asked.rtype.to_be_bytes());
-    packet.extend([0, 1]);
-    if asked.edns {
-        packet.extend([0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 0]);
-    }
-    packet
-}
-
+/// Lost once in a while; asked three times.
 fn ask(server: SocketAddr, asked: &Asked) -> Option<Answer> {
-    let socket = UdpSocket::bind("127.0.0.1:0").ok()?;
-    socket.connect(server).ok()?;
-    socket.set_read_timeout(Some(Duration::from_secs(2))).ok()?;
-    for _ in 0..3 {
-        socket.send(&question(asked)).ok()?;
-        let mut buffer = [0; 4096];
-        if let Ok(length) = socket.recv(&mut buffer) {
-            return Some(parse(&buffer[..length]));
-        }
-    }
-    None
-}
-
-fn name_at(packet: &[u8], mut at: usize) -> (String, usize) {
-    let (mut name, mut end) = (String::new(), None);
-    loop {
-        match packet[at] {
-            0 => return (name + ".", end.unwrap_or(at + 1)),
-            pointer if pointer >= 0xc0 => {
-                end.get_or_insert(at + 2);
-                at = usize::from(pointer & 0x3f) << 8 | usize::from(packet[at + 1]);
-            }
-            length => {
-                let label = &packet[at + 1..at + 1 + usize::from(length)];
-                name.push_str(&String::from_utf8_lossy(label).to_lowercase());
-                name.push('.');
-                at += 1 + usize::from(length);
-            }
-        }
-    }
-}
-
-/// A record's data with its names in full; the serial of a SOA is the time of a change and not compared.
-fn data(packet: &[u8], rtype: u16, at: usize, end: usize) -> String {
-    match rtype {
-        2 | 5 | 12 => name_at(packet, at).0,
-        6 => {
-            let (first, next) = name_at(packet, at);
-            let (second, numbers) = name_at(packet, next);
-            format!("{first} {second} {:?}", &packet[numbers + 4..end])
-        }
-        15 => format!("{:?} {}", &packet[at..at + 2], name_at(packet, at + 2).0),
-        33 => format!("{:?} {}", &packet[at..at + 6], name_at(packet, at + 6).0),
-        _ => format!("{:?}", &packet[at..end]),
-    }
-}
-
-fn parse(packet: &[u8]) -> Answer {
-    let number = |at: usize| u16::from_be_bytes([packet[at], packet[at + 1]]);
-    assert_eq!(number(0), 0x1234, "the id is echoed");
-    let mut sections: [Vec<String>; 3] = Default::default();
-    let mut at = 12;
-    if number(4) == 1 {
-        at = name_at(packet, 12).1 + 4;
-    }
-    for (index, section) in sections.iter_mut().enumerate() {
-        for _ in 0..number(6 + 2 * index) {
-            let (owner, fixed) = name_at(packet, at);
-            let (rtype, end) = (number(fixed), fixed + 10 + usize::from(number(fixed + 8)));
-            let ttl = u32::from_be_bytes([packet[fixed + 4], packet[fixed + 5], packet[fixed + 6], packet[fixed + 7]]);
-            // OPT is between two hosts.
-            if rtype != 41 {
-                section.push(format!("{owner} {ttl} {rtype} {}", data(packet, rtype, fixed + 10, end)));
-            }
-            at = end;
-        }
+    let packet = dns::question(&asked.name, asked.rtype, asked.edns);
+    let full = (0..3).find_map(|_| dns::udp(server, &packet, Duration::from_secs(2)))?;
+    let shown = |record: &dns::Record| {
+        let dns::Record { owner, rtype, data, ttl } = record;
+        format!("{owner} {ttl} {rtype} {data}").to_lowercase()
+    };
+    let sections = full.sections.each_ref().map(|section| {
+        let mut section: Vec<String> = section.iter().map(shown).collect();
         section.sort();
-    }
-    let flag = |byte: usize, bit: u8| packet[byte] & bit != 0;
-    Answer {
-        rcode: packet[3] & 15,
-        authoritative: flag(2, 4),
-        truncated: flag(2, 2),
-        recursion: flag(3, 0x80),
-        sections,
-    }
+        section
+    });
+    let dns::Answer { rcode, authoritative, truncated, recursion, .. } = full;
+    Some(Answer { rcode, authoritative, truncated, recursion, sections })
 }
 
 /// The recorded cluster, in this API server.

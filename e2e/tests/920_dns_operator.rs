@@ -2,11 +2,12 @@
 //! and TCP on both families. Each of the nine tests of the proposal for `spec.templates` is here, labelled
 //! `[OCPFeatureGate:DNSTemplatePlugin]`.
 
+use e2e::dns::{self, A, AAAA};
 use e2e::{Kubectl, Process, Server, twinstack, wait_for};
 use serde_json::{Value, json};
 use std::{
     io::{Read, Write},
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket},
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream, UdpSocket},
     path::PathBuf,
     sync::{
         Arc,
@@ -16,8 +17,6 @@ use std::{
 };
 use tempfile::TempDir;
 
-const A: u16 = 1;
-const AAAA: u16 = 28;
 const PATIENCE: Duration = Duration::from_secs(90);
 /// For one answer: what is lost never comes, but a busy machine may take a while.
 const ANSWER: Duration = Duration::from_secs(10);
@@ -288,7 +287,7 @@ impl Upstream {
     }
 
     fn answer(packet: &[u8], count: &AtomicU32) -> Vec<u8> {
-        let (_, end) = name_at(packet, 12);
+        let (_, end) = dns::name_at(packet, 12);
         let rtype = u16::from_be_bytes([packet[end], packet[end + 1]]);
         let data = match rtype {
             A => Self::A.parse::<Ipv4Addr>().expect("an address").octets().to_vec(),
@@ -327,7 +326,7 @@ struct Answer {
     rcode: u8,
     records: Vec<String>,
     ttl: u32,
-    authority: u16,
+    authority: usize,
 }
 
 /// A TTL runs down while one transport after another is asked.
@@ -337,16 +336,16 @@ impl PartialEq for Answer {
     }
 }
 
-fn question(name: &str, rtype: u16) -> Vec<u8> {
-    let mut packet = vec![0x12, 0x34, 1, 0, 0, 1, 0, 0, 0, 0, 0, 1];
-    for label in name.split('.') {
-        packet.push(label.len() as u8);
-        packet.extend(label.bytes());
+impl From<dns::Answer> for Answer {
+    fn from(full: dns::Answer) -> Self {
+        let [answer, authority, _] = &full.sections;
+        Self {
+            rcode: full.rcode,
+            records: full.data().into_iter().map(str::to_owned).collect(),
+            ttl: answer.last().map_or(0, |record| record.ttl),
+            authority: authority.len(),
+        }
     }
-    packet.push(0);
-    packet.extend(rtype.to_be_bytes());
-    packet.extend([0, 1, 0, 0, 41, 4, 208, 0, 0, 0, 0, 0, 0]);
-    packet
 }
 
 fn udp(server: SocketAddr, name: &str, rtype: u16) -> Option<Answer> {
@@ -354,66 +353,11 @@ fn udp(server: SocketAddr, name: &str, rtype: u16) -> Option<Answer> {
 }
 
 fn udp_within(patience: Duration, server: SocketAddr, name: &str, rtype: u16) -> Option<Answer> {
-    let any: IpAddr = if server.is_ipv4() { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() };
-    let socket = UdpSocket::bind((any, 0)).ok()?;
-    socket.connect(server).ok()?;
-    socket.set_read_timeout(Some(patience)).ok()?;
-    socket.send(&question(name, rtype)).ok()?;
-    let mut buffer = [0; 4096];
-    let length = socket.recv(&mut buffer).ok()?;
-    Some(parse(&buffer[..length]))
+    dns::udp(server, &dns::question(name, rtype, true), patience).map(Answer::from)
 }
 
 fn tcp(server: SocketAddr, name: &str, rtype: u16) -> Option<Answer> {
-    let mut stream = TcpStream::connect(server).ok()?;
-    stream.set_read_timeout(Some(ANSWER)).ok()?;
-    let packet = question(name, rtype);
-    stream.write_all(&(packet.len() as u16).to_be_bytes()).ok()?;
-    stream.write_all(&packet).ok()?;
-    let mut length = [0; 2];
-    stream.read_exact(&mut length).ok()?;
-    let mut answer = vec![0; usize::from(u16::from_be_bytes(length))];
-    stream.read_exact(&mut answer).ok()?;
-    Some(parse(&answer))
-}
-
-/// A name and where it ends.
-fn name_at(packet: &[u8], mut at: usize) -> (String, usize) {
-    let (mut name, mut end) = (String::new(), None);
-    loop {
-        match packet[at] {
-            0 => return (name, end.unwrap_or(at + 1)),
-            pointer if pointer >= 0xc0 => {
-                end.get_or_insert(at + 2);
-                at = usize::from(pointer & 0x3f) << 8 | usize::from(packet[at + 1]);
-            }
-            length => {
-                name.push_str(&String::from_utf8_lossy(&packet[at + 1..at + 1 + usize::from(length)]));
-                name.push('.');
-                at += 1 + usize::from(length);
-            }
-        }
-    }
-}
-
-fn parse(packet: &[u8]) -> Answer {
-    let number = |at: usize| u16::from_be_bytes([packet[at], packet[at + 1]]);
-    let (_, mut at) = name_at(packet, 12);
-    at += 4;
-    let (mut records, mut ttl) = (Vec::new(), 0);
-    for _ in 0..number(6) {
-        let (_, fixed) = name_at(packet, at);
-        let data = fixed + 10;
-        at = data + usize::from(number(fixed + 8));
-        ttl = u32::from(number(fixed + 4)) << 16 | u32::from(number(fixed + 6));
-        records.push(match number(fixed) {
-            A => Ipv4Addr::from(<[u8; 4]>::try_from(&packet[data..at]).expect("four bytes")).to_string(),
-            AAAA => Ipv6Addr::from(<[u8; 16]>::try_from(&packet[data..at]).expect("sixteen bytes")).to_string(),
-            other => format!("TYPE{other}"),
-        });
-    }
-    records.sort();
-    Answer { rcode: packet[3] & 15, records, ttl, authority: number(8) }
+    dns::tcp(server, &dns::question(name, rtype, true), ANSWER).map(Answer::from)
 }
 
 fn filter(name: &str, zones: &[&str]) -> Value {

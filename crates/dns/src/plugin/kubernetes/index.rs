@@ -45,19 +45,22 @@ pub enum Sort {
     Pods,
 }
 
-type Key = Box<[u8]>;
+/// Of a Service; all that speak of it share one.
+type Key = Arc<[u8]>;
+/// Namespace and name.
 type Object = (String, String);
 
 /// The objects that records are made of.
 pub struct Index {
     records: Arc<Records>,
     pod_names: bool,
-    services: HashMap<Key, (Kind, Vec<Port>)>,
+    services: HashMap<Key, (Kind, Arc<[Port]>)>,
     /// A slice with the Service it belongs to.
-    slices: HashMap<Object, (Key, Vec<Endpoint>)>,
-    by_service: HashMap<Key, BTreeSet<Object>>,
-    owned: HashMap<Key, BTreeSet<IpAddr>>,
-    owners: HashMap<IpAddr, BTreeSet<Key>>,
+    slices: HashMap<Arc<Object>, (Key, Box<[Endpoint]>)>,
+    /// In order, as the addresses and keys below: there are few of each, and a tree has room for eleven.
+    by_service: HashMap<Key, Vec<Arc<Object>>>,
+    owned: HashMap<Key, Box<[IpAddr]>>,
+    owners: HashMap<IpAddr, Vec<Key>>,
     namespaces: BTreeSet<String>,
     pods: HashMap<Object, Vec<IpAddr>>,
     /// Objects seen since a list began.
@@ -101,10 +104,11 @@ impl Index {
             Change::Slice(slice) => {
                 let object = name_of(&slice.metadata);
                 self.note(Sort::Slices, &object);
-                let found = slice_of(&slice, self.pod_names);
-                self.set_slice(object, found);
+                let service = service_name(&slice).map(|service| self.key(service, &object.0));
+                let found = service.map(|service| (service, endpoints_of(&slice, self.pod_names)));
+                self.set_slice(object.into(), found);
             }
-            Change::NoSlice(slice) => self.set_slice(name_of(&slice.metadata), None),
+            Change::NoSlice(slice) => self.set_slice(name_of(&slice.metadata).into(), None),
             Change::Namespace(namespace) => {
                 let name = namespace.metadata.name.unwrap_or_default();
                 self.note(Sort::Namespaces, &(String::new(), name.clone()));
@@ -142,7 +146,7 @@ impl Index {
         let Some(seen) = self.seen.remove(&sort) else { return };
         match sort {
             Sort::Services => {
-                let known: BTreeSet<Key> = seen.iter().map(|(namespace, name)| key(name, namespace)).collect();
+                let known: BTreeSet<Key> = seen.iter().map(|(namespace, name)| key(name, namespace).into()).collect();
                 let gone: Vec<Key> = self.services.keys().filter(|key| !known.contains(*key)).cloned().collect();
                 for key in gone {
                     self.services.remove(&key);
@@ -150,7 +154,8 @@ impl Index {
                 }
             }
             Sort::Slices => {
-                let gone: Vec<Object> = self.slices.keys().filter(|object| !seen.contains(*object)).cloned().collect();
+                let gone: Vec<Arc<Object>> =
+                    self.slices.keys().filter(|object| !seen.contains(&***object)).cloned().collect();
                 gone.into_iter().for_each(|object| self.set_slice(object, None));
             }
             Sort::Namespaces => {
@@ -167,8 +172,15 @@ impl Index {
         }
     }
 
-    fn set_service(&mut self, (namespace, name): &Object, service: Option<(Kind, Vec<Port>)>) {
-        let key = key(name, namespace);
+    /// The key of a Service, as it is kept already if anything speaks of it.
+    fn key(&self, service: &str, namespace: &str) -> Key {
+        let key = key(service, namespace);
+        let known = self.services.get_key_value(&*key).map(|(key, _)| key);
+        known.or_else(|| self.by_service.get_key_value(&*key).map(|(key, _)| key)).map_or_else(|| key.into(), Arc::clone)
+    }
+
+    fn set_service(&mut self, (namespace, name): &Object, service: Option<(Kind, Arc<[Port]>)>) {
+        let key = self.key(name, namespace);
         match service {
             Some(service) => self.services.insert(key.clone(), service),
             None => self.services.remove(&key),
@@ -176,21 +188,24 @@ impl Index {
         self.publish(&key);
     }
 
-    fn set_slice(&mut self, object: Object, slice: Option<(Key, Vec<Endpoint>)>) {
-        let new = slice.as_ref().map(|(key, _)| key.clone());
+    fn set_slice(&mut self, object: Arc<Object>, slice: Option<(Key, Box<[Endpoint]>)>) {
+        let new = slice.as_ref().map(|(key, _)| Arc::clone(key));
         let old = match slice {
-            Some(slice) => self.slices.insert(object.clone(), slice),
+            Some(slice) => self.slices.insert(Arc::clone(&object), slice),
             None => self.slices.remove(&object),
         };
         let old = old.map(|(key, _)| key);
         if let Some(old) = old.filter(|old| Some(old) != new.as_ref()) {
             if let Some(slices) = self.by_service.get_mut(&old) {
-                slices.remove(&object);
+                remove(slices, &object);
+                if slices.is_empty() {
+                    self.by_service.remove(&old);
+                }
             }
             self.publish(&old);
         }
         if let Some(new) = new {
-            self.by_service.entry(new.clone()).or_default().insert(object);
+            insert(self.by_service.entry(Arc::clone(&new)).or_default(), object);
             self.publish(&new);
         }
     }
@@ -220,7 +235,7 @@ impl Index {
         let (kind, ports) = self.services.get(key)?.clone();
         let slices = self.by_service.get(key).into_iter().flatten();
         let endpoints: Vec<Endpoint> =
-            slices.filter_map(|object| self.slices.get(object)).flat_map(|(_, endpoints)| endpoints.clone()).collect();
+            slices.filter_map(|object| self.slices.get(object)).flat_map(|(_, endpoints)| endpoints).cloned().collect();
         let mut addresses: Vec<IpAddr> = Vec::new();
         let all: &mut dyn Iterator<Item = IpAddr> = match &kind {
             Kind::Cluster(own) => &mut own.iter().copied(),
@@ -256,22 +271,24 @@ impl Index {
             }
             now.extend(service.endpoints.iter().map(|endpoint| endpoint.address));
         }
-        let before = self.owned.insert(key.clone(), now.clone()).unwrap_or_default();
-        for address in before.difference(&now) {
+        let before = match now.is_empty() {
+            true => self.owned.remove(key),
+            false => self.owned.insert(Arc::clone(key), now.iter().copied().collect()),
+        };
+        let before = before.unwrap_or_default();
+        for address in before.iter().filter(|address| !now.contains(address)) {
             if let Some(keys) = self.owners.get_mut(address) {
-                keys.remove(key);
+                remove(keys, key);
                 if keys.is_empty() {
                     self.owners.remove(address);
                 }
             }
         }
         for address in &now {
-            self.owners.entry(*address).or_default().insert(key.clone());
+            insert(self.owners.entry(*address).or_default(), Arc::clone(key));
         }
-        if now.is_empty() {
-            self.owned.remove(key);
-        }
-        now.union(&before).copied().collect()
+        now.extend(before);
+        now
     }
 
     fn owner(&self, address: IpAddr) -> Option<Owner> {
@@ -279,12 +296,12 @@ impl Index {
         for key in self.owners.get(&address)? {
             let Some((kind, _)) = self.services.get(key) else { continue };
             if matches!(kind, Kind::Cluster(own) if own.contains(&address)) {
-                owner.services.push(key.clone());
+                owner.services.push(Arc::clone(key));
             }
             for object in self.by_service.get(key).into_iter().flatten() {
-                let endpoints = self.slices.get(object).map_or(&[][..], |(_, endpoints)| endpoints);
-                for endpoint in endpoints.iter().filter(|endpoint| endpoint.address == address) {
-                    let entry = (key.clone(), endpoint.label.clone());
+                let endpoints = self.slices.get(object).into_iter().flat_map(|(_, endpoints)| endpoints);
+                for endpoint in endpoints.filter(|endpoint| endpoint.address == address) {
+                    let entry = (Arc::clone(key), Arc::clone(&endpoint.label));
                     if !owner.endpoints.contains(&entry) {
                         owner.endpoints.push(entry);
                     }
@@ -314,8 +331,23 @@ fn name_of(metadata: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta
     (metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default())
 }
 
-fn service_of(service: &core::Service) -> (Kind, Vec<Port>) {
-    let Some(spec) = &service.spec else { return (Kind::Headless, Vec::new()) };
+/// Puts an entry where it belongs, once.
+fn insert<T: Ord>(sorted: &mut Vec<T>, entry: T) {
+    if let Err(place) = sorted.binary_search(&entry) {
+        // Room for what there is and no more: nearly all of these lists stay as short as they are.
+        sorted.reserve_exact(1);
+        sorted.insert(place, entry);
+    }
+}
+
+fn remove<T: Ord>(sorted: &mut Vec<T>, entry: &T) {
+    if let Ok(place) = sorted.binary_search(entry) {
+        sorted.remove(place);
+    }
+}
+
+fn service_of(service: &core::Service) -> (Kind, Arc<[Port]>) {
+    let Some(spec) = &service.spec else { return (Kind::Headless, Arc::default()) };
     let ports = spec.ports.iter().flatten().map(|port| Port {
         name: port.name.as_deref().unwrap_or_default().to_lowercase().into(),
         protocol: port.protocol.as_deref().unwrap_or("TCP").to_lowercase().into(),
@@ -333,10 +365,13 @@ fn service_of(service: &core::Service) -> (Kind, Vec<Port>) {
     (kind, ports.collect())
 }
 
-/// The Service of a slice and its ready endpoints.
-fn slice_of(slice: &EndpointSlice, pod_names: bool) -> Option<(Key, Vec<Endpoint>)> {
-    let service = slice.metadata.labels.as_ref()?.get("kubernetes.io/service-name")?;
-    let key = key(service, slice.metadata.namespace.as_deref().unwrap_or_default());
+/// The Service that a slice belongs to.
+fn service_name(slice: &EndpointSlice) -> Option<&str> {
+    slice.metadata.labels.as_ref()?.get("kubernetes.io/service-name").map(String::as_str)
+}
+
+/// The ready endpoints of a slice.
+fn endpoints_of(slice: &EndpointSlice, pod_names: bool) -> Box<[Endpoint]> {
     let ports = slice.ports.iter().flatten().map(|port| Port {
         name: port.name.as_deref().unwrap_or_default().to_lowercase().into(),
         protocol: port.protocol.as_deref().unwrap_or("TCP").to_lowercase().into(),
@@ -357,7 +392,7 @@ fn slice_of(slice: &EndpointSlice, pod_names: bool) -> Option<(Key, Vec<Endpoint
             endpoints.push(Endpoint { label: label.to_lowercase().into(), address, ports: Arc::clone(&ports) });
         }
     }
-    Some((key, endpoints))
+    endpoints.into()
 }
 
 /// The addresses of a Pod that is alive.

@@ -26,7 +26,7 @@ pub(super) struct Port {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Endpoint {
     /// Hostname or dashed address, in lower case.
-    pub(super) label: Box<str>,
+    pub(super) label: Arc<str>,
     pub(super) address: IpAddr,
     pub(super) ports: Arc<[Port]>,
 }
@@ -46,7 +46,7 @@ pub(super) enum Kind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Service {
     pub(super) kind: Kind,
-    pub(super) ports: Vec<Port>,
+    pub(super) ports: Arc<[Port]>,
     pub(super) endpoints: Vec<Endpoint>,
     /// A and AAAA.
     pub(super) written: [Written; 2],
@@ -131,9 +131,9 @@ impl Written {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Owner {
     /// Keys of Services with this cluster address.
-    pub(super) services: Vec<Box<[u8]>>,
+    pub(super) services: Vec<Arc<[u8]>>,
     /// Keys of Services with such an endpoint, and the endpoint's label.
-    pub(super) endpoints: Vec<(Box<[u8]>, Box<str>)>,
+    pub(super) endpoints: Vec<(Arc<[u8]>, Arc<str>)>,
 }
 
 /// Keys have room for most names of a Service with its namespace.
@@ -169,10 +169,11 @@ impl<V> Shards<V> {
     }
 
     /// Everything at once: each shard is written once.
-    pub(super) fn replace(&self, all: impl Iterator<Item = (Box<[u8]>, V)>) {
+    pub(super) fn replace<K: AsRef<[u8]>>(&self, all: impl Iterator<Item = (K, V)>) {
         let mut tables: Vec<Table<V>> = (0..SHARDS).map(|_| Table::default()).collect();
         for (key, value) in all {
-            tables[self.hasher.hash_one(&*key) as usize % SHARDS].insert(Bytes::new(&key), Arc::new(value));
+            let key = key.as_ref();
+            tables[self.hasher.hash_one(key) as usize % SHARDS].insert(Bytes::new(key), Arc::new(value));
         }
         for (shard, table) in self.shards.iter().zip(tables) {
             shard.store(Arc::new(table));
