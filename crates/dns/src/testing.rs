@@ -44,7 +44,12 @@ pub(crate) struct Asked {
 
 impl Asked {
     pub(crate) fn new(text: &str) -> Self {
-        let instance = build(text).unwrap_or_else(|problem| panic!("{problem}"));
+        Self::with(text, &Lasting::default())
+    }
+
+    /// Over what outlives reloads, such as a cluster.
+    pub(crate) fn with(text: &str, lasting: &Lasting) -> Self {
+        let instance = build_with(text, lasting).unwrap_or_else(|problem| panic!("{problem}"));
         let routes = Arc::clone(instance.routes.values().next().unwrap());
         Self { _instance: Some(instance), ..Self::of(routes) }
     }

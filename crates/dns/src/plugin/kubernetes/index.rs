@@ -176,7 +176,9 @@ impl Index {
     fn key(&self, service: &str, namespace: &str) -> Key {
         let key = key(service, namespace);
         let known = self.services.get_key_value(&*key).map(|(key, _)| key);
-        known.or_else(|| self.by_service.get_key_value(&*key).map(|(key, _)| key)).map_or_else(|| key.into(), Arc::clone)
+        known
+            .or_else(|| self.by_service.get_key_value(&*key).map(|(key, _)| key))
+            .map_or_else(|| key.into(), Arc::clone)
     }
 
     fn set_service(&mut self, (namespace, name): &Object, service: Option<(Kind, Arc<[Port]>)>) {
