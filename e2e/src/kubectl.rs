@@ -53,6 +53,11 @@ impl Kubectl {
         list
     }
 
+    /// Where it is.
+    pub fn program(&self) -> &Path {
+        &self.program
+    }
+
     /// Runs it.
     pub fn run(&self, words: &[&str]) -> Output {
         self.run_with(words, "")

@@ -8,7 +8,7 @@ mod network;
 mod traffic;
 
 pub use api::PLAIN_API;
-pub use network::{CLIENT, GATES, NODE, PODS, Pair, ip};
+pub use network::{CLIENT, GATES, NODE, PODS, Pair, cable, ip};
 pub use traffic::{Answer, ask, ask_here, http};
 
 use std::path::PathBuf;

@@ -3,7 +3,9 @@
 //! `[OCPFeatureGate:DNSTemplatePlugin]`.
 
 use e2e::dns::{self, A, AAAA};
+use e2e::proxy_lab::{Pair, cable};
 use e2e::{Kubectl, Process, Server, twinstack, wait_for};
+use kernel::netns::Namespace;
 use serde_json::{Value, json};
 use std::{
     io::{Read, Write},
@@ -26,9 +28,15 @@ const BOTH: [&str; 2] =
 const V6: [&str; 2] = ["--service-cluster-ip-range=fd00:10:96::/112", "--cluster-cidr=fd00:10:244::/56"];
 const DNS: &str = "dnses.operator.openshift.io";
 
-/// A cluster with an upstream resolver; it stops and its folder goes with the handle.
+/// The node of the cluster and a client of its DNS server, which see each other only through a cable.
+const NODE: Pair = ["192.168.78.1", "fd78::1"];
+const CLIENT: Pair = ["192.168.78.2", "fd78::2"];
+
+/// A cluster with an upstream resolver in a namespace, and a client in another; it stops and everything goes with the handle.
 struct Cluster {
     process: Process,
+    client: Namespace,
+    _node: Namespace,
     words: Vec<String>,
     folder: TempDir,
     kubectl: Kubectl,
@@ -44,15 +52,23 @@ impl Cluster {
     }
 
     fn without_gate(ranges: [&str; 2]) -> Option<Self> {
+        let (Ok(node), Ok(client)) = (Namespace::new("dns-node"), Namespace::new("dns-client")) else {
+            e2e::skip("the DNS operator", "run as root on a machine with namespaces and ip (apt-get install iproute2)");
+            return None;
+        };
+        cable(&node, &client, "client", NODE, CLIENT);
+        // From here on everything that this test starts is on the node.
+        node.enter().expect("the namespace can be entered");
         let folder = tempfile::tempdir().expect("a folder can be made");
         let data = folder.path().join("data").display().to_string();
         let mut words: Vec<String> =
             ["up", "--bind-address=127.0.0.1,::1", "--secure-port=0", "--hollow-nodes=2"].map(str::to_owned).into();
-        words.extend([format!("--data-dir={data}"), "--dns-port=0".to_owned()]);
+        words.extend([format!("--data-dir={data}"), "--dns-port=53".to_owned()]);
+        words.push(format!("--dns-bind-address={}", NODE.join(",")));
         words.extend(ranges.map(str::to_owned));
         let process = launch(&folder, &words);
         let kubectl = Kubectl::all(&folder.path().join("data/admin.kubeconfig"), folder.path()).pop()?;
-        let cluster = Self { process, words, folder, kubectl, upstream: Upstream::start() };
+        let cluster = Self { process, client, _node: node, words, folder, kubectl, upstream: Upstream::start() };
         let upstream =
             json!({"upstreams": [{"type": "Network", "address": "127.0.0.1", "port": cluster.upstream.port}]});
         cluster.patch(&json!({"upstreamResolvers": upstream}));
@@ -158,22 +174,18 @@ impl Cluster {
 
     /// Where the server answers, by family.
     fn at(&self, v6: bool) -> SocketAddr {
-        self.until("the server listens", || {
-            let log = self.process.output();
-            let found = log.split("DNS server listens").skip(1).filter_map(|rest| {
-                let rest = rest.split("address=").nth(1)?;
-                rest.split_whitespace().next()?.parse::<SocketAddr>().ok()
-            });
-            found.filter(|address| address.is_ipv6() == v6).last()
-        })
+        SocketAddr::new(NODE[usize::from(v6)].parse().expect("an address"), 53)
     }
 
-    /// The same answer over both transports of both families.
+    /// The same answer for the client over both transports of both families.
     fn ask(&self, name: &str, rtype: u16) -> Answer {
         let mut answers = [false, true].into_iter().flat_map(|v6| {
             let address = self.at(v6);
             // Asked again once, as resolvers do; whether a question is ever lost is the matter of `template_updates`.
-            [udp, tcp].map(|ask| ask(address, name, rtype).or_else(|| ask(address, name, rtype)))
+            [udp, tcp].map(|ask| {
+                let ask = || ask(address, name, rtype).or_else(|| ask(address, name, rtype));
+                self.client.within(ask).expect("the namespace can be entered")
+            })
         });
         let first = answers.next().flatten().unwrap_or_else(|| panic!("no answer for {name}\n{}", self.state()));
         for other in answers {

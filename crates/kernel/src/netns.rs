@@ -41,16 +41,21 @@ impl Namespace {
         process::run("ip", &all, input)
     }
 
+    /// Moves the calling thread into it, for good. Threads and programs that it starts from then on are in it as well.
+    ///
+    /// # Errors
+    /// When the namespace cannot be entered.
+    pub fn enter(&self) -> io::Result<()> {
+        let place = File::open(format!("/run/netns/{}", self.name))?;
+        Ok(move_into_link_name_space(place.as_fd(), Some(LinkNameSpaceType::Network))?)
+    }
+
     /// Runs `work` on a thread of its own in it. Sockets that it opens stay in the namespace wherever they are used.
     ///
     /// # Errors
     /// When the namespace cannot be entered.
     pub fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> io::Result<T> {
-        let place = File::open(format!("/run/netns/{}", self.name))?;
-        let inside = || {
-            move_into_link_name_space(place.as_fd(), Some(LinkNameSpaceType::Network))?;
-            Ok(work())
-        };
+        let inside = || self.enter().map(|()| work());
         thread::scope(|scope| scope.spawn(inside).join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     }
 }

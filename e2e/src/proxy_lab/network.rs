@@ -49,7 +49,7 @@ pub(super) fn make() -> (Namespace, Namespace, Vec<Arc<Namespace>>) {
 }
 
 /// A cable between the node and another namespace; the other end routes everything to the node.
-fn cable(node: &Namespace, other: &Namespace, name: &str, near: Pair, far: Pair) {
+pub fn cable(node: &Namespace, other: &Namespace, name: &str, near: Pair, far: Pair) {
     let ip = |space: &Namespace, words: &str| {
         let words: Vec<&str> = words.split(' ').collect();
         space.run("ip", &words, "").expect("ip does it");
