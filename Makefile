@@ -6,7 +6,7 @@ export CARGO_TARGET_DIR ?= $(CACHE)/target
 export TWINSTACK_TOOLS ?= $(CACHE)/tools
 export TWINSTACK_GIT_COMMIT := $(shell git rev-parse --short HEAD 2>/dev/null)
 
-.PHONY: help up test test-ipvs lint bench fmt dist
+.PHONY: help up test test-faults test-ipvs lint bench fmt dist
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
@@ -17,6 +17,10 @@ up: ## build and start everything, print what to try
 
 test: ## install what tests need, lint, run all tests
 	@scripts/test
+
+test-faults: ## AWS behind moto: each fault at each call of each change, and 500 Services; hours
+	@scripts/need test
+	@TWINSTACK_FAULTS=all PATH="$$PATH:$(TWINSTACK_TOOLS)" cargo test --package e2e --test 985_aws_cut_off --test 980_aws
 
 test-ipvs: ## IPVS mode of the proxy for real: Debian's kernel in qemu, a few minutes
 	@scripts/test-ipvs

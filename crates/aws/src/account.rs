@@ -82,6 +82,12 @@ pub trait Account: Send + Sync {
     fn modify_listener<'a>(&'a self, arn: &'a str, settings: &'a ListenerSettings) -> Call<'a, ()>;
     /// `DeleteListener`. That there is none is fine.
     fn delete_listener<'a>(&'a self, arn: &'a str) -> Call<'a, ()>;
+    /// `DescribeListenerCertificates`: ARNs of those beside the listener's own one.
+    fn describe_listener_certificates<'a>(&'a self, listener: &'a str) -> Call<'a, BTreeSet<String>>;
+    /// `AddListenerCertificates`: beside the listener's own one. That one is there already is fine.
+    fn add_listener_certificates<'a>(&'a self, listener: &'a str, arns: &'a BTreeSet<String>) -> Call<'a, ()>;
+    /// `RemoveListenerCertificates`. That one is not there is fine.
+    fn remove_listener_certificates<'a>(&'a self, listener: &'a str, arns: &'a BTreeSet<String>) -> Call<'a, ()>;
     /// `DescribeTags` of load balancers, listeners and target groups, by ARN.
     fn describe_tags<'a>(&'a self, arns: &'a [String]) -> Call<'a, BTreeMap<String, Tags>>;
     /// `AddTags`.

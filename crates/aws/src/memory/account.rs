@@ -138,6 +138,24 @@ impl Account for Memory {
         })
     }
 
+    fn describe_listener_certificates<'a>(&'a self, listener: &'a str) -> Call<'a, BTreeSet<String>> {
+        self.call("elasticloadbalancing:DescribeListenerCertificates", READ, |state, _| {
+            state.listener_certificates(listener)
+        })
+    }
+
+    fn add_listener_certificates<'a>(&'a self, listener: &'a str, arns: &'a BTreeSet<String>) -> Call<'a, ()> {
+        self.call("elasticloadbalancing:AddListenerCertificates", WRITE, |state, _| {
+            state.add_certificates(listener, arns)
+        })
+    }
+
+    fn remove_listener_certificates<'a>(&'a self, listener: &'a str, arns: &'a BTreeSet<String>) -> Call<'a, ()> {
+        self.call("elasticloadbalancing:RemoveListenerCertificates", WRITE, |state, _| {
+            state.remove_certificates(listener, arns)
+        })
+    }
+
     fn describe_tags<'a>(&'a self, arns: &'a [String]) -> Call<'a, BTreeMap<String, Tags>> {
         self.call("elasticloadbalancing:DescribeTags", READ, |state, _| {
             let tags = |arn: &String| {

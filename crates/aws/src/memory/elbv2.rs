@@ -398,6 +398,7 @@ impl State {
         let held = HeldListener {
             load_balancer: new.load_balancer.clone(),
             listener: listener.clone(),
+            certificates: BTreeSet::new(),
             tags: new.tags.clone(),
         };
         self.listeners.insert(listener.arn.clone(), held);
@@ -412,6 +413,41 @@ impl State {
             let policy = settings.ssl_policy.clone().or_else(|| held.listener.settings.ssl_policy.clone());
             held.listener.settings = ListenerSettings { ssl_policy: policy, ..settings.clone() };
         }
+        Ok(())
+    }
+
+    fn tls_listener(&mut self, arn: &str) -> Outcome<&mut HeldListener> {
+        let held = self.listeners.get_mut(arn).ok_or_else(|| not_found(Kind::Listener, arn))?;
+        if held.listener.settings.protocol != "TLS" {
+            return Err(invalid("InvalidConfigurationRequest", "certificates are for TLS listeners"));
+        }
+        Ok(held)
+    }
+
+    pub(super) fn listener_certificates(&mut self, arn: &str) -> Outcome<BTreeSet<String>> {
+        Ok(self.tls_listener(arn)?.certificates.clone())
+    }
+
+    pub(super) fn add_certificates(&mut self, arn: &str, arns: &BTreeSet<String>) -> Outcome<()> {
+        if let Some(missing) = arns.iter().find(|one| !self.certificates.contains(*one)) {
+            return Err(not_found(Kind::Certificate, missing));
+        }
+        let held = self.tls_listener(arn)?;
+        if held.certificates.union(arns).count() > 25 {
+            let code = "TooManyCertificates".to_owned();
+            return Err(AwsError::LimitExceeded { code, message: "25 certificates beside the default one".to_owned() });
+        }
+        held.certificates.extend(arns.iter().cloned());
+        Ok(())
+    }
+
+    pub(super) fn remove_certificates(&mut self, arn: &str, arns: &BTreeSet<String>) -> Outcome<()> {
+        let held = self.tls_listener(arn)?;
+        let own = held.listener.settings.certificate.as_ref();
+        if own.is_some_and(|own| arns.contains(own)) {
+            return Err(invalid("OperationNotPermitted", "the default certificate of a listener cannot be removed"));
+        }
+        held.certificates.retain(|one| !arns.contains(one));
         Ok(())
     }
 }

@@ -101,6 +101,8 @@ pub struct HeldBalancer {
 pub struct HeldListener {
     pub load_balancer: String,
     pub listener: Listener,
+    /// Beside its own one.
+    pub certificates: BTreeSet<String>,
     pub tags: Tags,
 }
 

@@ -28,7 +28,7 @@ use serde_json::{Value, json};
 use std::{
     collections::{BTreeMap, HashMap},
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 /// The controller of this room.
@@ -74,8 +74,9 @@ struct Balancers {
 struct Done {
     asked: Asked,
     nodes: Vec<String>,
-    /// It said no; asking the same again would be no use.
+    /// It said no; asking the same again would be no use, unless the cloud has changed meanwhile.
     refused: bool,
+    at: Instant,
 }
 
 /// What of a Service matters to a load balancer.
@@ -150,15 +151,17 @@ impl Reconcile for Balancers {
             }
             None => Ok(()),
         };
+        let provider = self.providers.wanted_by(&service);
+        let again = provider.and_then(LoadBalancers::look_again).map_or(Next::Done, Next::After);
         match outcome {
-            Ok(()) => Ok(Next::Done),
+            Ok(()) => Ok(again),
             Err(CloudError::Later { reason, after }) => {
                 tracing::debug!(%key, reason, "waits");
                 Ok(Next::After(after))
             }
             Err(CloudError::Refused(why)) => {
                 self.events.warning(&reference(&*service), "SyncLoadBalancerFailed", why).await;
-                Ok(Next::Done)
+                Ok(again)
             }
             Err(CloudError::Failed(error)) => {
                 let note = format!("the load balancer is not as it should be: {error}");
@@ -177,10 +180,11 @@ impl Balancers {
         let asked =
             Asked { uid: service.uid(), annotations: service.annotations().clone(), spec: service.spec.clone() };
         let before = self.done.lock().get(key).cloned().filter(|done| done.asked == asked);
-        let mut now = Done { asked, nodes: names, refused: false };
+        let mut now = Done { asked, nodes: names, refused: false, at: Instant::now() };
         if let Some(before) = &before {
             let settled = before.refused || (before.nodes == now.nodes && ingress(service).is_some());
-            if settled {
+            let due = provider.look_again().is_some_and(|every| before.at.elapsed() >= every);
+            if settled && !due {
                 return Ok(());
             }
         }

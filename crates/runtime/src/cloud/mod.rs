@@ -64,6 +64,11 @@ pub trait LoadBalancers: Send + Sync {
 
     /// Takes note of what a Service has got before: called for each when the controller starts.
     fn adopt(&self, _service: &Service) {}
+
+    /// How often a load balancer is to be looked at when nothing changes, where others can change it by hand.
+    fn look_again(&self) -> Option<Duration> {
+        None
+    }
 }
 
 /// A route: packets for these pods go to this node.
