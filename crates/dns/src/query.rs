@@ -30,6 +30,8 @@ pub struct Query {
     pub started: Instant,
     /// How many lookups are around this one: a CNAME is followed by asking ourselves.
     pub depth: u8,
+    /// EDNS options that upstreams get, by code.
+    pub options: Vec<(u16, Vec<u8>)>,
     /// What `rewrite` must undo.
     pub rewritten: Option<Box<crate::plugin::rewrite::Undo>>,
     /// What the cache thinks of it.
@@ -71,6 +73,7 @@ impl Query {
             size,
             started,
             depth: 0,
+            options: Vec::new(),
             rewritten: None,
             refresh: Refresh::No,
         }

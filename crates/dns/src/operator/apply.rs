@@ -71,7 +71,7 @@ fn place(object: &Value) -> String {
 }
 
 /// Whether everything that is wanted is so; what else there is does not matter.
-fn holds(wanted: &Value, live: &Value) -> bool {
+pub(super) fn holds(wanted: &Value, live: &Value) -> bool {
     match (wanted, live) {
         (Value::Object(wanted), Value::Object(live)) => {
             wanted.iter().all(|(name, wanted)| holds(wanted, live.get(name).unwrap_or(&Value::Null)))

@@ -68,7 +68,8 @@ const EXPECTED: &str = "AsExpected";
 pub fn conditions(seen: &Seen<'_>, before: &[OperatorCondition], now: &str) -> Vec<OperatorCondition> {
     let progressing = progressing(seen);
     let mut all = vec![available(seen)];
-    all.push(degraded(seen, progressing.status == "True"));
+    let settled = progressing.status == "False" && settled_for(before, now) >= PATIENCE;
+    all.push(degraded(seen, progressing.status == "True", settled));
     all.push(progressing);
     all.push(match seen.managed {
         true => condition("Upgradeable", true, EXPECTED, "the operator manages the servers"),
@@ -132,9 +133,6 @@ fn progressing(seen: &Seen<'_>) -> OperatorCondition {
         Running::Workload(Some(Numbers { desired, updated, .. })) if updated < desired => {
             messages.push(format!("{updated} of {desired} Pods are of the newest template"));
         }
-        Running::Workload(Some(Numbers { desired, available, .. })) if available < desired => {
-            messages.push(format!("{available} of {desired} Pods are available"));
-        }
         Running::Workload(Some(_)) => {}
         Running::Process => messages.extend(lagging(seen)),
     }
@@ -149,8 +147,26 @@ fn threshold(desired: i32) -> i32 {
     (desired + 9) / 10
 }
 
+/// Seconds that Pods have to become available after the last change: twice the time that a server takes to leave.
+pub const PATIENCE: i64 = 40;
+
+/// For how many seconds nothing was being changed.
+fn settled_for(before: &[OperatorCondition], now: &str) -> i64 {
+    let since = before.iter().find(|known| known.kind == "Progressing" && known.status == "False");
+    let since = since.and_then(|known| known.last_transition_time.parse::<jiff::Timestamp>().ok());
+    let now = now.parse::<jiff::Timestamp>().ok();
+    since.zip(now).map_or(0, |(since, now)| now.as_second() - since.as_second())
+}
+
+/// Whether Pods may still be becoming available, so that one must look again.
+#[must_use]
+pub fn is_settling(conditions: &[OperatorCondition], now: &str) -> bool {
+    (0..PATIENCE).contains(&settled_for(conditions, now))
+        && conditions.iter().any(|one| one.kind == "Progressing" && one.status == "False")
+}
+
 /// Never at the same time as Progressing, but for what no progress will mend.
-fn degraded(seen: &Seen<'_>, progressing: bool) -> OperatorCondition {
+fn degraded(seen: &Seen<'_>, progressing: bool, settled: bool) -> OperatorCondition {
     let mut reasons = Vec::new();
     if !seen.mistakes.is_empty() {
         let (_, text) = check::summary(seen.mistakes, "");
@@ -166,6 +182,7 @@ fn degraded(seen: &Seen<'_>, progressing: bool) -> OperatorCondition {
             Running::Workload(Some(Numbers { desired: 0, .. })) => {
                 reasons.push(("NoDNSPodsDesired", "no node is to have a Pod: look at spec.nodePlacement".to_owned()));
             }
+            Running::Workload(Some(_)) if !settled => {}
             Running::Workload(Some(Numbers { available: 0, .. })) => {
                 reasons.push(("NoDNSPodsAvailable", "no Pod is available".to_owned()));
             }

@@ -3,7 +3,7 @@
 use super::apply::{Live, Writer};
 use super::check::{self, Base, Mistake, Reason, Template};
 use super::cluster::Cluster;
-use super::conditions::{Numbers, Running, Seen, Templates, conditions};
+use super::conditions::{Numbers, PATIENCE, Running, Seen, Templates, conditions, is_settling};
 use super::corefile;
 use super::discovery::{self, Served};
 use super::objects::{self, Bundle};
@@ -188,8 +188,8 @@ impl Reconcile for Operator {
             self.write(&dns, &cluster, &bundles, outcome.text.as_deref()).await?;
         }
         self.tell_ignored(&dns, &cluster).await;
-        self.status(&dns, &cluster, &outcome, managed).await?;
-        Ok(Next::After(RESYNC))
+        let settling = self.status(&dns, &cluster, &outcome, managed).await?;
+        Ok(Next::After(if settling { Duration::from_secs(PATIENCE.unsigned_abs()) } else { RESYNC }))
     }
 }
 
@@ -335,7 +335,8 @@ impl Operator {
         }
     }
 
-    async fn status(&self, dns: &Dns, cluster: &Cluster, outcome: &Outcome, managed: bool) -> Result<()> {
+    /// Writes the status; true when Pods may still be becoming available.
+    async fn status(&self, dns: &Dns, cluster: &Cluster, outcome: &Outcome, managed: bool) -> Result<bool> {
         // What was just written is known before the watch brings it.
         let text = outcome.text.clone().filter(|_| managed).or_else(|| self.live_corefile()).unwrap_or_default();
         let wanted: Vec<String> = match &self.options.operand {
@@ -382,8 +383,9 @@ impl Operator {
             rest: before.rest.clone(),
         };
         self.states.show(&after.conditions);
+        let settling = is_settling(&after.conditions, &now);
         if after == before {
-            return Ok(());
+            return Ok(settling);
         }
         let api = Api::<Dns>::all(self.client.clone());
         let version = &dns.metadata.resource_version;
@@ -391,7 +393,7 @@ impl Operator {
         let written = api.patch_status(DNS, &PatchParams::default(), &Patch::Merge(&patch)).await?;
         self.dnses.remember(written);
         self.tell(dns, &before.conditions, &after.conditions).await;
-        Ok(())
+        Ok(settling)
     }
 
     /// Tells what has changed to those who look at the resource.

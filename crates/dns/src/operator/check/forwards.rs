@@ -72,7 +72,7 @@ pub(super) fn of_resolvers(given: &[Upstream], manner: &Manner<'_>, path: &str, 
     for (index, upstream) in given.iter().enumerate() {
         let path = format!("{path}.upstreams[{index}]");
         let text = match upstream.kind.as_str() {
-            "Network" => match network(upstream) {
+            "Network" => match network(upstream, manner.transport.transport == "TLS") {
                 Ok(text) => text,
                 Err(problem) => {
                     notes.add(InvalidConfiguration, format!("{path}.address"), &upstream.address, problem);
@@ -104,13 +104,15 @@ pub(super) fn of_resolvers(given: &[Upstream], manner: &Manner<'_>, path: &str, 
     forward
 }
 
-fn network(upstream: &Upstream) -> Result<String, &'static str> {
+/// Without TLS the usual port need not be said; with TLS it is not the usual one.
+fn network(upstream: &Upstream, encrypted: bool) -> Result<String, &'static str> {
     let address: IpAddr = match upstream.address.as_str() {
         "" => return Err("is empty; type Network needs an address"),
         text => text.parse().map_err(|_| "is no address; accepted are such as 192.0.2.1, 2001:db8::1")?,
     };
     match upstream.port {
-        None | Some(0 | 53) => Ok(address.to_string()),
+        None | Some(0) => Ok(address.to_string()),
+        Some(53) if !encrypted => Ok(address.to_string()),
         Some(port) => {
             let port = u16::try_from(port).map_err(|_| "has a port that is greater than 65535")?;
             Ok(SocketAddr::new(address, port).to_string())

@@ -1,5 +1,7 @@
 //! What the status says, for both operands.
 
+mod pods;
+
 use super::*;
 use crate::operator::check::Reason;
 
@@ -42,7 +44,7 @@ fn servers_in_pods_are_counted() {
     for (set, available, degraded, progressing) in [
         (None, "False(NoDaemonSet)", "False(AsExpected)", "True(Reconciling)"),
         (Some(numbers(2, 2, 2)), "True(AsExpected)", "False(AsExpected)", "False(AsExpected)"),
-        (Some(numbers(2, 0, 2)), "False(NoDaemonSetPods)", "False(AsExpected)", "True(Reconciling)"),
+        (Some(numbers(2, 0, 2)), "False(NoDaemonSetPods)", "False(AsExpected)", "False(AsExpected)"),
         (Some(numbers(2, 2, 1)), "True(AsExpected)", "False(AsExpected)", "True(Reconciling)"),
         (Some(numbers(0, 0, 0)), "False(NoDaemonSetPods)", "True(NoDNSPodsDesired)", "False(AsExpected)"),
         (

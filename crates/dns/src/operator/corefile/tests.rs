@@ -1,5 +1,8 @@
 //! Corefiles for every sort of cluster, and what they answer.
 
+mod cluster;
+mod forwards;
+
 use super::*;
 use crate::operator::check;
 use crate::testing::Asked;
@@ -102,11 +105,24 @@ fn log_levels_and_lengths_of_time_are_as_upstream_reads_them() {
     for (level, class) in [("Normal", "error"), ("Debug", "denial error"), ("Trace", "all")] {
         assert!(render(&json!({"logLevel": level}), V4).contains(&format!("        class {class}\n")), "{level}");
     }
-    for (text, seconds) in
-        [("", 900), ("0", 900), ("1s", 1), ("1h10m5s", 4205), ("999ms", 1), ("1.1s", 1), ("5.9s", 6), ("444ms", 900)]
-    {
+    for (text, seconds) in [
+        ("", 900),
+        ("0", 900),
+        ("1s", 1),
+        ("1m", 60),
+        ("1h", 3600),
+        ("1h10m5s", 4205),
+        ("999ms", 1),
+        ("1.1s", 1),
+        ("5.9s", 6),
+        ("2.009s", 2),
+        ("444ms", 900),
+    ] {
         let rendered = render(&json!({"cache": {"positiveTTL": text}}), V4);
         assert!(rendered.contains(&format!("    cache {seconds} {{\n")), "{text}: {rendered}");
+        let negative = if seconds == 900 { 30 } else { seconds };
+        let rendered = render(&json!({"cache": {"negativeTTL": text}}), V4);
+        assert!(rendered.contains(&format!("        denial 9984 {negative}\n")), "{text}: {rendered}");
     }
 }
 

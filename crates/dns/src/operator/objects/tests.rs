@@ -1,5 +1,8 @@
 //! Which objects there are for which cluster.
 
+mod changed;
+mod shape;
+
 use super::*;
 use crate::operator::{Local, Program};
 use net::Family;

@@ -137,9 +137,9 @@ impl Forward {
     async fn attempt(&self, upstream: &Upstream, query: &Query, patience: Duration) -> std::io::Result<Message> {
         let begun = Instant::now();
         let over_tcp = self.options.force_tcp || (query.transport == Transport::Tcp && !self.options.prefer_udp);
-        let mut answer = upstream.exchange(&query.request, over_tcp, patience).await?;
+        let mut answer = upstream.exchange(&query.request, &query.options, over_tcp, patience).await?;
         if answer.tc && self.options.prefer_udp && !over_tcp {
-            answer = upstream.exchange(&query.request, true, patience).await?;
+            answer = upstream.exchange(&query.request, &query.options, true, patience).await?;
         }
         upstream.note(answer.rcode, begun.elapsed());
         Ok(answer)

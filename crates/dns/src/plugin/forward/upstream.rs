@@ -3,6 +3,7 @@
 use super::exchange;
 use super::parse::{Options, Server};
 use crate::metrics::Counters;
+use crate::plugin::rewrite::edns0;
 use crate::wire::code::{class, rcode, rtype};
 use crate::wire::{Message, Name, Request};
 use parking_lot::Mutex;
@@ -85,7 +86,7 @@ impl Upstream {
         loop {
             self.suspected.notified().await;
             let (every, request) = &self.check;
-            while self.exchange(request, false, Duration::from_secs(1)).await.is_err() {
+            while self.exchange(request, &[], false, Duration::from_secs(1)).await.is_err() {
                 self.fails.fetch_add(1, Ordering::Relaxed);
                 let labels = vec![("proxy_name", "forward".to_owned()), ("to", self.server.address.to_string())];
                 self.counters.upstream_failures.get_or_create(&labels).inc();
@@ -96,9 +97,16 @@ impl Upstream {
     }
 
     /// Asks and waits for the answer to exactly this question.
-    pub(super) async fn exchange(&self, request: &Request, over_tcp: bool, patience: Duration) -> io::Result<Message> {
+    pub(super) async fn exchange(
+        &self,
+        request: &Request,
+        options: &[(u16, Vec<u8>)],
+        over_tcp: bool,
+        patience: Duration,
+    ) -> io::Result<Message> {
         let id = getrandom::u32().map_err(|_| io::ErrorKind::Other)? as u16;
-        let packet = request.to_wire(id);
+        let mut packet = request.to_wire(id);
+        edns0::write(&mut packet, request.edns.is_some(), options);
         let size = request.edns.map_or(512, |edns| usize::from(edns.size)).max(4096);
         let expected = Expected { id, name: request.name, rtype: request.rtype, class: request.class, size };
         let work = async {

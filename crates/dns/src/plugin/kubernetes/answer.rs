@@ -34,13 +34,13 @@ impl Kubernetes {
     /// Adds the records for a question to the reply.
     pub(super) fn find(&self, zone: &Name, query: &Query, reply: &mut Reply) -> Found {
         let Some(above) = query.lower.above(zone) else { return Found::NoName };
-        let labels = Labels::new(above);
+        let labels = Labels::new(above, zone);
         let name = &query.request.name;
         match query.request.rtype {
             rtype::A | rtype::AAAA if labels.is(&[b"ns", b"dns"]) => {
                 let wanted = query.request.rtype == rtype::AAAA;
-                let addresses = self.own_addresses().into_iter().filter(|address| address.is_ipv6() == wanted);
-                addresses.for_each(|address| reply.add_address(Section::Answer, name, self.ttl, address));
+                let servers = self.servers(zone).into_iter().filter(|(_, address)| address.is_ipv6() == wanted);
+                servers.for_each(|(_, address)| reply.add_address(Section::Answer, name, self.ttl, address));
                 or_nothing(reply)
             }
             rtype::A | rtype::AAAA => self.addresses(zone, &labels, query, reply),
@@ -260,32 +260,42 @@ impl Kubernetes {
         self.local.iter().copied().filter(|address| !address.is_loopback()).collect()
     }
 
-    /// The name servers of the zone: the Services in front of this server, or this machine itself.
-    fn ns(&self, zone: &Name, query: &Query, reply: &mut Reply) -> Found {
-        let suffix = as_asked(zone, &query.request.name);
-        let mut servers: Vec<(Name, Vec<IpAddr>)> = Vec::new();
-        for address in self.own_addresses() {
-            let Some(owner) = self.cluster.records.owners.get(&bytes(address)) else { continue };
-            for (key, label) in &owner.endpoints {
+    /// The name servers of the zone, once for each address: the Services in front of this server, or this machine itself.
+    fn servers(&self, suffix: &Name) -> Vec<(Name, IpAddr)> {
+        let mut servers: Vec<(Name, IpAddr)> = Vec::new();
+        for own in self.own_addresses() {
+            let Some(owner) = self.cluster.records.owners.get(&bytes(own)) else { continue };
+            for (key, _) in &owner.endpoints {
                 let Some(service) = self.cluster.records.services.get(key) else { continue };
-                let found = match &service.kind {
-                    Kind::Cluster(addresses) => target(None, key, &suffix).map(|name| (name, addresses.clone())),
-                    Kind::Headless => target(Some(label), key, &suffix).map(|name| (name, vec![address])),
-                    Kind::External(_) => None,
+                let mut add = |label, address| {
+                    let found = target(label, key, suffix).map(|name| (name, address));
+                    servers.extend(found.filter(|found| !servers.contains(found)));
                 };
-                servers.extend(found.filter(|found| !servers.contains(found)));
+                match &service.kind {
+                    Kind::Cluster(addresses) => addresses.iter().for_each(|address| add(None, *address)),
+                    Kind::Headless => service.endpoints.iter().for_each(|one| add(Some(&*one.label), one.address)),
+                    Kind::External(_) => {}
+                }
             }
         }
-        if servers.is_empty() {
-            let own = Name::under([&b"ns"[..], b"dns"], &suffix).ok();
-            servers.extend(own.map(|name| (name, self.own_addresses())).filter(|(_, addresses)| !addresses.is_empty()));
+        if servers.is_empty()
+            && let Ok(own) = Name::under([&b"ns"[..], b"dns"], suffix)
+        {
+            servers.extend(self.own_addresses().into_iter().map(|address| (own, address)));
         }
+        servers
+    }
+
+    fn ns(&self, zone: &Name, query: &Query, reply: &mut Reply) -> Found {
+        let servers = self.servers(&as_asked(zone, &query.request.name));
+        let mut names: Vec<&Name> = Vec::new();
         for (name, _) in &servers {
-            reply.add(Section::Answer, &Record::pointer(query.request.name, rtype::NS, self.ttl, name));
+            if !names.contains(&name) {
+                names.push(name);
+                reply.add(Section::Answer, &Record::pointer(query.request.name, rtype::NS, self.ttl, name));
+            }
         }
-        for (name, addresses) in &servers {
-            addresses.iter().for_each(|address| reply.add_address(Section::Additional, name, self.ttl, *address));
-        }
+        servers.iter().for_each(|(name, address)| reply.add_address(Section::Additional, name, self.ttl, *address));
         or_nothing(reply)
     }
 

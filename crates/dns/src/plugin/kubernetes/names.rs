@@ -1,11 +1,14 @@
 //! What the labels of a name under the cluster's zone mean.
 
+use crate::wire::Name;
+
 /// The labels of a name, from the left, without the zone.
 #[derive(Debug)]
 pub(super) struct Labels<'a> {
     labels: [&'a [u8]; 6],
     count: usize,
     above: &'a [u8],
+    reverse: bool,
 }
 
 /// A name of the cluster.
@@ -36,8 +39,8 @@ pub(super) enum Part<'a> {
 }
 
 impl<'a> Labels<'a> {
-    /// `above` is wire form without an end, in lower case.
-    pub(super) fn new(above: &'a [u8]) -> Self {
+    /// `above` is wire form without an end, in lower case, and `zone` what it stands before.
+    pub(super) fn new(above: &'a [u8], zone: &Name) -> Self {
         let mut labels: [&[u8]; 6] = [&[]; 6];
         let (mut count, mut rest) = (0, above);
         while let Some((length, tail)) = rest.split_first() {
@@ -47,7 +50,9 @@ impl<'a> Labels<'a> {
             }
             (count, rest) = (count + 1, after);
         }
-        Self { labels, count, above }
+        let ends = [&b"\x07in-addr\x04arpa\0"[..], b"\x03ip6\x04arpa\0"];
+        let reverse = ends.iter().any(|end| zone.wire().ends_with(end));
+        Self { labels, count, above, reverse }
     }
 
     /// The only label.
@@ -66,6 +71,8 @@ impl<'a> Labels<'a> {
         let labels = &self.labels[..self.count];
         match labels {
             [] | [b"svc" | b"pod"] => Meaning::Empty,
+            // Addresses are the only names there.
+            _ if self.reverse => Meaning::None,
             [namespace, b"svc" | b"pod"] => Meaning::Namespace(namespace),
             [address, namespace, b"pod"] => Meaning::Pod { address, namespace },
             [before @ .., service, namespace, b"svc"] => {
@@ -124,7 +131,6 @@ pub(super) fn undashed(label: &[u8]) -> Option<std::net::IpAddr> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::wire::Name;
 
     #[test]
     fn labels_mean_what_the_table_says() {
@@ -150,8 +156,11 @@ mod tests {
             ("a.b.c.d.e.f.g.svc", Meaning::None),
         ] {
             let name = Name::parse(text).unwrap();
-            let labels = Labels::new(name.above(&Name::ROOT).unwrap());
+            let labels = Labels::new(name.above(&Name::ROOT).unwrap(), &Name::ROOT);
             assert_eq!(labels.meaning(), expected, "{text}");
+            let zone = Name::parse("10.in-addr.arpa").unwrap();
+            let reverse = Labels::new(name.above(&Name::ROOT).unwrap(), &zone).meaning();
+            assert_eq!(reverse, if expected == Meaning::Empty { Meaning::Empty } else { Meaning::None }, "{text}");
         }
     }
 

@@ -4,9 +4,14 @@ use super::Pods;
 use crate::corefile::{Directive, Problem};
 use crate::text::{self, Fallthrough};
 use crate::wire::Name;
+use regex::Regex;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 const KNOWN: &[&str] = &[
+    "apiserver_burst",
+    "apiserver_max_inflight",
+    "apiserver_qps",
     "endpoint",
     "endpoint_pod_names",
     "fallthrough",
@@ -45,7 +50,11 @@ impl Source {
     /// Takes up a line that is about it; false for any other.
     pub(crate) fn property(&mut self, line: &Directive, folder: &Path) -> Result<bool, Problem> {
         match line.name.text.as_str() {
-            "endpoint" => self.endpoint = Some(line.one()?.text.clone()),
+            // Only the first is ever asked, as CoreDNS does.
+            "endpoint" => match line.args.first() {
+                Some(first) => self.endpoint = Some(first.text.clone()),
+                None => return Err(Problem::at(&line.name, "needs an address")),
+            },
             "kubeconfig" => match line.args.as_slice() {
                 [path] => self.kubeconfig = Some((folder.join(&path.text), None)),
                 [path, context] => self.kubeconfig = Some((folder.join(&path.text), Some(context.text.clone()))),
@@ -110,8 +119,8 @@ fn property(line: &Directive, folder: &Path, options: &mut Options) -> Result<()
         return Ok(());
     }
     match line.name.text.as_str() {
-        "labels" => watch.labels = Some(words(line)?),
-        "namespace_labels" => watch.namespace_labels = Some(words(line)?),
+        "labels" => watch.labels = Some(selector(line)?),
+        "namespace_labels" => watch.namespace_labels = Some(selector(line)?),
         "namespaces" if line.args.is_empty() => return Err(Problem::at(&line.name, "needs at least one namespace")),
         "namespaces" => {
             options.namespaces.extend(line.args.iter().map(|word| word.text.to_lowercase().into_bytes().into()));
@@ -140,12 +149,36 @@ fn property(line: &Directive, folder: &Path, options: &mut Options) -> Result<()
             _ => return Err(Problem::at(line.one()?, "accepted: empty_service")),
         },
         "startup_timeout" => drop(text::duration(line.one()?)?),
+        // Each kind is listed and watched by one request: there is nothing to slow down.
+        "apiserver_qps" => _ = text::number(line.one()?, 0.0.., "a number from 0")?,
+        "apiserver_burst" | "apiserver_max_inflight" => {
+            let _: u32 = text::number(line.one()?, .., "a whole number from 0")?;
+        }
+        "tls" => return Err(Problem::at(&line.name, "is not built: name a kubeconfig with the certificates")),
+        "multicluster" => {
+            return Err(Problem::at(&line.name, "is not built: only this cluster's own Services are known"));
+        }
+        "zonal" => return Err(Problem::at(&line.name, "is not built: endpoints are not told apart by their zone")),
         _ => return Err(line.unknown(KNOWN)),
     }
     Ok(())
 }
 
-fn words(line: &Directive) -> Result<String, Problem> {
+/// Requirements of a label selector, with commas between them.
+static SELECTOR: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    let (key, value) = ("[A-Za-z0-9][A-Za-z0-9._/-]*", "[A-Za-z0-9._-]*");
+    let set = format!(r"{key}\s+(in|notin)\s*\(\s*{value}(\s*,\s*{value})*\s*\)");
+    let one = format!(r"\s*(!\s*{key}|{key}|{key}\s*(=|==|!=)\s*{value}|{set})\s*");
+    Regex::new(&format!("^{one}(,{one})*$")).ok()
+});
+
+fn selector(line: &Directive) -> Result<String, Problem> {
+    let Some(first) = line.args.first() else { return Err(Problem::at(&line.name, "needs a selector")) };
     let words: Vec<&str> = line.args.iter().map(|word| word.text.as_str()).collect();
-    if words.is_empty() { Err(Problem::at(&line.name, "needs a selector")) } else { Ok(words.join(" ")) }
+    let text = words.join(" ");
+    let accepted = "key=value, key!=value, key in (a,b), key notin (a,b), key, !key, with commas between them";
+    match SELECTOR.as_ref().is_some_and(|pattern| pattern.is_match(&text)) {
+        true => Ok(text),
+        false => Err(Problem::at(first, format!("{text:?} is no selector; accepted: {accepted}"))),
+    }
 }

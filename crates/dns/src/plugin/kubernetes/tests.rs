@@ -1,5 +1,10 @@
 //! What CoreDNS answered for the cluster in `testdata/dns`, asked again; and what changes when the cluster does.
 
+mod fixture;
+mod services;
+mod stanza;
+mod zones;
+
 use super::index::Sort;
 use super::*;
 use crate::corefile::{self, Disk};

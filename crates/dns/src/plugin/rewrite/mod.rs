@@ -1,5 +1,6 @@
 //! `rewrite`: changes questions on the way down and answers on the way up.
 
+pub(crate) mod edns0;
 mod parse;
 mod rule;
 
@@ -47,6 +48,12 @@ impl Plugin for Rewrite {
         let mut undo: Option<Box<Undo>> = None;
         let original = (request.name, request.rtype, request.class);
         for rule in &self.rules {
+            if let rule::Change::Option(option) = &rule.change {
+                if option.apply(query) && rule.stop {
+                    break;
+                }
+                continue;
+            }
             let Some(change) = rule.change.apply(query) else { continue };
             let undo = undo.get_or_insert_with(|| {
                 let (answers, lifetimes, rcodes) = (Vec::new(), Vec::new(), Vec::new());
@@ -270,10 +277,7 @@ mod tests {
     #[test]
     fn what_is_not_built_is_refused() {
         for (rule, expected) in [
-            (
-                "rewrite edns0 local set 0xffee x",
-                "\"edns0\": plugin rewrite: accepted: class, cname, name, rcode, ttl, type",
-            ),
+            ("rewrite edns1 x", "\"edns1\": plugin rewrite: accepted: class, cname, edns0, name, rcode, ttl, type"),
             ("rewrite name a", "\"name\": plugin rewrite: needs what to look for and what to put in its place"),
             ("rewrite type A XX", "\"XX\": plugin rewrite: is no record type"),
             ("rewrite ttl a.test x", "\"x\": plugin rewrite: accepted: seconds, or a range such as 30-60"),

@@ -1,5 +1,6 @@
 //! Reading `rewrite` lines.
 
+use super::edns0;
 use super::rule::{Answers, Change, Lifetime, Pattern, Place, Rule};
 use crate::corefile::{Directive, Problem, Token};
 use crate::wire::code::{class, rcode, rtype};
@@ -17,7 +18,7 @@ pub(super) fn rule(line: &Directive) -> Result<Rule, Problem> {
         words.extend(&line.args);
     }
     let [field, rest @ ..] = words.as_slice() else {
-        return Err(Problem::at(&line.name, "needs a field: class, cname, name, rcode, ttl, type"));
+        return Err(Problem::at(&line.name, "needs a field: class, cname, edns0, name, rcode, ttl, type"));
     };
     let change = match field.text.as_str() {
         "type" => {
@@ -29,6 +30,7 @@ pub(super) fn rule(line: &Directive) -> Result<Rule, Problem> {
             Change::Class { from, to }
         }
         "name" => name(field, rest)?,
+        "edns0" => Change::Option(edns0::rule(field, rest)?),
         "ttl" => {
             let (pattern, to, _) = pattern(field, rest)?;
             Change::Ttl { pattern, lifetime: lifetime(to)? }
@@ -50,7 +52,7 @@ pub(super) fn rule(line: &Directive) -> Result<Rule, Problem> {
             let to = if whole { dotted(&to.text) } else { to.text.to_lowercase() };
             Change::Cname { pattern, to }
         }
-        _ => return Err(Problem::at(field, "accepted: class, cname, name, rcode, ttl, type")),
+        _ => return Err(Problem::at(field, "accepted: class, cname, edns0, name, rcode, ttl, type")),
     };
     Ok(Rule { change, stop })
 }

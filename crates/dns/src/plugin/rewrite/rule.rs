@@ -1,5 +1,6 @@
 //! What a rule looks for and what it changes.
 
+use super::edns0;
 use crate::query::Query;
 use crate::wire::{Name, Record};
 use regex::Regex;
@@ -31,6 +32,8 @@ pub(super) enum Change {
         pattern: Pattern,
         lifetime: Lifetime,
     },
+    /// For upstreams.
+    Option(edns0::Rule),
     /// Of the answer to these names.
     Rcode {
         pattern: Pattern,
@@ -98,8 +101,8 @@ impl Change {
             Self::Rcode { pattern, from, to } => {
                 pattern.replaced(&query.lower.to_string(), "").map(|_| Changed::Rcode(*from, *to))
             }
-            // Only the answer shows whether it is for this query.
-            Self::Cname { .. } => None,
+            // Only the answer shows whether it is for this query; options are no part of the question.
+            Self::Cname { .. } | Self::Option(_) => None,
             Self::Name { pattern, to, answers } => {
                 let text = pattern.replaced(&query.lower.to_string(), to)?;
                 // A rule may make something that is no name; then it is not applied.

@@ -1,6 +1,7 @@
 //! `template`: answers made of the question, by patterns.
 
 mod except;
+mod expr;
 mod go;
 mod parse;
 mod serve;
@@ -36,6 +37,7 @@ struct Template {
     rtype: u16,
     zones: Vec<Name>,
     matches: Matches,
+    conditions: Option<Box<Conditions>>,
     lines: [Vec<Line>; 3],
     rcode: u16,
     extended: Option<(u16, String)>,
@@ -51,6 +53,15 @@ enum Matches {
     Except(Box<Name>),
     /// Those that one of these fits; the first that does gives the groups.
     Patterns(Vec<(String, regex::bytes::Regex)>),
+}
+
+/// What a question must be besides, and what is computed of it.
+#[derive(Default)]
+struct Conditions {
+    known: expr::Variables,
+    variables: Vec<(String, expr::Expression)>,
+    /// All must be true.
+    must: Vec<expr::Expression>,
 }
 
 /// A record to be made.
@@ -150,13 +161,20 @@ impl Plugin for Templates {
         let mut from = 0;
         while let Some((index, place)) = self.next(query, from) {
             let template = &self.templates[index];
-            let Some(found) = template.matches(query) else {
-                if template.fall.as_ref().is_some_and(|fall| fall.covers(&query.lower)) {
+            let found = match template.judge(query) {
+                serve::Verdict::Fits(found) => found,
+                serve::Verdict::DoesNot if template.fall.as_ref().is_some_and(|fall| fall.covers(&query.lower)) => {
                     from = index + 1;
                     continue;
                 }
-                reply.fail(rcode::SERVFAIL, None);
-                return Step::Done;
+                serve::Verdict::DoesNot => {
+                    reply.fail(rcode::SERVFAIL, None);
+                    return Step::Done;
+                }
+                serve::Verdict::Fails(problem) => {
+                    reply.fail(rcode::SERVFAIL, Some(format!("plugin/template: {problem}")));
+                    return Step::Done;
+                }
             };
             self.count(index, place);
             if template.rcode == rcode::SERVFAIL {

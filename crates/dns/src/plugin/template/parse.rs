@@ -1,6 +1,7 @@
 //! Reading `template` lines.
 
-use super::{Line, Matches, Template, except, go};
+use super::expr::Expression;
+use super::{Conditions, Line, Matches, Template, except, go};
 use crate::corefile::{Directive, Problem, Token, zones};
 use crate::text::{self, Fallthrough};
 use crate::wire::code::{class, rcode, rtype};
@@ -10,8 +11,19 @@ use std::sync::OnceLock;
 
 /// Longest pattern.
 const LONGEST: usize = 10_000;
-const KNOWN: &[&str] =
-    &["additional", "answer", "authority", "ederror", "except", "fallthrough", "match", "rcode", "upstream"];
+const KNOWN: &[&str] = &[
+    "additional",
+    "answer",
+    "authority",
+    "ederror",
+    "except",
+    "expr",
+    "fallthrough",
+    "match",
+    "rcode",
+    "upstream",
+    "var",
+];
 
 pub(super) fn template(line: &Directive, block: &[Name]) -> Result<Template, Problem> {
     let [class, rtype, rest @ ..] = line.args.as_slice() else {
@@ -28,6 +40,7 @@ pub(super) fn template(line: &Directive, block: &[Name]) -> Result<Template, Pro
         counted: zones.iter().map(|_| OnceLock::new()).collect(),
         zones,
         matches: Matches::All,
+        conditions: None,
         lines: Default::default(),
         rcode: rcode::NOERROR,
         extended: None,
@@ -39,6 +52,8 @@ pub(super) fn template(line: &Directive, block: &[Name]) -> Result<Template, Pro
         match line.name.text.as_str() {
             "match" if line.args.is_empty() => return Err(Problem::at(&line.name, "needs at least one pattern")),
             "match" => patterns.extend(&line.args),
+            "var" => variable(template.conditions.get_or_insert_default(), line)?,
+            "expr" => condition(template.conditions.get_or_insert_default(), line)?,
             "except" => exception = Some(except_zone(line)?),
             "answer" => lines(&mut template, Section::Answer, line)?,
             "authority" => lines(&mut template, Section::Authority, line)?,
@@ -95,6 +110,29 @@ fn regex(pattern: &Token) -> Result<Regex, Problem> {
     }
     let ascii = RegexBuilder::new(&pattern.text).unicode(false).build();
     ascii.or_else(|_| Regex::new(&pattern.text)).map_err(|error| Problem::at(pattern, error.to_string()))
+}
+
+fn variable(conditions: &mut Conditions, line: &Directive) -> Result<(), Problem> {
+    let [name, rest @ ..] = line.args.as_slice() else {
+        return Err(Problem::at(&line.name, "needs a name and an expression"));
+    };
+    let expression = expression(line, rest, conditions)?;
+    conditions.known.declare(&name.text, &expression).map_err(|problem| Problem::at(name, problem))?;
+    conditions.variables.push((name.text.clone(), expression));
+    Ok(())
+}
+
+fn condition(conditions: &mut Conditions, line: &Directive) -> Result<(), Problem> {
+    let expression = expression(line, &line.args, conditions)?;
+    conditions.must.push(expression);
+    Ok(())
+}
+
+/// The words of an expression are those of the line with one space between them.
+fn expression(line: &Directive, words: &[Token], conditions: &Conditions) -> Result<Expression, Problem> {
+    let Some(first) = words.first() else { return Err(Problem::at(&line.name, "needs an expression")) };
+    let texts: Vec<&str> = words.iter().map(|word| word.text.as_str()).collect();
+    Expression::compile(&texts.join(" "), &conditions.known).map_err(|problem| Problem::at(first, problem.to_string()))
 }
 
 fn extended(line: &Directive) -> Result<(u16, String), Problem> {

@@ -1,7 +1,7 @@
 //! Making an answer of a template that fits.
 
 use super::go::{Fields, Value};
-use super::{Line, Matches, Template};
+use super::{Conditions, Line, Matches, Template, expr};
 use crate::plugin::Step;
 use crate::query::Query;
 use crate::wire::code::{class, rtype};
@@ -16,6 +16,17 @@ pub(super) struct Found {
     /// The whole and the groups.
     texts: Vec<String>,
     names: Vec<(String, String)>,
+    variables: BTreeMap<String, Value>,
+}
+
+/// Whether a template is for a question.
+pub(super) enum Verdict {
+    /// It is.
+    Fits(Found),
+    /// It is not, and `fallthrough` says what then.
+    DoesNot,
+    /// A variable or a condition has no value.
+    Fails(String),
 }
 
 /// Why there is no answer.
@@ -26,9 +37,38 @@ pub(super) enum Failure {
     Record { section: Section, source: String, problem: String },
 }
 
+impl Conditions {
+    /// Computes the variables; true when all conditions hold.
+    fn hold(&self, query: &Query, found: &mut Found) -> Result<bool, String> {
+        let variables = Vec::with_capacity(self.variables.len());
+        let mut asked = expr::Asked { query, groups: &found.texts, names: &found.names, variables };
+        for (_, expression) in &self.variables {
+            let value = expression.run(&asked)?;
+            asked.variables.push(value);
+        }
+        for expression in &self.must {
+            if !matches!(expression.run(&asked)?, Value::Bool(true)) {
+                return Ok(false);
+            }
+        }
+        let names = self.variables.iter().map(|(name, _)| name.clone());
+        found.variables = names.zip(asked.variables).collect();
+        Ok(true)
+    }
+}
+
 impl Template {
-    /// Whether the name is one of those that the template is for.
-    pub(super) fn matches(&self, query: &Query) -> Option<Found> {
+    /// Whether the question is one of those that the template is for.
+    pub(super) fn judge(&self, query: &Query) -> Verdict {
+        let Some(mut found) = self.matches(query) else { return Verdict::DoesNot };
+        match self.conditions.as_ref().map_or(Ok(true), |conditions| conditions.hold(query, &mut found)) {
+            Ok(true) => Verdict::Fits(found),
+            Ok(false) => Verdict::DoesNot,
+            Err(problem) => Verdict::Fails(problem),
+        }
+    }
+
+    fn matches(&self, query: &Query) -> Option<Found> {
         match &self.matches {
             Matches::All => Some(Found::default()),
             Matches::Except(zone) => (!query.lower.is_within(zone)).then(Found::default),
@@ -44,6 +84,7 @@ impl Template {
                         regex: source.clone(),
                         texts: captures.iter().map(text).collect(),
                         names: names.map(|name| (name.to_owned(), text(captures.name(name)))).collect(),
+                        variables: BTreeMap::new(),
                     })
                 })
             }
@@ -98,6 +139,7 @@ impl Template {
             regex: if found.regex.is_empty() { ".*".to_owned() } else { found.regex.clone() },
             groups: groups.map(|(name, text)| (name, Value::Text(text))).collect(),
             texts: texts.into_iter().map(Value::Text).collect(),
+            variables: found.variables.clone(),
             class: class::text(given(query.request.class, self.class, class::ANY)),
             rtype: rtype::text(given(query.request.rtype, self.rtype, rtype::ANY)),
             remote: query.source.ip().to_canonical().to_string(),
@@ -125,6 +167,7 @@ struct Data {
     regex: String,
     texts: Vec<Value>,
     groups: BTreeMap<String, Value>,
+    variables: BTreeMap<String, Value>,
     class: String,
     rtype: String,
     remote: String,
@@ -147,6 +190,7 @@ impl Fields for Data {
             "Regex" => text(&self.regex),
             "Match" => Value::List(self.texts.clone()),
             "Group" => Value::Map(self.groups.clone()),
+            "Var" => Value::Map(self.variables.clone()),
             "Class" => text(&self.class),
             "Type" => text(&self.rtype),
             "Remote" => text(&self.remote),

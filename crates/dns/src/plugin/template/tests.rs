@@ -1,5 +1,9 @@
 //! Questions and answers, in the words of CoreDNS's own tables and of the filter that operators write.
 
+mod expressions;
+mod rows;
+mod surprises;
+
 use crate::plugin::template::complement;
 use crate::testing::{Asked, refused};
 use crate::wire::Name;
@@ -173,6 +177,12 @@ fn mistakes_are_found_when_the_file_is_read() {
         ("template IN XX", "\"XX\": plugin template: is no record type, in capitals, or ANY"),
         ("template IN A {\n anwser x\n }", "\"anwser\": plugin template: unknown property; did you mean answer?"),
         ("template IN A {\n answer\n }", "\"answer\": plugin template: needs at least one record"),
+        ("template IN A {\n additional\n }", "\"additional\": plugin template: needs at least one record"),
+        ("template IN A {\n authority\n }", "\"authority\": plugin template: needs at least one record"),
+        ("template IN A {\n additional \"{{\"\n }", "\"{{\": plugin template: unclosed action"),
+        ("template IN A {\n authority \"{{\"\n }", "\"{{\": plugin template: unclosed action"),
+        ("template IN A {\n rcode\n }", "\"rcode\": plugin template: needs one argument, has 0"),
+        ("template IN A {\n match\n }", "\"match\": plugin template: needs at least one pattern"),
         ("template IN A {\n rcode UNDEFINED\n }", "\"UNDEFINED\": plugin template: is no response code"),
         ("template IN A {\n rcode SUCCESS\n }", "\"SUCCESS\": plugin template: is no response code"),
         ("template IN A {\n answer \"{{\"\n }", "\"{{\": plugin template: unclosed action"),

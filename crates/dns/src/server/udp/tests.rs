@@ -149,6 +149,29 @@ async fn a_batch_is_answered_packet_by_packet() {
     }
 }
 
+/// CoreDNS sends two for these codes.
+#[tokio::test]
+async fn a_template_that_refuses_sends_one_reply() {
+    for code in ["REFUSED", "FORMERR", "NOTIMP"] {
+        for (v6, mut asked) in Asked::all(&format!(". {{\n template IN A . {{\n rcode {code}\n }}\n}}")) {
+            let host: IpAddr = if v6 { Ipv6Addr::LOCALHOST.into() } else { Ipv4Addr::LOCALHOST.into() };
+            let client = tokio::net::UdpSocket::bind((host, 0)).await.unwrap();
+            client.connect((host, asked.port)).await.unwrap();
+            for id in 0..3u16 {
+                client.send(&testing::query("a.test.", rtype::A).request.to_wire(id)).await.unwrap();
+            }
+            asked.server.socket.readable().await.unwrap();
+            while asked.server.take(&mut asked.inbox) == Taken::Some {}
+            let mut buffer = [0; 512];
+            for id in 0..3 {
+                client.recv(&mut buffer).await.unwrap();
+                assert_eq!((buffer[1], buffer[3] & 15), (id, rcode::number(code).unwrap() as u8));
+            }
+            assert!(client.try_recv(&mut buffer).is_err(), "{code}");
+        }
+    }
+}
+
 /// Packets that no good client sends, and the code of the answer; `None` when there is to be none.
 fn corpus() -> Vec<(&'static str, Vec<u8>, Option<u16>)> {
     let good = testing::query("a.test.", rtype::A).request;

@@ -131,6 +131,7 @@ fn escape(text: &str, replace: impl Fn(char) -> Option<String>) -> String {
 fn compare(a: &Value, b: &Value) -> Result<Option<Ordering>, String> {
     match (a, b) {
         (Value::Int(a), Value::Int(b)) => Ok(Some(a.cmp(b))),
+        (Value::Float(a), Value::Float(b)) => Ok(a.partial_cmp(b)),
         (Value::Text(a), Value::Text(b)) => Ok(Some(a.cmp(b))),
         (Value::Bool(a), Value::Bool(b)) => Ok(Some(a.cmp(b))),
         (Value::Nil, Value::Nil) => Ok(Some(Ordering::Equal)),
@@ -212,7 +213,7 @@ fn printf(format: &str, values: &[Value]) -> String {
         };
         let shown = formatted(verb, &flags, precision, value);
         let missing = width.saturating_sub(shown.chars().count());
-        let numeric = matches!(value, Value::Int(_));
+        let numeric = matches!(value, Value::Int(_) | Value::Float(_));
         match (flags.contains('-'), flags.contains('0') && numeric) {
             (true, _) => text.push_str(&(shown + &" ".repeat(missing))),
             (false, true) => {
@@ -241,6 +242,7 @@ fn formatted(verb: char, flags: &str, precision: Option<usize>, value: &Value) -
         ('c', Value::Int(number)) => {
             u32::try_from(*number).ok().and_then(char::from_u32).unwrap_or(char::REPLACEMENT_CHARACTER).to_string()
         }
+        ('f', Value::Float(number)) => format!("{number:.*}", precision.unwrap_or(6)),
         ('t', Value::Bool(truth)) => truth.to_string(),
         ('s', Value::Text(text)) => text.chars().take(precision.unwrap_or(usize::MAX)).collect(),
         ('q', Value::Text(text)) => format!("{text:?}"),

@@ -11,6 +11,7 @@ pub(crate) enum Value {
     Nil,
     Bool(bool),
     Int(i128),
+    Float(f64),
     Text(String),
     List(Vec<Self>),
     /// A missing key is nothing.
@@ -37,6 +38,7 @@ impl Value {
             Self::Nil => false,
             Self::Bool(truth) => *truth,
             Self::Int(number) => *number != 0,
+            Self::Float(number) => *number != 0.0,
             Self::Text(text) => !text.is_empty(),
             Self::List(list) => !list.is_empty(),
             Self::Map(map) => !map.is_empty(),
@@ -52,6 +54,7 @@ impl fmt::Display for Value {
             Self::Nil => f.write_str("<no value>"),
             Self::Bool(truth) => write!(f, "{truth}"),
             Self::Int(number) => write!(f, "{number}"),
+            Self::Float(number) => f.write_str(&float(*number)),
             Self::Text(text) => f.write_str(text),
             Self::List(list) => {
                 let texts: Vec<String> = list.iter().map(Self::to_string).collect();
@@ -64,4 +67,19 @@ impl fmt::Display for Value {
             Self::Struct(_) => f.write_str("{}"),
         }
     }
+}
+
+/// As Go writes it: with an exponent when it is very large or very small.
+fn float(number: f64) -> String {
+    let size = number.abs();
+    if number.is_infinite() {
+        return if number > 0.0 { "+Inf" } else { "-Inf" }.to_owned();
+    }
+    if size == 0.0 || number.is_nan() || (1e-4..1e21).contains(&size) {
+        return number.to_string();
+    }
+    let text = format!("{number:e}");
+    let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |exponent| ('-', exponent));
+    format!("{digits}e{sign}{exponent:0>2}")
 }
