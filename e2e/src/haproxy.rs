@@ -1,6 +1,498 @@
-//! PROXY protocol headers as load balancers write them, for tests of the router.
+//! A router with its neighbours in a network namespace, for tests: pods that answer on both families, an API server,
+//! clients that ask without pause, and the headers of the PROXY protocol as load balancers write them.
 
-use std::net::SocketAddr;
+use std::{
+    io::{self, Read, Write},
+    net::{IpAddr, SocketAddr, TcpListener, TcpStream},
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    thread,
+    time::Duration,
+};
+
+use kernel::netns::Namespace;
+use serde_json::{Value, json};
+
+use crate::{Process, twinstack, wait_for};
+
+/// Addresses of both families that mean the same thing.
+pub type Pair = [&'static str; 2];
+
+/// Addresses of pods.
+pub const PODS: [Pair; 3] = [["10.1.0.1", "fd01::1"], ["10.1.0.2", "fd01::2"], ["10.1.0.3", "fd01::3"]];
+/// Of this machine, but not loopback.
+pub const OWN: Pair = ["192.0.2.10", "2001:db8::10"];
+/// Of this machine.
+pub const LOOPBACK: Pair = ["127.0.0.1", "::1"];
+/// Where clients of load balancers come from.
+pub const CLIENTS: Pair = ["198.51.100.7", "2001:db8:a::7"];
+/// Where pods listen; routers have the ports from 8080 on.
+pub const POD_PORT: u16 = 8888;
+/// Longest wait for what should come.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+const ROUTE_DEFINITION: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/api/src/config/crds/routes.yaml");
+
+const RANGES: &str = "--service-cluster-ip-range=10.96.0.0/16,fd00:10:96::/112";
+
+/// Whose API server a world has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Api {
+    /// Twinstack's.
+    Own,
+    /// The one that `KUBE_APISERVER` names, on an etcd.
+    Real,
+}
+
+impl Api {
+    /// Those that are there.
+    pub fn all() -> Vec<Self> {
+        let real = std::env::var_os("KUBE_APISERVER").map(|_| Self::Real);
+        [Self::Own].into_iter().chain(real).collect()
+    }
+}
+
+/// A namespace with an API server, pods that answer, and routers.
+pub struct World {
+    /// The namespace.
+    pub space: Arc<Namespace>,
+    /// Everything that is written.
+    pub folder: tempfile::TempDir,
+    kubectl: PathBuf,
+    kubeconfig: PathBuf,
+    processes: Vec<Process>,
+}
+
+impl Drop for World {
+    fn drop(&mut self) {
+        // HAProxy outlives its router; here it ends with the test.
+        let pids = quietly("ip", &["netns", "pids", self.space.name()]);
+        for pid in pids.split_whitespace() {
+            quietly("kill", &["-9", pid]);
+        }
+    }
+}
+
+/// What a program prints, whatever becomes of it.
+fn quietly(program: &str, words: &[&str]) -> String {
+    let output = std::process::Command::new(program).args(words).output();
+    output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default()
+}
+
+/// A program on the PATH or among the tools.
+pub fn tool(name: &str) -> Option<PathBuf> {
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    let more = [std::env::var_os("TWINSTACK_TOOLS").map(PathBuf::from), Some(PathBuf::from("/usr/sbin"))];
+    std::env::split_paths(&folders)
+        .chain(more.into_iter().flatten())
+        .map(|folder| folder.join(name))
+        .find(|path| path.is_file())
+}
+
+/// What is missing to run this at all.
+pub fn missing() -> Option<&'static str> {
+    if Namespace::new("probe").is_err() {
+        return Some("run as root on a machine with network namespaces and ip (apt-get install iproute2)");
+    }
+    if tool("haproxy").is_none() {
+        return Some("apt-get install haproxy");
+    }
+    if tool("kubectl").is_none() { Some("scripts/need test, or put kubectl on the PATH") } else { None }
+}
+
+/// The ports of one router.
+#[derive(Clone, Copy)]
+pub struct Ports {
+    /// For HTTP.
+    pub http: u16,
+    /// For HTTPS.
+    pub https: u16,
+    /// For health and metrics.
+    pub stats: u16,
+}
+
+/// A running router.
+pub struct Router {
+    /// Its process; HAProxy is another one.
+    pub process: Process,
+    /// Where it listens.
+    pub ports: Ports,
+    /// Its working folder.
+    pub folder: PathBuf,
+}
+
+impl World {
+    /// Makes it: the API serves Routes.
+    pub fn new(name: &str, api: Api) -> Self {
+        let space =
+            Namespace::new(&format!("router-{name}-{}", format!("{api:?}").to_lowercase())).expect("a namespace");
+        for (v4, v6) in PODS.iter().chain([&OWN]).map(|pair| (pair[0], pair[1])) {
+            space.run("ip", &["addr", "add", &format!("{v4}/32"), "dev", "lo"], "").expect("an address");
+            space.run("ip", &["addr", "add", &format!("{v6}/128"), "dev", "lo"], "").expect("an address");
+        }
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut world = Self {
+            space: Arc::new(space),
+            kubeconfig: folder.path().join("data/admin.kubeconfig"),
+            folder,
+            kubectl: tool("kubectl").expect("checked"),
+            processes: Vec::new(),
+        };
+        let data = format!("--data-dir={}", world.folder.path().join("data").display());
+        let program = twinstack().display().to_string();
+        let words: [&str; 6] =
+            [&program, "apiserver", "--bind-address=127.0.0.1,::1", "--secure-port=6443", RANGES, &data];
+        let own = world.start(&words, "apiserver");
+        let ready = wait_for(PATIENCE, || own.output().contains("API server is ready").then_some(()));
+        assert!(ready.is_some(), "{}", own.output());
+        world.processes.push(own);
+        if api == Api::Real {
+            world.start_real();
+        }
+        // A real API server takes a while to make the namespace.
+        let ready = wait_for(Duration::from_secs(90), || world.try_kubectl(&["get", "namespace", "default"], "").ok());
+        assert!(ready.is_some(), "{}", world.processes.iter().map(Process::output).collect::<String>());
+        world.kubectl(&["apply", "--validate=false", "-f", ROUTE_DEFINITION], "");
+        let served = wait_for(PATIENCE, || world.try_kubectl(&["get", "routes"], "").ok());
+        assert!(served.is_some(), "Routes are served");
+        world
+    }
+
+    /// A kube-apiserver on an etcd; Twinstack's server has made the keys it needs.
+    fn start_real(&mut self) {
+        let (peer, pki) = (self.folder.path().join("peer"), self.folder.path().join("data/pki"));
+        std::fs::create_dir(&peer).expect("a folder can be made");
+        let at = |path: &Path, name: &str| path.join(name).display().to_string();
+        let etcd = tool("etcd").expect("a real API server needs etcd on the PATH or among the tools");
+        let etcd = self.start(&[&etcd.display().to_string(), "--data-dir", &at(&peer, "etcd")], "etcd");
+        std::fs::write(peer.join("tokens.csv"), "secret,admin,1,system:masters\n").expect("a file can be written");
+        let program = std::env::var("KUBE_APISERVER").expect("checked");
+        let server = self.start(
+            &[
+                &program,
+                "--etcd-servers=http://127.0.0.1:2379",
+                RANGES,
+                &format!("--cert-dir={}", peer.display()),
+                "--secure-port=6444",
+                "--bind-address=127.0.0.1",
+                "--advertise-address=127.0.0.1",
+                "--endpoint-reconciler-type=none",
+                "--authorization-mode=RBAC",
+                &format!("--token-auth-file={}", at(&peer, "tokens.csv")),
+                "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
+                &format!("--service-account-key-file={}", at(&pki, "sa.pub")),
+                &format!("--service-account-signing-key-file={}", at(&pki, "sa.key")),
+            ],
+            "kube-apiserver",
+        );
+        self.kubeconfig = peer.join("kubeconfig");
+        let text = "apiVersion: v1\nkind: Config\ncurrent-context: x\n\
+             clusters: [{name: x, cluster: {server: 'https://127.0.0.1:6444', insecure-skip-tls-verify: true}}]\n\
+             users: [{name: x, user: {token: secret}}]\n\
+             contexts: [{name: x, context: {cluster: x, user: x}}]\n";
+        std::fs::write(&self.kubeconfig, text).expect("a file can be written");
+        self.processes.extend([etcd, server]);
+    }
+
+    /// Starts a program in the namespace.
+    pub fn start(&self, words: &[&str], log: &str) -> Process {
+        let mut all = vec!["netns", "exec", self.space.name()];
+        all.extend(words);
+        Process::start("ip", &all, &self.folder.path().join(format!("{log}.log")))
+    }
+
+    /// Ends the API server.
+    pub fn end_api(&mut self) {
+        self.processes.clear();
+    }
+
+    /// How many HAProxies run here.
+    pub fn haproxies(&self) -> usize {
+        let pids = quietly("ip", &["netns", "pids", self.space.name()]);
+        let name = |pid: &&str| std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        pids.split_whitespace().filter(|pid| name(pid).trim() == "haproxy").count()
+    }
+
+    /// How to reach the API.
+    pub fn kubeconfig(&self) -> String {
+        self.kubeconfig.display().to_string()
+    }
+
+    /// What kubectl prints, or why not.
+    pub fn try_kubectl(&self, words: &[&str], input: &str) -> Result<String, String> {
+        let config = format!("--kubeconfig={}", self.kubeconfig());
+        let program = self.kubectl.display().to_string();
+        let home = format!("HOME={}", self.folder.path().display());
+        let mut all = vec![home.as_str(), &program, &config];
+        all.extend(words);
+        self.space.run("env", &all, input).map(|printed| printed.stdout).map_err(|error| error.to_string())
+    }
+
+    /// What kubectl prints.
+    pub fn kubectl(&self, words: &[&str], input: &str) -> String {
+        self.try_kubectl(words, input).expect("kubectl is content")
+    }
+
+    /// Applies an object.
+    pub fn apply(&self, object: &Value) {
+        self.kubectl(&["apply", "--validate=false", "-f", "-"], &object.to_string());
+    }
+
+    /// A Service of both families with these pods behind it, on this port.
+    pub fn service(&self, name: &str, pods: &[usize], port: u16) {
+        self.apply(&json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name},
+            "spec": {"ipFamilyPolicy": "RequireDualStack", "ports": [{"name": "http", "port": 80, "targetPort": port}]}}));
+        self.slices(name, pods, port);
+    }
+
+    /// The slices of a Service: these pods, on this port.
+    pub fn slices(&self, service: &str, pods: &[usize], port: u16) {
+        for (at, family) in ["IPv4", "IPv6"].into_iter().enumerate() {
+            let endpoint = |pod: &usize| {
+                json!({"addresses": [PODS[*pod][at]], "conditions": {"ready": true},
+                    "targetRef": {"kind": "Pod", "name": format!("pod-{pod}"), "namespace": "default"}})
+            };
+            let endpoints: Vec<Value> = pods.iter().map(endpoint).collect();
+            self.apply(&json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+                "metadata": {"name": format!("{service}-{}", family.to_lowercase()), "labels": {"kubernetes.io/service-name": service}},
+                "addressType": family, "ports": [{"name": "http", "port": port, "protocol": "TCP"}], "endpoints": endpoints}));
+        }
+    }
+
+    /// A Route; `more` goes into its spec.
+    pub fn route(&self, name: &str, host: &str, service: &str, more: Value, annotations: Value) {
+        let mut spec = json!({"host": host, "to": {"kind": "Service", "name": service}});
+        spec.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
+        self.apply(&json!({"apiVersion": "route.openshift.io/v1", "kind": "Route",
+            "metadata": {"name": name, "annotations": annotations}, "spec": spec}));
+    }
+
+    /// A pod's server on both of its addresses: answers with its number and what it was asked.
+    pub fn pod(&self, pod: usize, port: u16) {
+        for address in PODS[pod] {
+            let at = SocketAddr::new(ip(address), port);
+            let listener = self.space.within(|| TcpListener::bind(at)).expect("the namespace").expect("an address");
+            thread::spawn(move || {
+                for stream in listener.incoming().flatten() {
+                    thread::spawn(move || answer_all(stream, pod));
+                }
+            });
+        }
+    }
+
+    /// A router that is ready; its ports follow each other. HAPROXY in the environment names another program than HAProxy.
+    pub fn router(&self, name: &str, first: u16, environment: &[(&str, &str)]) -> Router {
+        let ports = Ports { http: first, https: first + 1, stats: first + 2 };
+        let router = self.start_router(name, ports, environment);
+        let ready =
+            wait_for(PATIENCE, || (self.get(LOOPBACK[1], ports.stats, "/healthz/ready").ok()? == 200).then_some(()));
+        assert!(ready.is_some(), "{name}: {}", router.process.output());
+        router
+    }
+
+    /// A router, perhaps not ready yet.
+    pub fn start_router(&self, name: &str, ports: Ports, environment: &[(&str, &str)]) -> Router {
+        // A folder above it that only this router has.
+        let work = self.folder.path().join("work").join(name).join("router");
+        std::fs::create_dir_all(&work).expect("a folder");
+        let mut words: Vec<String> = vec!["env".to_owned()];
+        let common = [
+            ("ROUTER_SERVICE_NAME", name.to_owned()),
+            ("ROUTER_CANONICAL_HOSTNAME", "router.apps.test".to_owned()),
+            ("ROUTER_IP_V4_V6_MODE", "v4v6".to_owned()),
+            ("ROUTER_SERVICE_HTTP_PORT", ports.http.to_string()),
+            ("ROUTER_SERVICE_HTTPS_PORT", ports.https.to_string()),
+            ("STATS_PORT", ports.stats.to_string()),
+            ("ROUTER_SYSLOG_ADDRESS", "stdout".to_owned()),
+            ("ROUTER_THREADS", "2".to_owned()),
+            ("ROUTER_MAX_CONNECTIONS", "4000".to_owned()),
+            ("RELOAD_INTERVAL", "100ms".to_owned()),
+            ("ROUTER_GRACEFUL_SHUTDOWN_DELAY", "1s".to_owned()),
+        ];
+        words.extend(common.into_iter().map(|(name, value)| format!("{name}={value}")));
+        words.extend(environment.iter().map(|(name, value)| format!("{name}={value}")));
+        let haproxy = environment.iter().find(|(name, _)| *name == "HAPROXY").map(|(_, path)| PathBuf::from(path));
+        words.extend([twinstack().display().to_string(), "router".to_owned()]);
+        words.push(format!("--kubeconfig={}", self.kubeconfig()));
+        words.push(format!("--working-dir={}", work.display()));
+        words.push(format!("--haproxy={}", haproxy.unwrap_or_else(|| tool("haproxy").expect("checked")).display()));
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        Router { process: self.start(&words, &format!("{name}-{}", ports.http)), ports, folder: work }
+    }
+
+    /// A connection from inside the namespace.
+    pub fn connect(&self, address: &str, port: u16) -> io::Result<TcpStream> {
+        let at = SocketAddr::new(ip(address), port);
+        let stream = self.space.within(|| TcpStream::connect_timeout(&at, Duration::from_secs(5)))??;
+        stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+        Ok(stream)
+    }
+
+    /// The status of a plain GET.
+    pub fn get(&self, address: &str, port: u16, path: &str) -> io::Result<u16> {
+        let mut stream = self.connect(address, port)?;
+        stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").as_bytes())?;
+        let mut text = String::new();
+        stream.read_to_string(&mut text)?;
+        text.split(' ').nth(1).and_then(|code| code.parse().ok()).ok_or_else(|| io::Error::other("no status"))
+    }
+
+    /// Sends pieces one after the other and then a request; the whole answer, empty when the connection was closed instead.
+    pub fn ask(&self, (address, port): (&str, u16), pieces: &[&[u8]], host: &str, path: &str) -> String {
+        let mut stream = self.connect(address, port).expect("the router listens");
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        let mut sent = Ok(());
+        for (at, piece) in pieces.iter().enumerate() {
+            stream.set_nodelay(true).expect("an option");
+            sent = sent.and_then(|()| stream.write_all(piece));
+            if at + 1 < pieces.len() {
+                // The next piece goes into a packet of its own.
+                wait_for(Duration::from_millis(30), || None::<()>);
+            }
+        }
+        let _ = sent.and_then(|()| stream.write_all(request.as_bytes()));
+        let mut answer = Vec::new();
+        // A connection that is reset has answered nothing.
+        let _ = stream.read_to_end(&mut answer);
+        String::from_utf8_lossy(&answer).to_lowercase()
+    }
+
+    /// Asks until the answer contains `wanted`.
+    pub fn until(&self, at: (&str, u16), host: &str, path: &str, wanted: &str) {
+        let mut last = String::new();
+        let found = wait_for(PATIENCE, || {
+            last = self.ask(at, &[], host, path);
+            last.contains(wanted).then_some(())
+        });
+        assert!(found.is_some(), "{host}{path} at {at:?}: {wanted:?} is not in {last:?}");
+    }
+
+    /// What curl prints, in lower case, whatever the certificate.
+    pub fn curl(&self, words: &[&str]) -> String {
+        let mut all = vec!["-s", "-i", "-k", "--max-time", "10"];
+        all.extend(words);
+        self.space.run("curl", &all, "").map(|printed| printed.stdout.to_lowercase()).unwrap_or_default()
+    }
+}
+
+impl Router {
+    /// How often HAProxy was started or replaced so far.
+    pub fn generations(&self) -> usize {
+        self.process.output().matches("HAProxy runs what is wanted").count()
+    }
+}
+
+/// An address.
+pub fn ip(text: &str) -> IpAddr {
+    text.parse().expect("an address")
+}
+
+/// How long pods think about a path that begins with /slow.
+const SLOW: Duration = Duration::from_secs(3);
+
+/// Answers requests on one connection until it ends.
+fn answer_all(mut stream: TcpStream, pod: usize) {
+    let mut buffer = Vec::new();
+    let mut chunk = [0; 8192];
+    loop {
+        while !buffer.windows(4).any(|window| window == b"\r\n\r\n") {
+            match stream.read(&mut chunk) {
+                Ok(0) | Err(_) => return,
+                Ok(count) => buffer.extend_from_slice(&chunk[..count]),
+            }
+        }
+        let text = String::from_utf8_lossy(&buffer);
+        if text.starts_with("GET /slow") {
+            thread::sleep(SLOW);
+        }
+        let body = format!("pod-{pod} answers\n{text}");
+        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+        if stream.write_all(format!("{head}{body}").as_bytes()).is_err() {
+            return;
+        }
+        buffer.clear();
+    }
+}
+
+/// Clients that ask without pause, each request on a connection of its own or on one that is kept, until they are stopped.
+pub struct Load {
+    stop: Arc<AtomicBool>,
+    threads: Vec<thread::JoinHandle<Vec<String>>>,
+    answered: Arc<AtomicUsize>,
+}
+
+impl Load {
+    /// Starts them.
+    pub fn new(world: &World, port: u16, host: &'static str) -> Self {
+        let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
+        let clients = LOOPBACK.into_iter().flat_map(|address| [(address, false), (address, true)]);
+        let threads = clients.map(|(address, keeps)| {
+            let (stop, answered, space) = (Arc::clone(&stop), Arc::clone(&answered), Arc::clone(&world.space));
+            thread::spawn(move || {
+                let work = || load(address, port, host, keeps, &stop, &answered);
+                space.within(work).unwrap_or_else(|error| vec![error.to_string()])
+            })
+        });
+        let threads = threads.collect();
+        Self { stop, threads, answered }
+    }
+
+    /// Everything that went wrong. At least something went right.
+    pub fn end(self) -> Vec<String> {
+        let before = self.answered.load(Ordering::Relaxed);
+        wait_for(PATIENCE, || (self.answered.load(Ordering::Relaxed) > before + 20).then_some(()))
+            .expect("answers go on");
+        self.stop.store(true, Ordering::Relaxed);
+        self.threads.into_iter().flat_map(|thread| thread.join().expect("no panic")).collect()
+    }
+}
+
+fn load(address: &str, port: u16, host: &str, keeps: bool, stop: &AtomicBool, answered: &AtomicUsize) -> Vec<String> {
+    let mut failures = Vec::new();
+    let mut kept: Option<TcpStream> = None;
+    while !stop.load(Ordering::Relaxed) && failures.len() < 20 {
+        let outcome = one(address, port, host, keeps, &mut kept);
+        match outcome {
+            Ok(()) => drop(answered.fetch_add(1, Ordering::Relaxed)),
+            Err(error) => failures.push(format!("{address} keeps={keeps}: {error}")),
+        }
+    }
+    failures
+}
+
+fn one(address: &str, port: u16, host: &str, keeps: bool, kept: &mut Option<TcpStream>) -> io::Result<()> {
+    let mut stream = match kept.take() {
+        Some(stream) => stream,
+        None => TcpStream::connect(SocketAddr::new(ip(address), port))?,
+    };
+    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+    let close = if keeps { "" } else { "Connection: close\r\n" };
+    stream.write_all(format!("GET / HTTP/1.1\r\nHost: {host}\r\n{close}\r\n").as_bytes())?;
+    let mut answer = Vec::new();
+    let mut chunk = [0; 8192];
+    loop {
+        let text = String::from_utf8_lossy(&answer).to_lowercase();
+        if let Some((head, body)) = text.split_once("\r\n\r\n") {
+            let length =
+                head.split("content-length: ").nth(1).and_then(|rest| rest.split("\r\n").next()?.parse::<usize>().ok());
+            if length.is_some_and(|length| body.len() >= length) {
+                if !head.starts_with("http/1.1 200") {
+                    return Err(io::Error::other(head.to_owned()));
+                }
+                if keeps && !head.contains("connection: close") {
+                    *kept = Some(stream);
+                }
+                return Ok(());
+            }
+        }
+        match stream.read(&mut chunk)? {
+            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
+            count => answer.extend_from_slice(&chunk[..count]),
+        }
+    }
+}
 
 /// The text form. Both addresses are of one family.
 pub fn proxy_v1(from: SocketAddr, to: SocketAddr) -> Vec<u8> {

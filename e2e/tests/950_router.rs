@@ -1,389 +1,33 @@
-//! `twinstack router` with a real HAProxy and a real API server, in a network namespace, both families at once.
+//! `twinstack router` with a real HAProxy in a network namespace, both families at once, on Twinstack's API server and on a
+//! real one when `KUBE_APISERVER` names it.
 
 use std::{
-    io::{self, Read, Write},
-    net::{IpAddr, SocketAddr, TcpListener, TcpStream},
-    path::PathBuf,
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
-    thread,
+    io::{Read, Write},
+    net::SocketAddr,
     time::Duration,
 };
 
-use e2e::haproxy::{proxy_v1, proxy_v2, proxy_v2_local};
-use e2e::{Process, twinstack, wait_for};
-use kernel::netns::Namespace;
-use serde_json::{Value, json};
+use e2e::haproxy::{
+    Api, CLIENTS, LOOPBACK, Load, OWN, PATIENCE, POD_PORT, PODS, Ports, Router, World, ip, missing, proxy_v1, proxy_v2,
+    proxy_v2_local, tool,
+};
+use e2e::{Process, wait_for};
+use serde_json::json;
 
-/// Addresses of both families that mean the same thing.
-type Pair = [&'static str; 2];
-
-const PODS: [Pair; 3] = [["10.1.0.1", "fd01::1"], ["10.1.0.2", "fd01::2"], ["10.1.0.3", "fd01::3"]];
-/// Of this machine, but not loopback.
-const OWN: Pair = ["192.0.2.10", "2001:db8::10"];
-const LOOPBACK: Pair = ["127.0.0.1", "::1"];
-/// Where clients of load balancers come from.
-const CLIENTS: Pair = ["198.51.100.7", "2001:db8:a::7"];
-/// Where pods listen; routers have the ports from 8080 on.
-const POD_PORT: u16 = 8888;
-const PATIENCE: Duration = Duration::from_secs(30);
-const ROUTE_DEFINITION: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/api/src/config/crds/routes.yaml");
-
-/// A namespace with an API server, pods that answer, and routers.
-struct World {
-    space: Arc<Namespace>,
-    folder: tempfile::TempDir,
-    kubectl: PathBuf,
-    _api: Process,
-}
-
-impl Drop for World {
-    fn drop(&mut self) {
-        // HAProxy outlives its router; here it ends with the test.
-        let pids = e2e_run("ip", &["netns", "pids", self.space.name()]);
-        for pid in pids.split_whitespace() {
-            e2e_run("kill", &["-9", pid]);
-        }
-    }
-}
-
-fn e2e_run(program: &str, words: &[&str]) -> String {
-    let output = std::process::Command::new(program).args(words).output();
-    output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default()
-}
-
-fn tool(name: &str) -> Option<PathBuf> {
-    let folders = std::env::var_os("PATH").unwrap_or_default();
-    let more = [std::env::var_os("TWINSTACK_TOOLS").map(PathBuf::from), Some(PathBuf::from("/usr/sbin"))];
-    std::env::split_paths(&folders)
-        .chain(more.into_iter().flatten())
-        .map(|folder| folder.join(name))
-        .find(|path| path.is_file())
-}
-
-/// What is missing to run this at all.
-fn missing() -> Option<&'static str> {
-    if Namespace::new("probe").is_err() {
-        return Some("run as root on a machine with network namespaces and ip (apt-get install iproute2)");
-    }
-    if tool("haproxy").is_none() {
-        return Some("apt-get install haproxy");
-    }
-    if tool("kubectl").is_none() { Some("scripts/need test, or put kubectl on the PATH") } else { None }
-}
-
-/// The ports of one router.
-#[derive(Clone, Copy)]
-struct Ports {
-    http: u16,
-    https: u16,
-    stats: u16,
-}
-
-struct Router {
-    process: Process,
-    ports: Ports,
-}
-
-impl World {
-    fn new(name: &str) -> Self {
-        let space = Namespace::new(&format!("router-{name}")).expect("a namespace");
-        for (v4, v6) in PODS.iter().chain([&OWN]).map(|pair| (pair[0], pair[1])) {
-            space.run("ip", &["addr", "add", &format!("{v4}/32"), "dev", "lo"], "").expect("an address");
-            space.run("ip", &["addr", "add", &format!("{v6}/128"), "dev", "lo"], "").expect("an address");
-        }
-        let folder = tempfile::tempdir().expect("a folder");
-        let data = format!("--data-dir={}", folder.path().join("data").display());
-        let words = [
-            "netns",
-            "exec",
-            space.name(),
-            &twinstack().display().to_string(),
-            "apiserver",
-            "--bind-address=127.0.0.1,::1",
-            "--secure-port=6443",
-            "--service-cluster-ip-range=10.96.0.0/16,fd00:10:96::/112",
-            &data,
-        ]
-        .map(str::to_owned);
-        let api = Process::start("ip", &words.each_ref().map(String::as_str), &folder.path().join("apiserver.log"));
-        let world = Self { space: Arc::new(space), folder, kubectl: tool("kubectl").expect("checked"), _api: api };
-        let ready = wait_for(PATIENCE, || world._api.output().contains("API server is ready").then_some(()));
-        assert!(ready.is_some(), "{}", world._api.output());
-        world.kubectl(&["apply", "--validate=false", "-f", ROUTE_DEFINITION], "");
-        let served = wait_for(PATIENCE, || world.try_kubectl(&["get", "routes"], "").ok());
-        assert!(served.is_some(), "Routes are served");
-        world
-    }
-
-    fn kubeconfig(&self) -> String {
-        self.folder.path().join("data/admin.kubeconfig").display().to_string()
-    }
-
-    fn try_kubectl(&self, words: &[&str], input: &str) -> Result<String, String> {
-        let config = format!("--kubeconfig={}", self.kubeconfig());
-        let program = self.kubectl.display().to_string();
-        let home = format!("HOME={}", self.folder.path().display());
-        let mut all = vec![home.as_str(), &program, &config];
-        all.extend(words);
-        self.space.run("env", &all, input).map(|printed| printed.stdout).map_err(|error| error.to_string())
-    }
-
-    fn kubectl(&self, words: &[&str], input: &str) -> String {
-        self.try_kubectl(words, input).expect("kubectl is content")
-    }
-
-    fn apply(&self, object: &Value) {
-        self.kubectl(&["apply", "--validate=false", "-f", "-"], &object.to_string());
-    }
-
-    /// A Service of both families with these pods behind it, on this port.
-    fn service(&self, name: &str, pods: &[usize], port: u16) {
-        self.apply(&json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name},
-            "spec": {"ipFamilyPolicy": "RequireDualStack", "ports": [{"name": "http", "port": 80, "targetPort": port}]}}));
-        self.slices(name, pods, port);
-    }
-
-    fn slices(&self, service: &str, pods: &[usize], port: u16) {
-        for (at, family) in ["IPv4", "IPv6"].into_iter().enumerate() {
-            let endpoint = |pod: &usize| {
-                json!({"addresses": [PODS[*pod][at]], "conditions": {"ready": true},
-                    "targetRef": {"kind": "Pod", "name": format!("pod-{pod}"), "namespace": "default"}})
-            };
-            let endpoints: Vec<Value> = pods.iter().map(endpoint).collect();
-            self.apply(&json!({"apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
-                "metadata": {"name": format!("{service}-{}", family.to_lowercase()), "labels": {"kubernetes.io/service-name": service}},
-                "addressType": family, "ports": [{"name": "http", "port": port, "protocol": "TCP"}], "endpoints": endpoints}));
-        }
-    }
-
-    fn route(&self, name: &str, host: &str, service: &str, more: Value, annotations: Value) {
-        let mut spec = json!({"host": host, "to": {"kind": "Service", "name": service}});
-        spec.as_object_mut().expect("an object").extend(more.as_object().expect("an object").clone());
-        self.apply(&json!({"apiVersion": "route.openshift.io/v1", "kind": "Route",
-            "metadata": {"name": name, "annotations": annotations}, "spec": spec}));
-    }
-
-    /// A pod's server on both of its addresses: answers with its number and what it was asked.
-    fn pod(&self, pod: usize, port: u16) {
-        for address in PODS[pod] {
-            let at = SocketAddr::new(ip(address), port);
-            let listener = self.space.within(|| TcpListener::bind(at)).expect("the namespace").expect("an address");
-            thread::spawn(move || {
-                for stream in listener.incoming().flatten() {
-                    thread::spawn(move || answer_all(stream, pod));
-                }
-            });
-        }
-    }
-
-    fn router(&self, name: &str, first: u16, environment: &[(&str, &str)]) -> Router {
-        let ports = Ports { http: first, https: first + 1, stats: first + 2 };
-        let router = self.start_router(name, ports, environment);
-        let ready =
-            wait_for(PATIENCE, || (self.get(LOOPBACK[1], ports.stats, "/healthz/ready").ok()? == 200).then_some(()));
-        assert!(ready.is_some(), "{name}: {}", router.process.output());
-        router
-    }
-
-    fn start_router(&self, name: &str, ports: Ports, environment: &[(&str, &str)]) -> Router {
-        let work = self.folder.path().join(name);
-        let mut words: Vec<String> = ["netns", "exec", self.space.name(), "env"].map(String::from).into();
-        let common = [
-            ("ROUTER_SERVICE_NAME", name.to_owned()),
-            ("ROUTER_CANONICAL_HOSTNAME", "router.apps.test".to_owned()),
-            ("ROUTER_IP_V4_V6_MODE", "v4v6".to_owned()),
-            ("ROUTER_SERVICE_HTTP_PORT", ports.http.to_string()),
-            ("ROUTER_SERVICE_HTTPS_PORT", ports.https.to_string()),
-            ("STATS_PORT", ports.stats.to_string()),
-            ("ROUTER_SYSLOG_ADDRESS", "stdout".to_owned()),
-            ("ROUTER_THREADS", "2".to_owned()),
-            ("ROUTER_MAX_CONNECTIONS", "4000".to_owned()),
-            ("RELOAD_INTERVAL", "100ms".to_owned()),
-            ("ROUTER_GRACEFUL_SHUTDOWN_DELAY", "1s".to_owned()),
-        ];
-        words.extend(common.into_iter().map(|(name, value)| format!("{name}={value}")));
-        words.extend(environment.iter().map(|(name, value)| format!("{name}={value}")));
-        words.extend([twinstack().display().to_string(), "router".to_owned()]);
-        words.push(format!("--kubeconfig={}", self.kubeconfig()));
-        words.push(format!("--working-dir={}", work.display()));
-        words.push(format!("--haproxy={}", tool("haproxy").expect("checked").display()));
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let log = self.folder.path().join(format!("{name}-{}.log", ports.http));
-        Router { process: Process::start("ip", &words, &log), ports }
-    }
-
-    /// A connection from inside the namespace.
-    fn connect(&self, address: &str, port: u16) -> io::Result<TcpStream> {
-        let at = SocketAddr::new(ip(address), port);
-        let stream = self.space.within(|| TcpStream::connect_timeout(&at, Duration::from_secs(5)))??;
-        stream.set_read_timeout(Some(Duration::from_secs(10)))?;
-        Ok(stream)
-    }
-
-    /// The status of a plain GET.
-    fn get(&self, address: &str, port: u16, path: &str) -> io::Result<u16> {
-        let mut stream = self.connect(address, port)?;
-        stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").as_bytes())?;
-        let mut text = String::new();
-        stream.read_to_string(&mut text)?;
-        text.split(' ').nth(1).and_then(|code| code.parse().ok()).ok_or_else(|| io::Error::other("no status"))
-    }
-
-    /// Sends pieces one after the other and then a request; the whole answer, empty when the connection was closed instead.
-    fn ask(&self, (address, port): (&str, u16), pieces: &[&[u8]], host: &str, path: &str) -> String {
-        let mut stream = self.connect(address, port).expect("the router listens");
-        let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
-        let mut sent = Ok(());
-        for (at, piece) in pieces.iter().enumerate() {
-            stream.set_nodelay(true).expect("an option");
-            sent = sent.and_then(|()| stream.write_all(piece));
-            if at + 1 < pieces.len() {
-                // The next piece goes into a packet of its own.
-                wait_for(Duration::from_millis(30), || None::<()>);
-            }
-        }
-        let _ = sent.and_then(|()| stream.write_all(request.as_bytes()));
-        let mut answer = Vec::new();
-        // A connection that is reset has answered nothing.
-        let _ = stream.read_to_end(&mut answer);
-        String::from_utf8_lossy(&answer).to_lowercase()
-    }
-
-    /// Asks until the answer contains `wanted`.
-    fn until(&self, at: (&str, u16), host: &str, path: &str, wanted: &str) {
-        let mut last = String::new();
-        let found = wait_for(PATIENCE, || {
-            last = self.ask(at, &[], host, path);
-            last.contains(wanted).then_some(())
-        });
-        assert!(found.is_some(), "{host}{path} at {at:?}: {wanted:?} is not in {last:?}");
-    }
-
-    fn curl(&self, words: &[&str]) -> String {
-        let mut all = vec!["-s", "-i", "-k", "--max-time", "10"];
-        all.extend(words);
-        self.space.run("curl", &all, "").map(|printed| printed.stdout.to_lowercase()).unwrap_or_default()
-    }
-}
-
-impl Router {
-    /// How often HAProxy was started or replaced so far.
-    fn generations(&self) -> usize {
-        self.process.output().matches("HAProxy runs what is wanted").count()
-    }
-}
-
-fn ip(text: &str) -> IpAddr {
-    text.parse().expect("an address")
-}
-
-/// Answers requests on one connection until it ends.
-fn answer_all(mut stream: TcpStream, pod: usize) {
-    let mut buffer = Vec::new();
-    let mut chunk = [0; 8192];
-    loop {
-        while !buffer.windows(4).any(|window| window == b"\r\n\r\n") {
-            match stream.read(&mut chunk) {
-                Ok(0) | Err(_) => return,
-                Ok(count) => buffer.extend_from_slice(&chunk[..count]),
-            }
-        }
-        let body = format!("pod-{pod} answers\n{}", String::from_utf8_lossy(&buffer));
-        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
-        if stream.write_all(format!("{head}{body}").as_bytes()).is_err() {
-            return;
-        }
-        buffer.clear();
-    }
-}
-
-/// Clients that ask without pause, each request on a connection of its own or on one that is kept, until they are stopped.
-struct Load {
-    stop: Arc<AtomicBool>,
-    threads: Vec<thread::JoinHandle<Vec<String>>>,
-    answered: Arc<AtomicUsize>,
-}
-
-impl Load {
-    fn new(world: &World, port: u16, host: &'static str) -> Self {
-        let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
-        let clients = LOOPBACK.into_iter().flat_map(|address| [(address, false), (address, true)]);
-        let threads = clients.map(|(address, keeps)| {
-            let (stop, answered, space) = (Arc::clone(&stop), Arc::clone(&answered), Arc::clone(&world.space));
-            thread::spawn(move || {
-                let work = || load(address, port, host, keeps, &stop, &answered);
-                space.within(work).unwrap_or_else(|error| vec![error.to_string()])
-            })
-        });
-        let threads = threads.collect();
-        Self { stop, threads, answered }
-    }
-
-    /// Everything that went wrong. At least something went right.
-    fn end(self) -> Vec<String> {
-        let before = self.answered.load(Ordering::Relaxed);
-        wait_for(PATIENCE, || (self.answered.load(Ordering::Relaxed) > before + 20).then_some(()))
-            .expect("answers go on");
-        self.stop.store(true, Ordering::Relaxed);
-        self.threads.into_iter().flat_map(|thread| thread.join().expect("no panic")).collect()
-    }
-}
-
-fn load(address: &str, port: u16, host: &str, keeps: bool, stop: &AtomicBool, answered: &AtomicUsize) -> Vec<String> {
-    let mut failures = Vec::new();
-    let mut kept: Option<TcpStream> = None;
-    while !stop.load(Ordering::Relaxed) && failures.len() < 20 {
-        let outcome = one(address, port, host, keeps, &mut kept);
-        match outcome {
-            Ok(()) => drop(answered.fetch_add(1, Ordering::Relaxed)),
-            Err(error) => failures.push(format!("{address} keeps={keeps}: {error}")),
-        }
-    }
-    failures
-}
-
-fn one(address: &str, port: u16, host: &str, keeps: bool, kept: &mut Option<TcpStream>) -> io::Result<()> {
-    let mut stream = match kept.take() {
-        Some(stream) => stream,
-        None => TcpStream::connect(SocketAddr::new(ip(address), port))?,
-    };
-    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
-    let close = if keeps { "" } else { "Connection: close\r\n" };
-    stream.write_all(format!("GET / HTTP/1.1\r\nHost: {host}\r\n{close}\r\n").as_bytes())?;
-    let mut answer = Vec::new();
-    let mut chunk = [0; 8192];
-    loop {
-        let text = String::from_utf8_lossy(&answer).to_lowercase();
-        if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let length =
-                head.split("content-length: ").nth(1).and_then(|rest| rest.split("\r\n").next()?.parse::<usize>().ok());
-            if length.is_some_and(|length| body.len() >= length) {
-                if !head.starts_with("http/1.1 200") {
-                    return Err(io::Error::other(head.to_owned()));
-                }
-                if keeps && !head.contains("connection: close") {
-                    *kept = Some(stream);
-                }
-                return Ok(());
-            }
-        }
-        match stream.read(&mut chunk)? {
-            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-            count => answer.extend_from_slice(&chunk[..count]),
-        }
+/// Runs a test in a world of its own for each API server that is there.
+fn everywhere(name: &str, what: &str, test: fn(&World)) {
+    match missing() {
+        Some(how) => e2e::skip(what, how),
+        None => Api::all().into_iter().for_each(|api| test(&World::new(name, api))),
     }
 }
 
 #[test]
 fn routes_answer_over_both_families_and_change_without_a_gap() {
-    if let Some(how) = missing() {
-        e2e::skip("the router with a real HAProxy", how);
-        return;
-    }
-    let world = World::new("plain");
+    everywhere("plain", "the router with a real HAProxy", answers_without_a_gap);
+}
+
+fn answers_without_a_gap(world: &World) {
     (0..3).for_each(|pod| world.pod(pod, POD_PORT));
     world.service("web", &[0], POD_PORT);
     world.route("web", "web.apps.test", "web", json!({}), json!({}));
@@ -403,7 +47,7 @@ fn routes_answer_over_both_families_and_change_without_a_gap() {
 
     // New Routes and other endpoints come without a reload, under load.
     let before = router.generations();
-    let load = Load::new(&world, ports.http, "web.apps.test");
+    let load = Load::new(world, ports.http, "web.apps.test");
     world.route("second", "second.apps.test", "web", json!({}), json!({}));
     world.until((LOOPBACK[0], ports.http), "second.apps.test", "/", "pod-0 answers");
     world.route(
@@ -414,6 +58,7 @@ fn routes_answer_over_both_families_and_change_without_a_gap() {
         json!({}),
     );
     world.until((LOOPBACK[1], ports.http), "edge.apps.test", "/a?b", "location: https://edge.apps.test/a?b");
+    world.until((LOOPBACK[0], ports.http), "edge.apps.test:8080", "/", "location: https://edge.apps.test/\r\n");
     for (flag, address) in [("-4", "127.0.0.1"), ("-6", "[::1]")] {
         let to = format!("edge.apps.test:{}:{address}", ports.https);
         let url = format!("https://edge.apps.test:{}/deep", ports.https);
@@ -431,7 +76,6 @@ fn routes_answer_over_both_families_and_change_without_a_gap() {
 
     // What needs a reload gets one, and nobody is refused or cut.
     for number in 0..5 {
-        let timeout = format!("{}s", 20 + number);
         let name = format!("special-{number}");
         let host = format!("{name}.apps.test");
         world.route(
@@ -439,7 +83,7 @@ fn routes_answer_over_both_families_and_change_without_a_gap() {
             &host,
             "web",
             json!({"path": "/p"}),
-            json!({"haproxy.router.openshift.io/timeout": timeout}),
+            json!({"haproxy.router.openshift.io/balance": "leastconn"}),
         );
         world.until((LOOPBACK[number % 2], ports.http), &host, "/p/x", "pod-1 answers");
         assert!(world.ask((LOOPBACK[0], ports.http), &[], &host, "/px").starts_with("http/1.1 503"));
@@ -448,7 +92,7 @@ fn routes_answer_over_both_families_and_change_without_a_gap() {
     assert_eq!(load.end(), [""; 0], "{}", router.process.output());
 
     // The router dies: HAProxy goes on, and the next router takes over under load.
-    let load = Load::new(&world, ports.http, "web.apps.test");
+    let load = Load::new(world, ports.http, "web.apps.test");
     router.process.kill();
     for address in LOOPBACK {
         world.until((address, ports.http), "web.apps.test", "/", "pod-1 answers");
@@ -466,11 +110,10 @@ fn routes_answer_over_both_families_and_change_without_a_gap() {
 
 #[test]
 fn routes_do_what_they_ask_for() {
-    if let Some(how) = missing() {
-        e2e::skip("the router's features with a real HAProxy", how);
-        return;
-    }
-    let world = World::new("features");
+    everywhere("features", "the router's features with a real HAProxy", features);
+}
+
+fn features(world: &World) {
     (0..3).for_each(|pod| world.pod(pod, POD_PORT));
     world.service("web", &[0], POD_PORT);
     world.service("pair", &[1, 2], POD_PORT);
@@ -495,8 +138,26 @@ fn routes_do_what_they_ask_for() {
     world.route("headers", "headers.apps.test", "web", json!({"httpHeaders": headers}), json!({}));
     world.route("sticky", "sticky.apps.test", "pair", json!({}), json!({}));
     world.route("bad", "bad.apps.test", "web", json!({}), json!({haproxy("timeout"): "1s\n  http-request deny"}));
-    let router = world.router("features", 8080, &[]);
+    for (name, pod) in [("one", 1), ("two", 2)] {
+        world.service(name, &[pod], POD_PORT);
+    }
+    for (name, host, service, more) in [
+        ("root", "paths.apps.test", "web", json!({})),
+        ("foo", "paths.apps.test", "one", json!({"path": "/foo"})),
+        ("below", "paths.apps.test", "two", json!({"path": "/foo/bar/"})),
+        ("wild", "any.wild.test", "one", json!({"wildcardPolicy": "Subdomain"})),
+        ("own", "own.wild.test", "two", json!({})),
+    ] {
+        world.route(name, host, service, more, json!({}));
+    }
+    for policy in ["append", "replace", "if-none", "never"] {
+        let host = format!("{policy}.apps.test");
+        world.route(policy, &host, "web", json!({}), json!({haproxy("set-forwarded-headers"): policy}));
+    }
+    let router = world.router("features", 8080, &[("ROUTER_ALLOW_WILDCARD_ROUTES", "true")]);
     let port = router.ports.http;
+    requests_find_their_route(world, port);
+    pods_are_told_who_asks(world, port);
 
     for at in 0..2 {
         world.until((OWN[at], port), "allow.apps.test", "/", "pod-0 answers");
@@ -549,7 +210,66 @@ fn routes_do_what_they_ask_for() {
     );
     assert!(world.ask((LOOPBACK[0], port), &[], "bad.apps.test", "/").starts_with("http/1.1 503"));
 
-    passthrough_and_reencrypt(&world, &router);
+    passthrough_and_reencrypt(world, &router);
+}
+
+/// Hosts and paths as requests have them, and the Route that each finds.
+fn requests_find_their_route(world: &World, port: u16) {
+    for (host, path, expected) in [
+        ("paths.apps.test", "/", "pod-0 answers"),
+        ("paths.apps.test", "/x", "pod-0 answers"),
+        ("paths.apps.test", "/?foo", "pod-0 answers"),
+        ("paths.apps.test", "/foo", "pod-1 answers"),
+        ("paths.apps.test", "/foo/", "pod-1 answers"),
+        ("paths.apps.test", "/foo?x=/y", "pod-1 answers"),
+        ("paths.apps.test", "/foobar", "pod-0 answers"),
+        ("paths.apps.test", "/FOO", "pod-0 answers"),
+        ("paths.apps.test", "/foo/bar", "pod-1 answers"),
+        ("paths.apps.test", "/foo/bar/", "pod-2 answers"),
+        ("paths.apps.test", "/foo/bar/x", "pod-2 answers"),
+        ("paths.apps.test", "/foo/barx", "pod-1 answers"),
+        ("Paths.APPS.test", "/foo", "pod-1 answers"),
+        ("paths.apps.test:8080", "/foo", "pod-1 answers"),
+        ("paths.apps.test.", "/foo", "pod-1 answers"),
+        ("paths.apps.test.:80", "/foo", "pod-1 answers"),
+        ("xpaths.apps.test", "/foo", "503 service"),
+        ("apps.test", "/", "503 service"),
+        ("any.wild.test", "/", "pod-1 answers"),
+        ("other.wild.test", "/x", "pod-1 answers"),
+        ("own.wild.test", "/", "pod-2 answers"),
+        ("a.b.wild.test", "/", "503 service"),
+        ("wild.test", "/", "503 service"),
+    ] {
+        for address in LOOPBACK {
+            let answer = world.ask((address, port), &[], host, path);
+            assert!(answer.contains(expected), "{host}{path} at {address}: {expected:?} is not in {answer:?}");
+        }
+    }
+}
+
+/// The four policies, with a client that brings headers of its own.
+fn pods_are_told_who_asks(world: &World, port: u16) {
+    for (policy, expected) in [
+        ("append", &["203.0.113.1", "client"][..]),
+        ("replace", &["client"]),
+        ("if-none", &["203.0.113.1"]),
+        ("never", &["203.0.113.1"]),
+    ] {
+        for address in LOOPBACK {
+            let request = format!(
+                "GET / HTTP/1.1\r\nHost: {policy}.apps.test\r\nX-Forwarded-For: 203.0.113.1\r\nConnection: close\r\n\r\n"
+            );
+            let mut stream = world.connect(address, port).expect("a connection");
+            stream.write_all(request.as_bytes()).expect("sent");
+            let mut text = String::new();
+            stream.read_to_string(&mut text).expect("an answer");
+            let values: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("x-forwarded-for: ")).collect();
+            let expected: Vec<&str> =
+                expected.iter().map(|value| if *value == "client" { address } else { *value }).collect();
+            assert_eq!(values, expected, "{policy} {address}: {text}");
+            assert_eq!(text.contains("x-forwarded-proto: http"), policy != "never", "{policy}: {text}");
+        }
+    }
 }
 
 /// Pods that end TLS themselves: a real one, from OpenSSL.
@@ -593,6 +313,7 @@ fn passthrough_and_reencrypt(world: &World, router: &Router) {
         })
         .collect();
     world.service("tls", &[0], 8443);
+    let before = router.generations();
     world.route("pass", "pass.apps.test", "tls", json!({"tls": {"termination": "passthrough"}}), json!({}));
     let ca = authority.certificate_pem();
     world.route(
@@ -630,21 +351,163 @@ fn passthrough_and_reencrypt(world: &World, router: &Router) {
         let wrong = ask("wrong.apps.test", &["-k"]);
         assert!(wrong.contains("503"), "a pod that cannot prove its name is not used: {wrong}");
     }
+    assert_eq!(router.generations(), before, "all of them on spare backends: {}", router.process.output());
+}
+
+#[test]
+fn wishes_and_shares_change_without_a_reload() {
+    everywhere("tuned", "changes of the running HAProxy", changes_without_a_reload);
+}
+
+fn changes_without_a_reload(world: &World) {
+    (0..3).for_each(|pod| world.pod(pod, POD_PORT));
+    for (name, pod) in [("web", 0), ("one", 1), ("two", 2)] {
+        world.service(name, &[pod], POD_PORT);
+    }
+    world.route("web", "web.apps.test", "web", json!({}), json!({}));
+    let router = world.router("tuned", 8080, &[]);
+    let port = router.ports.http;
+    let before = router.generations();
+    let load = Load::new(world, port, "web.apps.test");
+    let haproxy = |name: &str, value: &str| json!({format!("haproxy.router.openshift.io/{name}"): value});
+
+    // A path of a host that is there already, with its cookie; a time for an answer comes, and goes again.
+    let slow = |annotations| world.route("slow", "web.apps.test", "one", json!({"path": "/slow"}), annotations);
+    slow(json!({}));
+    for address in LOOPBACK {
+        world.until((address, port), "web.apps.test", "/slow", "set-cookie: router-server=");
+        let answer = world.ask((address, port), &[], "web.apps.test", "/slow/x");
+        assert!(answer.contains("pod-1 answers") && answer.contains("; path=/slow; httponly"), "{answer}");
+        let whole = world.ask((address, port), &[], "web.apps.test", "/slower");
+        assert!(whole.contains("pod-0 answers") && whole.contains("; path=/; httponly"), "{whole}");
+    }
+    slow(haproxy("timeout", "1s"));
+    LOOPBACK.iter().for_each(|address| world.until((address, port), "web.apps.test", "/slow", "504 gateway"));
+    slow(haproxy("timeout", "20s"));
+    LOOPBACK.iter().for_each(|address| world.until((address, port), "web.apps.test", "/slow", "pod-1 answers"));
+
+    // Who may come in.
+    for (list, own, loopback) in [
+        (Some("192.0.2.0/24 2001:db8::/64"), "pod-0 answers", "403 forbidden"),
+        (Some("127.0.0.0/8 ::1"), "403 forbidden", "pod-0 answers"),
+        (Some("nobody"), "403 forbidden", "403 forbidden"),
+        (None, "pod-0 answers", "pod-0 answers"),
+    ] {
+        let annotations = list.map_or(json!({}), |list| haproxy("ip_allowlist", list));
+        world.route("list", "list.apps.test", "web", json!({}), annotations);
+        for at in 0..2 {
+            world.until((OWN[at], port), "list.apps.test", "/", own);
+            world.until((LOOPBACK[at], port), "list.apps.test", "/", loopback);
+        }
+    }
+
+    // How several Services share.
+    for (shares, seen) in
+        [([1, 0], [true, false]), ([0, 1], [false, true]), ([1, 1], [true, true]), ([1, 0], [true, false])]
+    {
+        let more = json!({"to": {"kind": "Service", "name": "one", "weight": shares[0]},
+            "alternateBackends": [{"kind": "Service", "name": "two", "weight": shares[1]}]});
+        world.route("split", "split.apps.test", "one", more, json!({}));
+        for address in LOOPBACK {
+            let found = wait_for(PATIENCE, || {
+                let answers: Vec<String> =
+                    (0..8).map(|_| world.ask((address, port), &[], "split.apps.test", "/")).collect();
+                let found = ["pod-1 answers", "pod-2 answers"].map(|pod| answers.iter().any(|text| text.contains(pod)));
+                (found == seen).then_some(())
+            });
+            assert!(found.is_some(), "{shares:?} at {address}");
+        }
+    }
+
+    // An Ingress with paths.
+    world.apply(&json!({"apiVersion": "networking.k8s.io/v1", "kind": "IngressClass", "metadata": {"name": "ours"},
+        "spec": {"controller": "twinstack.dev/router"}}));
+    let path = |path: &str, service: &str, kind: &str| json!({"path": path, "pathType": kind, "backend": {"service": {"name": service, "port": {"number": 80}}}});
+    let paths = [path("/", "web", "Prefix"), path("/a", "one", "Prefix"), path("/a/b", "two", "Exact")];
+    world.apply(&json!({"apiVersion": "networking.k8s.io/v1", "kind": "Ingress", "metadata": {"name": "ingress"},
+        "spec": {"ingressClassName": "ours", "rules": [{"host": "ingress.apps.test", "http": {"paths": paths}}]}}));
+    for (path, expected) in [("/", 0), ("/a", 1), ("/a/", 1), ("/a/b", 2), ("/a/b/", 1), ("/ab", 0)] {
+        for address in LOOPBACK {
+            world.until((address, port), "ingress.apps.test", path, &format!("pod-{expected} answers"));
+        }
+    }
+
+    // What goes leaves nothing behind for the next one.
+    world.kubectl(&["delete", "route", "slow", "list"], "");
+    LOOPBACK.iter().for_each(|address| world.until((address, port), "list.apps.test", "/", "503 service"));
+    assert_eq!(router.generations(), before, "no reload: {}", router.process.output());
+    assert_eq!(load.end(), [""; 0], "{}", router.process.output());
+
+    // The next reload, for something that needs one, brings all of it along.
+    world.route("least", "least.apps.test", "web", json!({}), haproxy("balance", "leastconn"));
+    for address in LOOPBACK {
+        world.until((address, port), "least.apps.test", "/", "pod-0 answers");
+        world.until((address, port), "split.apps.test", "/", "pod-1 answers");
+        world.until((address, port), "ingress.apps.test", "/a/b", "pod-2 answers");
+    }
+    assert_eq!(router.generations(), before + 1, "one reload: {}", router.process.output());
+}
+
+/// A pause in which nothing should happen, longer than the router needs to look after things twice.
+fn nothing_happens_meanwhile() {
+    wait_for(Duration::from_secs(3), || None::<()>);
+}
+
+#[test]
+fn a_router_that_lost_what_it_needs_neither_goes_round_in_circles_nor_stays_for_ever() {
+    if let Some(how) = missing() {
+        e2e::skip("a router that was left behind", how);
+        return;
+    }
+    let mut world = World::new("lost", Api::Own);
+    world.pod(0, POD_PORT);
+    world.service("web", &[0], POD_PORT);
+    world.route("web", "web.apps.test", "web", json!({}), json!({}));
+    // The folder of the default certificate is not there, and then the API server goes as well.
+    let certificate = world.folder.path().join("certificate").display().to_string();
+    let mut router = world.router("lost", 8080, &[("DEFAULT_CERTIFICATE_DIR", &certificate)]);
+    let Ports { http, .. } = router.ports;
+    nothing_happens_meanwhile();
+    world.end_api();
+    nothing_happens_meanwhile();
+    assert_eq!(router.generations(), 1, "{}", router.process.output());
+
+    // The working folder goes: it is made again, and the HAProxy that served from it is replaced.
+    std::fs::remove_dir_all(&router.folder).expect("removed");
+    let again = wait_for(PATIENCE, || (router.generations() == 2).then_some(()));
+    assert!(again.is_some(), "{}", router.process.output());
+    LOOPBACK.iter().for_each(|address| world.until((address, http), "web.apps.test", "/", "pod-0 answers"));
+    nothing_happens_meanwhile();
+    assert_eq!(router.generations(), 2, "{}", router.process.output());
+    let one = wait_for(PATIENCE, || (world.haproxies() == 1).then_some(()));
+    assert!(one.is_some(), "{} HAProxies", world.haproxies());
+
+    // It goes with what held it: nobody is left who could want this router.
+    std::fs::remove_dir_all(router.folder.parent().expect("a folder above")).expect("removed");
+    let ended = router.process.ended(PATIENCE);
+    assert!(ended.is_some_and(|status| !status.success()), "{}", router.process.output());
+    assert!(
+        router.process.output().contains("was removed together with the folder it was in"),
+        "{}",
+        router.process.output()
+    );
+    let none = wait_for(PATIENCE, || (world.haproxies() == 0).then_some(()));
+    assert!(none.is_some(), "{} HAProxies", world.haproxies());
 }
 
 /// What becomes of a connection.
+#[derive(Clone)]
 enum Outcome {
     /// The pod sees this client.
     Seen(String),
     /// It is closed.
     Refused,
-    /// One of the two. The protocol wants its header in one piece; HAProxy refuses one that arrives in several, unless all of
-    /// them have arrived by the time it looks.
-    SeenOrRefused(String),
 }
 
 /// What a connection begins with, and what becomes of it.
-fn headers(at: usize, router: SocketAddr) -> Vec<(&'static str, Vec<Vec<u8>>, Outcome)> {
+///
+/// A header in several pieces is put together, unless the router is told not to: HAProxy alone closes the connection.
+fn headers(at: usize, router: SocketAddr, split_headers: bool) -> Vec<(&'static str, Vec<Vec<u8>>, Outcome)> {
     let client = SocketAddr::new(ip(CLIENTS[at]), 4242);
     let other_client = SocketAddr::new(ip(CLIENTS[1 - at]), 4242);
     let to = SocketAddr::new(router.ip(), router.port());
@@ -655,21 +518,50 @@ fn headers(at: usize, router: SocketAddr) -> Vec<(&'static str, Vec<Vec<u8>>, Ou
     let fields: &[(u8, &[u8])] =
         &[(0x04, &[0; 7]), (0x02, b"web.apps.test"), (0xea, b"\x01vpce-0123456789abcdef0"), (0x05, b"unique")];
     let seen = |client: SocketAddr| Outcome::Seen(client.ip().to_string());
-    let split = |client: SocketAddr| Outcome::SeenOrRefused(client.ip().to_string());
+    // HAProxy alone takes neither pieces nor what may follow UNKNOWN.
+    let unless_alone = |outcome: Outcome| if split_headers { outcome } else { Outcome::Refused };
+    let split = |client: SocketAddr| unless_alone(seen(client));
+    let unknown = || b"PROXY UNKNOWN\r\n".to_vec();
+    let long = vec![(0xe0, &[7_u8; 2000][..])];
     vec![
         ("v1", vec![proxy_v1(client, to)], seen(client)),
         ("v1 of the other family", vec![proxy_v1(other_client, other_to)], seen(other_client)),
         ("v1 byte by byte", bytes(proxy_v1(client, to)), split(client)),
-        ("v1 UNKNOWN", vec![b"PROXY UNKNOWN\r\n".to_vec()], Outcome::Seen(own.clone())),
+        ("v1 of the other family in halves", halves(proxy_v1(other_client, other_to)), split(other_client)),
+        ("v1 UNKNOWN", vec![unknown()], Outcome::Seen(own.clone())),
+        ("v1 UNKNOWN in halves", halves(unknown()), unless_alone(Outcome::Seen(own.clone()))),
+        (
+            "v1 UNKNOWN with addresses, which are not read",
+            vec![b"PROXY UNKNOWN ffff::1 ffff::2 1 2\r\n".to_vec()],
+            unless_alone(Outcome::Seen(own.clone())),
+        ),
         ("v2", vec![proxy_v2(client, to, &[])], seen(client)),
         ("v2 of the other family", vec![proxy_v2(other_client, other_to, &[])], seen(other_client)),
         ("v2 with further fields", vec![proxy_v2(client, to, fields)], seen(client)),
         ("v2 in halves", halves(proxy_v2(client, to, fields)), split(client)),
-        ("v2 LOCAL", vec![proxy_v2_local()], Outcome::Seen(own)),
+        ("v2 byte by byte", bytes(proxy_v2(client, to, &[])), split(client)),
+        ("v2 of the other family in halves", halves(proxy_v2(other_client, other_to, &[])), split(other_client)),
+        ("v2 with long fields", vec![proxy_v2(client, to, &long)], seen(client)),
+        ("v2 with long fields in halves", halves(proxy_v2(client, to, &long)), split(client)),
+        ("v2 LOCAL", vec![proxy_v2_local()], Outcome::Seen(own.clone())),
+        ("v2 LOCAL in halves", halves(proxy_v2_local()), unless_alone(Outcome::Seen(own.clone()))),
+        (
+            "v2 without addresses",
+            vec![{
+                let mut header = proxy_v2_local();
+                header[12] = 0x21;
+                header
+            }],
+            Outcome::Seen(own),
+        ),
         ("nothing", vec![], Outcome::Refused),
         ("v1 with nonsense", vec![b"PROXY TCP4 x y 1 2\r\n".to_vec()], Outcome::Refused),
         ("v1 with an unknown family", vec![b"PROXY SCTP4 10.0.0.1 10.0.0.2 1 2\r\n".to_vec()], Outcome::Refused),
         ("v1 without an end", vec![[b"PROXY TCP4 ".to_vec(), vec![b'1'; 200]].concat()], Outcome::Refused),
+        ("v1 without an end in two pieces", vec![b"PROXY TCP4 1".to_vec(), vec![b'1'; 200]], Outcome::Refused),
+        ("a beginning of v1", vec![b"PROX".to_vec()], Outcome::Refused),
+        ("v1 in small letters", vec![b"proxy tcp4 10.0.0.1 10.0.0.2 1 2\r\n".to_vec()], Outcome::Refused),
+        ("v2 with a broken signature", vec![b"\r\n\r\n\0\r\nQUIX\n\x20\0\0\0".to_vec()], Outcome::Refused),
         (
             "v2 with another version",
             vec![{
@@ -684,36 +576,20 @@ fn headers(at: usize, router: SocketAddr) -> Vec<(&'static str, Vec<Vec<u8>>, Ou
 
 #[test]
 fn the_proxy_protocol_carries_the_client_for_both_families() {
-    if let Some(how) = missing() {
-        e2e::skip("the PROXY protocol with a real HAProxy", how);
-        return;
-    }
-    let world = World::new("proxy");
+    everywhere("proxy", "the PROXY protocol with a real HAProxy", proxy_protocol);
+}
+
+fn proxy_protocol(world: &World) {
     world.pod(0, POD_PORT);
     world.service("web", &[0], POD_PORT);
     let list = "haproxy.router.openshift.io/ip_allowlist";
     world.route("web", "web.apps.test", "web", json!({}), json!({}));
     world.route("allow", "allow.apps.test", "web", json!({}), json!({list: "198.51.100.0/24 2001:db8:a::/48"}));
     world.route("edge", "edge.apps.test", "web", json!({"tls": {"termination": "edge"}}), json!({}));
-    let on = ("ROUTER_USE_PROXY_PROTOCOL", "true");
-    let router = world.router("proxy", 8080, &[on]);
+    let router = world.router("proxy", 8080, &[PROXY]);
     let port = router.ports.http;
+    take_headers(world, port, true);
     for (at, address) in LOOPBACK.into_iter().enumerate() {
-        for (name, pieces, expected) in headers(at, SocketAddr::new(ip(address), port)) {
-            let pieces: Vec<&[u8]> = pieces.iter().map(Vec::as_slice).collect();
-            let answer = world.ask((address, port), &pieces, "web.apps.test", &format!("/{at}"));
-            let refused = answer.is_empty();
-            match expected {
-                Outcome::Refused => assert_eq!(answer, "", "{address} {name}: the connection is refused"),
-                Outcome::SeenOrRefused(_) if refused => {}
-                Outcome::Seen(client) | Outcome::SeenOrRefused(client) => {
-                    assert!(answer.contains(&format!("x-forwarded-for: {client}\r\n")), "{address} {name}: {answer:?}");
-                    let spelled = if client.contains(':') { format!("\"[{client}]\"") } else { client };
-                    let forwarded = format!("forwarded: for={spelled};host=web.apps.test;proto=http\r\n");
-                    assert!(answer.contains(&forwarded), "{address} {name}: {answer:?}");
-                }
-            }
-        }
         // The allow list looks at the client, not at the load balancer.
         for (client, status) in [(CLIENTS[at], "200"), (if at == 0 { "203.0.113.9" } else { "2001:db8:b::9" }, "403")] {
             let header = proxy_v2(SocketAddr::new(ip(client), 1), SocketAddr::new(ip(address), port), &[]);
@@ -739,9 +615,75 @@ fn the_proxy_protocol_carries_the_client_for_both_families() {
         }
     }
 
-    // With trusted senders the others are served plainly, and cannot pretend.
-    let trusted = ("ROUTER_PROXY_PROTOCOL_TRUSTED_CIDRS", "127.0.0.0/8,::1/128");
-    let router = world.router("trusted", 9080, &[on, trusted]);
+    // HAProxy alone does the same, but for headers in pieces.
+    let alone = world.router("alone", 7080, &[PROXY, WHOLE]);
+    take_headers(world, alone.ports.http, false);
+    for (name, first, more) in [("trusted", 9080, None), ("trusted-alone", 9180, Some(WHOLE))] {
+        let environment: Vec<(&str, &str)> = [Some(PROXY), Some(TRUSTED), more].into_iter().flatten().collect();
+        trusted_senders(world, &world.router(name, first, &environment));
+    }
+
+    slow_answers_pass(world);
+
+    // Every router has an entry of its own in the status of the same Route.
+    let names = wait_for(PATIENCE, || {
+        let printed = world.kubectl(&["get", "route", "web", "-o", "jsonpath={.status.ingress[*].routerName}"], "");
+        let mut names: Vec<String> = printed.split_whitespace().map(str::to_owned).collect();
+        names.sort();
+        Some(names).filter(|names| names.len() >= 5)
+    });
+    assert_eq!(names.unwrap_or_default(), ["alone", "patient", "proxy", "trusted", "trusted-alone"]);
+}
+
+const PROXY: (&str, &str) = ("ROUTER_USE_PROXY_PROTOCOL", "true");
+const TRUSTED: (&str, &str) = ("ROUTER_PROXY_PROTOCOL_TRUSTED_CIDRS", "127.0.0.0/8,::1/128");
+const WHOLE: (&str, &str) = ("ROUTER_PROXY_PROTOCOL_SPLIT_HEADERS", "false");
+
+/// Begins connections in every way and looks at what becomes of them.
+fn take_headers(world: &World, port: u16, split_headers: bool) {
+    for (at, address) in LOOPBACK.into_iter().enumerate() {
+        for (name, pieces, expected) in headers(at, SocketAddr::new(ip(address), port), split_headers) {
+            let pieces: Vec<&[u8]> = pieces.iter().map(Vec::as_slice).collect();
+            let answer = world.ask((address, port), &pieces, "web.apps.test", &format!("/{at}"));
+            match expected {
+                Outcome::Refused => assert_eq!(answer, "", "{address} {name}: the connection is refused"),
+                Outcome::Seen(client) => {
+                    assert!(answer.contains(&format!("x-forwarded-for: {client}\r\n")), "{address} {name}: {answer:?}");
+                    let spelled = if client.contains(':') { format!("\"[{client}]\"") } else { client };
+                    let forwarded = format!("forwarded: for={spelled};host=web.apps.test;proto=http\r\n");
+                    assert!(answer.contains(&forwarded), "{address} {name}: {answer:?}");
+                }
+            }
+        }
+    }
+}
+
+/// A Route's own patience is not cut short by the router's on the way through HAProxy's frontends.
+fn slow_answers_pass(world: &World) {
+    let timeout = json!({"haproxy.router.openshift.io/timeout": "20s"});
+    world.route("slow", "slow.apps.test", "web", json!({}), timeout.clone());
+    world.route("slow-edge", "slow-edge.apps.test", "web", json!({"tls": {"termination": "edge"}}), timeout);
+    let short = ["SERVER", "CLIENT", "TUNNEL"].map(|which| format!("ROUTER_DEFAULT_{which}_TIMEOUT"));
+    let mut environment = vec![PROXY];
+    environment.extend(short.iter().map(|name| (name.as_str(), "1s")));
+    let router = world.router("patient", 6080, &environment);
+    for (at, address) in LOOPBACK.into_iter().enumerate() {
+        let to = SocketAddr::new(ip(address), router.ports.http);
+        let header = proxy_v2(SocketAddr::new(ip(CLIENTS[at]), 4242), to, &[]);
+        let slow = world.ask((address, router.ports.http), &[&header], "slow.apps.test", "/slow");
+        assert!(slow.contains("pod-0 answers"), "{slow}");
+        let cut = world.ask((address, router.ports.http), &[&header], "web.apps.test", "/slow");
+        assert!(cut.contains("504 gateway"), "{cut}");
+        let bracketed = if at == 0 { address.to_owned() } else { format!("[{address}]") };
+        let to = format!("slow-edge.apps.test:{}:{bracketed}", router.ports.https);
+        let url = format!("https://slow-edge.apps.test:{}/slow", router.ports.https);
+        let slow = world.curl(&["--haproxy-protocol", "--resolve", &to, &url]);
+        assert!(slow.contains("pod-0 answers"), "{slow}");
+    }
+}
+
+/// With trusted senders the others are served plainly, and cannot pretend.
+fn trusted_senders(world: &World, router: &Router) {
     let port = router.ports.http;
     for at in 0..2 {
         world.until((OWN[at], port), "web.apps.test", "/", &format!("x-forwarded-for: {}\r\n", OWN[at]));
@@ -757,4 +699,49 @@ fn the_proxy_protocol_carries_the_client_for_both_families() {
         assert!(pretended.starts_with("http/1.1 400"), "{pretended}");
         assert_eq!(world.get(LOOPBACK[at], router.ports.stats, "/healthz/ready").expect("an answer"), 200);
     }
+}
+
+#[test]
+fn a_configuration_that_is_refused_leaves_the_last_one_and_is_tried_later_each_time() {
+    if let Some(how) = missing() {
+        e2e::skip("a configuration that HAProxy refuses", how);
+        return;
+    }
+    let world = World::new("refused", Api::Own);
+    world.pod(0, POD_PORT);
+    world.service("web", &[0], POD_PORT);
+    world.route("web", "web.apps.test", "web", json!({}), json!({}));
+    // A HAProxy that refuses everything while a file is there.
+    let (program, broken) = (world.folder.path().join("haproxy.sh"), world.folder.path().join("broken"));
+    let real = tool("haproxy").expect("checked");
+    let script = format!(
+        "#!/bin/sh\ncase \"$1\" in -c) [ ! -e {} ] || exit 1;; esac\nexec {} \"$@\"\n",
+        broken.display(),
+        real.display()
+    );
+    std::fs::write(&program, script).expect("a file");
+    std::fs::set_permissions(&program, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("a mode");
+    let program = program.display().to_string();
+    let router = world.router("refused", 8080, &[("HAPROXY", &program)]);
+    let Ports { http, stats, .. } = router.ports;
+    std::fs::write(&broken, "").expect("a file");
+    let special = json!({"haproxy.router.openshift.io/balance": "leastconn"});
+    world.route("special", "special.apps.test", "web", json!({}), special);
+    let failures = || router.process.output().matches("HAProxy was not replaced").count();
+    let failed = wait_for(PATIENCE, || (failures() > 0).then_some(()));
+    assert!(failed.is_some(), "{}", router.process.output());
+    nothing_happens_meanwhile();
+    // A second, two, four and so on apart; at the interval of reloads it would be dozens.
+    assert!(failures() <= 6, "{} attempts", failures());
+    assert!(router.folder.join("refused/haproxy.cfg").is_file(), "kept for whoever wants to know");
+    for address in LOOPBACK {
+        world.until((address, http), "web.apps.test", "/", "pod-0 answers");
+        assert_eq!(world.get(address, stats, "/healthz/ready").expect("an answer"), 200);
+        let metrics = world.ask((address, stats), &[], "x", "/metrics");
+        assert!(metrics.contains("template_router_reload_failure 1"), "{metrics}");
+    }
+    assert_eq!(router.generations(), 1);
+    std::fs::remove_file(&broken).expect("removed");
+    LOOPBACK.iter().for_each(|address| world.until((address, http), "special.apps.test", "/", "pod-0 answers"));
+    assert_eq!(router.generations(), 2, "{}", router.process.output());
 }

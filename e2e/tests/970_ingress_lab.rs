@@ -1,5 +1,6 @@
 //! Ingress from end to end in network namespaces: the operator runs the router as a process with a real HAProxy, `twinstack proxy` makes the
-//! NodePort and the load balancer of the lab lead to it, and a Route that kubectl made answers a client over both families.
+//! NodePort and the load balancer of the lab lead to it, and a Route that kubectl made answers a client over both families. `twinstack dns` tells
+//! the client where the wildcard leads, from the DNSRecord that the operator made. With `KUBE_APISERVER` all of that on a real API server.
 
 use e2e::{
     Process,
@@ -10,7 +11,7 @@ use kernel::netns::Namespace;
 use serde_json::{Value, json};
 use std::{
     io::{Read, Write},
-    net::{SocketAddr, TcpListener},
+    net::{IpAddr, SocketAddr, TcpListener, UdpSocket},
     process::Command,
     sync::Arc,
     thread,
@@ -68,6 +69,69 @@ fn kubectl(lab: &Lab, words: &[&str], input: &str) -> Result<String, String> {
 
 fn put(lab: &Lab, object: &Value) {
     kubectl(lab, &["apply", "--validate=false", "-f", "-"], &object.to_string()).expect("kubectl is content");
+}
+
+const A: u16 = 1;
+const AAAA: u16 = 28;
+
+/// Addresses that a DNS server gives the client for a name, over UDP; none as well when there is no answer.
+fn resolve(lab: &Lab, server: &str, name: &str, sort: u16) -> Vec<IpAddr> {
+    let mut question = vec![0x12, 0x34, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
+    for label in name.split('.') {
+        question.push(u8::try_from(label.len()).expect("a short label"));
+        question.extend(label.bytes());
+    }
+    question.push(0);
+    question.extend(sort.to_be_bytes());
+    question.extend([0, 1]);
+    let asked = lab.client.within(|| {
+        let any = if ip(server).is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+        let socket = UdpSocket::bind(any)?;
+        socket.set_read_timeout(Some(Duration::from_secs(2)))?;
+        socket.connect((ip(server), 53))?;
+        socket.send(&question)?;
+        let mut answer = [0; 1500];
+        let length = socket.recv(&mut answer)?;
+        Ok::<_, std::io::Error>(answer[..length].to_vec())
+    });
+    let Ok(Ok(answer)) = asked else { return Vec::new() };
+    addresses(&answer, question.len(), sort)
+}
+
+/// The addresses in the answer section, which begins at `at`.
+fn addresses(answer: &[u8], mut at: usize, sort: u16) -> Vec<IpAddr> {
+    let number = |at: usize| u16::from_be_bytes([answer[at], answer[at + 1]]);
+    let mut found = Vec::new();
+    for _ in 0..number(6) {
+        // A name: labels up to an empty one, or a pointer.
+        while answer[at] != 0 && answer[at] < 0xc0 {
+            at += 1 + usize::from(answer[at]);
+        }
+        at += if answer[at] == 0 { 1 } else { 2 };
+        let (kind, length) = (number(at), usize::from(number(at + 8)));
+        let data = &answer[at + 10..at + 10 + length];
+        match (kind == sort, <[u8; 4]>::try_from(data), <[u8; 16]>::try_from(data)) {
+            (true, Ok(four), _) => found.push(IpAddr::from(four)),
+            (true, _, Ok(sixteen)) => found.push(IpAddr::from(sixteen)),
+            _ => {}
+        }
+        at += 10 + length;
+    }
+    found
+}
+
+/// A DNS server on the node's addresses that answers from DNSRecords.
+fn dns(lab: &Lab) -> Process {
+    let kubeconfig = lab.kubeconfig().replace("--kubeconfig=", "");
+    let corefile = lab.folder().join("Corefile");
+    let text =
+        format!("apps.lab.test {{\n bind {}\n dnsrecords {{\n  kubeconfig {kubeconfig}\n }}\n}}\n", NODE.join(" "));
+    std::fs::write(&corefile, text).expect("a file can be written");
+    let process =
+        lab.start(&[&twinstack().display().to_string(), "dns", "--conf", &corefile.display().to_string()], "dns.log");
+    let ready = wait_for(PATIENCE, || process.output().contains("DNS server is ready").then_some(()));
+    assert!(ready.is_some(), "{}", process.output());
+    process
 }
 
 fn ask(lab: &Lab, to: SocketAddr, host: &str) -> String {
@@ -208,6 +272,12 @@ fn a_route_answers_over_both_families_through_a_node_port_and_a_load_balancer() 
         "spec": {"host": "web.apps.lab.test", "to": {"kind": "Service", "name": "web"}}});
     kubectl(&lab, &["create", "-f", "-"], &route.to_string()).expect("a Route");
 
+    // Nobody has published a wildcard yet.
+    let dns = dns(&lab);
+    for server in NODE {
+        assert_eq!(resolve(&lab, server, "web.apps.lab.test", A), [] as [IpAddr; 0], "{}", dns.output());
+    }
+
     // Through a NodePort.
     put(&lab, &controller(json!({"type": "NodePortService"})));
     settles(&lab, &operator, "Available");
@@ -265,9 +335,28 @@ fn a_route_answers_over_both_families_through_a_node_port_and_a_load_balancer() 
     let words: Vec<&str> = targets.split_whitespace().collect();
     assert_eq!(words[0], "*.apps.lab.test.");
     assert_eq!(words.len(), 3, "an address of each family: {targets}");
-    for address in &words[1..] {
-        answers(&lab, &operator, SocketAddr::new(ip(address), 80), "web.apps.lab.test");
+    // The client learns them by DNS, over either family, and goes there.
+    let published: Vec<IpAddr> = words[1..].iter().map(|address| ip(address)).collect();
+    for (sort, is_v6) in [(A, false), (AAAA, true)] {
+        let expected: Vec<IpAddr> = published.iter().copied().filter(|address| address.is_ipv6() == is_v6).collect();
+        assert_eq!(expected.len(), 1, "{published:?}");
+        for server in NODE {
+            let mut last = Vec::new();
+            let known = wait_for(PATIENCE, || {
+                last = resolve(&lab, server, "web.apps.lab.test", sort);
+                (last == expected).then_some(())
+            });
+            assert!(known.is_some(), "{server} says {last:?} and not {expected:?}\n{}", dns.output());
+        }
+        answers(&lab, &operator, SocketAddr::new(expected[0], 80), "web.apps.lab.test");
     }
+    // With the IngressController the name goes.
+    lab.delete(&format!("{CONTROLLERS}/default"));
+    for (server, sort) in NODE.into_iter().flat_map(|server| [(server, A), (server, AAAA)]) {
+        let gone = wait_for(PATIENCE, || resolve(&lab, server, "web.apps.lab.test", sort).is_empty().then_some(()));
+        assert!(gone.is_some(), "{server}\n{}", dns.output());
+    }
+    assert!(wait_for(PATIENCE, || gone().then_some(())).is_some(), "{}", operator.output());
     let ended = operator.terminate(Duration::from_secs(20));
     assert!(ended.is_some_and(|status| status.success()), "{}", operator.output());
 }

@@ -1,8 +1,10 @@
-//! The router with a real HAProxy (one thread) in a network namespace: requests per second, memory, and the time until a change
-//! is live, for growing numbers of Routes. Beside it the shape of configuration that OpenShift's router writes: regular
-//! expressions that are tried one after the other.
+//! The router with a real HAProxy (one thread) in a network namespace: requests per second, memory, the time to write a
+//! configuration and the time until a change is live, for growing numbers of Routes. Beside it the shape of configuration that
+//! OpenShift's router writes, on the same HAProxy: regular expressions that are tried one after the other, and everything
+//! written and loaded anew for each change. A second table has the ratios.
 //!
-//! `cargo bench -p ingress --bench router` as root; ROUTES=100,1000 chooses other sizes, SECONDS how long each rate is measured.
+//! `cargo bench -p ingress --bench router` as root, about two minutes; ROUTES=100,1000 chooses other sizes, SECONDS how long
+//! each rate is measured.
 
 use ingress::router::{
     haproxy::{Files, Haproxy, Live, Places, Process, Socket, write},
@@ -77,12 +79,12 @@ fn host(number: usize) -> String {
 }
 
 impl Cluster {
-    fn put(&mut self, number: usize, pod: usize) -> Outcome<Key> {
+    fn put(&mut self, number: usize, pod: usize, path: &str) -> Outcome<Key> {
         let name = format!("app-{number}");
         let key = Key::new("bench", name.clone());
         let meta =
             json!({"name": name, "namespace": "bench", "uid": name, "creationTimestamp": "2026-01-01T00:00:00Z"});
-        let spec = json!({"host": host(number), "to": {"kind": "Service", "name": name}});
+        let spec = json!({"host": host(number), "path": path, "to": {"kind": "Service", "name": name}});
         self.routes.insert(key.clone(), Arc::new(serde_json::from_value(json!({"metadata": meta, "spec": spec}))?));
         let spec = json!({"ipFamilies": ["IPv4"], "ports": [{"name": "http", "port": 80}]});
         self.services.insert(key.clone(), Arc::new(serde_json::from_value(json!({"metadata": meta, "spec": spec}))?));
@@ -187,25 +189,53 @@ fn resident_kb(pid: i32) -> u64 {
     line.split_whitespace().nth(1).and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
+/// What upstream's default is, for both sides; it also bounds how many connections to pods are kept.
+const MAX_CONNECTIONS: &str = "50000";
+
 fn settings(port: u16) -> Outcome<Settings> {
     let variables = [
         ("ROUTER_THREADS", "1".to_owned()),
         ("ROUTER_SERVICE_HTTP_PORT", port.to_string()),
         ("ROUTER_SERVICE_HTTPS_PORT", (port + 1).to_string()),
-        ("ROUTER_MAX_CONNECTIONS", "4000".to_owned()),
+        ("ROUTER_MAX_CONNECTIONS", MAX_CONNECTIONS.to_owned()),
     ];
     Settings::from_environment(variables.map(|(name, value)| (name.to_owned(), value)))
         .map_err(|mistakes| mistakes.join("; ").into())
 }
 
-/// What one size comes to.
-fn ours(routes: usize, seconds: u64, folder: &Path) -> Outcome<()> {
+/// What one size comes to. Times are in milliseconds, memory in KB.
+struct Figures {
+    rate: f64,
+    write: f64,
+    check: f64,
+    start: f64,
+    new_route: f64,
+    new_path: Option<f64>,
+    endpoint: f64,
+    /// Before and after the load.
+    resident: [u64; 2],
+}
+
+impl Figures {
+    fn print(&self, routes: usize, name: &str) {
+        let Self { rate, write, check, start, new_route, new_path, endpoint, resident } = self;
+        let path = new_path.map_or("-".to_owned(), |ms| format!("{ms:.1}"));
+        println!(
+            "| {routes} {name} | {rate:.0} | {write:.0} | {check:.0} | {start:.0} | {new_route:.1} | {path} | {endpoint:.1} | {:.0} | {:.1} | {:.1} |",
+            resident[0] as f64 / 1024.0,
+            resident[0] as f64 / routes as f64,
+            resident[1] as f64 / routes as f64,
+        );
+    }
+}
+
+fn ours(routes: usize, seconds: u64, folder: &Path) -> Outcome<Figures> {
     let settings = Arc::new(settings(9080)?);
     let places = Places::new(folder)?;
     let mut cluster = Cluster::default();
     let mut model = Model::new(settings.admission.clone());
     for number in 0..routes {
-        model.object_changed(Source::Route, cluster.put(number, 0)?);
+        model.object_changed(Source::Route, cluster.put(number, 0, "")?);
     }
     model.settle(&cluster);
     let now = SystemTime::now();
@@ -225,76 +255,90 @@ fn ours(routes: usize, seconds: u64, folder: &Path) -> Outcome<()> {
     let outcome = (|| {
         let mut live = Live::new(Arc::clone(&settings), places.clone(), generation, &model);
         let mut socket = Socket::new(&places.admin());
-        let empty = resident_kb(process.pid().unwrap_or_default());
+        let resident = || resident_kb(process.pid().unwrap_or_default());
+        let before = resident();
         let rate = rate(9080, routes, seconds)?;
-        let full = resident_kb(process.pid().unwrap_or_default());
+        let after = resident();
         let mut stream = TcpStream::connect(("127.0.0.1", 9080))?;
-        let (mut adds, mut moves) = (Vec::new(), Vec::new());
-        for number in routes..routes + 20 {
-            let key = cluster.put(number, 0)?;
+        // A change from the object to the answer of the pod that it leads to.
+        let mut live_after = |cluster: &Cluster, source: Change, key: Key, asked: (usize, &str), pod: usize| {
             let begun = Instant::now();
-            model.object_changed(Source::Route, key);
-            let delta = model.settle(&cluster);
-            let need = live.apply(&model, &delta, &mut socket);
-            if need.is_some() || !ask(&mut stream, &host(number), "/")?.ends_with(PODS[0]) {
-                return Err(format!("a new Route does not answer: {need:?}").into());
+            match source {
+                Change::Route => model.object_changed(Source::Route, key),
+                Change::Endpoint => model.service_changed(key),
             }
-            adds.push(begun.elapsed());
-        }
-        for number in 0..20.min(routes) {
-            let key = cluster.put(number, 1)?;
-            let begun = Instant::now();
-            model.service_changed(key);
-            let delta = model.settle(&cluster);
+            let delta = model.settle(cluster);
             let need = live.apply(&model, &delta, &mut socket);
-            if need.is_some() || !ask(&mut stream, &host(number), "/")?.ends_with(PODS[1]) {
-                return Err(format!("an endpoint does not answer: {need:?}").into());
+            if need.is_some() || !ask(&mut stream, &host(asked.0), asked.1)?.ends_with(PODS[pod]) {
+                return Err(format!("a change is not live: {need:?}").into());
             }
-            moves.push(begun.elapsed());
-        }
-        let middle = |times: &mut Vec<Duration>| {
-            times.sort();
-            times.get(times.len() / 2).copied().unwrap_or_default()
+            Outcome::Ok(begun.elapsed())
         };
-        println!(
-            "| {routes} | {rate:.0} | {:.0} | {:.1} | {:.1} | {:.0} | {:.0} | {:.0} | {:.1} |",
-            ms(written),
-            ms(middle(&mut adds)),
-            ms(middle(&mut moves)),
-            ms(checked),
-            ms(started),
-            empty as f64 / 1024.0,
-            (full as f64) / routes as f64,
-        );
-        Ok(())
+        let (mut adds, mut paths, mut moves) = (Vec::new(), Vec::new(), Vec::new());
+        for number in routes..routes + CHANGES {
+            let key = cluster.put(number, 0, "")?;
+            adds.push(live_after(&cluster, Change::Route, key, (number, "/"), 0)?);
+        }
+        for number in routes + CHANGES..routes + 2 * CHANGES {
+            let key = cluster.put(number, 0, "/shop")?;
+            paths.push(live_after(&cluster, Change::Route, key, (number, "/shop/x"), 0)?);
+        }
+        for number in 0..CHANGES.min(routes) {
+            let key = cluster.put(number, 1, "")?;
+            moves.push(live_after(&cluster, Change::Endpoint, key, (number, "/"), 1)?);
+        }
+        Ok(Figures {
+            rate,
+            write: ms(written),
+            check: ms(checked),
+            start: ms(started),
+            new_route: ms(middle(adds)),
+            new_path: Some(ms(middle(paths))),
+            endpoint: ms(middle(moves)),
+            resident: [before, after],
+        })
     })();
     process.end();
     outcome
+}
+
+/// How many changes of each sort are measured.
+const CHANGES: usize = 20;
+
+#[derive(Clone, Copy)]
+enum Change {
+    Route,
+    Endpoint,
+}
+
+fn middle(mut times: Vec<Duration>) -> Duration {
+    times.sort();
+    times.get(times.len() / 2).copied().unwrap_or_default()
 }
 
 fn ms(time: Duration) -> f64 {
     time.as_secs_f64() * 1000.0
 }
 
-/// The peer's shape: one regular expression for each Route in each of two maps, tried in turn.
-fn peer(routes: usize, seconds: u64, folder: &Path) -> Outcome<()> {
-    fs::create_dir_all(folder)?;
+/// Writes the peer's shape: one regular expression for each Route in each of two maps, tried in turn. Upstream's own program
+/// takes longer for this: it fills a template.
+fn write_peer(routes: usize, pod: usize, folder: &Path) -> Outcome<()> {
     let at = |name: &str| folder.join(name).display().to_string();
     let (mut map, mut redirect, mut backends) = (String::new(), String::new(), String::new());
     for number in (0..routes).rev() {
         let pattern = format!("^{}\\.?(:[0-9]+)?(/.*)?$", host(number).replace('.', "\\."));
         writeln!(map, "{pattern} be_http:bench:app-{number}")?;
         writeln!(redirect, "{pattern} 0")?;
+        let address = PODS[if number == 0 { pod } else { 0 }];
         writeln!(
             backends,
-            "backend be_http:bench:app-{number}\n  balance random\n  timeout check 5000ms\n  cookie c{number} insert indirect nocache httponly\n  server pod:app-{number}:http:{}:{PORT} {}:{PORT} cookie c{number} weight 1",
-            PODS[0], PODS[0]
+            "backend be_http:bench:app-{number}\n  balance random\n  timeout check 5000ms\n  cookie c{number} insert indirect nocache httponly\n  server pod:app-{number}:http:{address}:{PORT} {address}:{PORT} cookie c{number} weight 1",
         )?;
     }
     fs::write(at("os_http_be.map"), map)?;
     fs::write(at("os_route_http_redirect.map"), redirect)?;
     let config = format!(
-        "global\n  maxconn 4000\n  nbthread 1\n  stats socket {admin} level admin\n  tune.bufsize 32768\n  tune.maxrewrite 8192\ndefaults\n  mode http\n  option forwardfor\n  \
+        "global\n  maxconn {MAX_CONNECTIONS}\n  nbthread 1\n  stats socket {admin} level admin expose-fd listeners\n  tune.bufsize 32768\n  tune.maxrewrite 8192\ndefaults\n  mode http\n  option forwardfor\n  \
          timeout connect 5s\n  timeout client 30s\n  timeout server 30s\n  timeout http-request 10s\n  timeout http-keep-alive 300s\n\
          frontend public\n  bind 127.0.0.1:9180\n  acl redirect base,map_reg_int({redirect}) -m bool\n  http-request set-header Host %[req.hdr(Host),lower]\n  \
          http-request redirect scheme https if redirect\n  use_backend %[base,map_reg({map})]\n  default_backend none\nbackend none\n{backends}",
@@ -302,21 +346,54 @@ fn peer(routes: usize, seconds: u64, folder: &Path) -> Outcome<()> {
         redirect = at("os_route_http_redirect.map"),
         map = at("os_http_be.map"),
     );
-    fs::write(at("haproxy.config"), config)?;
-    let begun = Instant::now();
-    kernel::process::run("haproxy", &["-D", "-f", &at("haproxy.config"), "-p", &at("pid")], "")?;
-    let started = begun.elapsed();
-    let pid: i32 = fs::read_to_string(at("pid"))?.trim().parse()?;
-    let empty = resident_kb(pid);
-    let measured = rate(9180, routes, seconds);
-    kernel::process::run("kill", &[&pid.to_string()], "")?;
-    println!(
-        "| {routes} (regular expressions) | {:.0} | - | - | - | - | {:.0} | {:.0} | - |",
-        measured?,
-        ms(started),
-        empty as f64 / 1024.0
-    );
-    Ok(())
+    Ok(fs::write(at("haproxy.config"), config)?)
+}
+
+fn peer(routes: usize, seconds: u64, folder: &Path) -> Outcome<Figures> {
+    fs::create_dir_all(folder)?;
+    let at = |name: &str| folder.join(name).display().to_string();
+    let (config, pid_file, admin) = (at("haproxy.config"), at("pid"), at("admin.sock"));
+    let timed = |work: &dyn Fn() -> Outcome<()>| {
+        let begun = Instant::now();
+        work().map(|()| ms(begun.elapsed()))
+    };
+    let haproxy = |words: &[&str]| -> Outcome<()> { Ok(kernel::process::run("haproxy", words, "").map(|_| ())?) };
+    let pid = || -> Outcome<i32> { Ok(fs::read_to_string(at("pid"))?.trim().parse()?) };
+    let write = timed(&|| write_peer(routes, 0, folder))?;
+    let check = timed(&|| haproxy(&["-c", "-q", "-f", &config]))?;
+    let start = timed(&|| haproxy(&["-D", "-f", &config, "-p", &pid_file]))?;
+    let outcome = (|| {
+        let before = resident_kb(pid()?);
+        let rate = rate(9180, routes, seconds)?;
+        let after = resident_kb(pid()?);
+        // Any change is everything written and loaded anew; the old process goes on for its connections.
+        let changed = timed(&|| {
+            write_peer(routes + 1, 1, folder)?;
+            haproxy(&["-c", "-q", "-f", &config])?;
+            let old = pid()?.to_string();
+            haproxy(&["-D", "-f", &config, "-p", &pid_file, "-x", &admin, "-sf", &old])?;
+            let mut stream = TcpStream::connect(("127.0.0.1", 9180))?;
+            let both = [(routes, 0), (0, 1)];
+            for (number, pod) in both {
+                if !ask(&mut stream, &host(number), "/")?.ends_with(PODS[pod]) {
+                    return Err("a change is not live after a reload".into());
+                }
+            }
+            Ok(())
+        })?;
+        Ok(Figures {
+            rate,
+            write,
+            check,
+            start,
+            new_route: changed,
+            new_path: None,
+            endpoint: changed,
+            resident: [before, after],
+        })
+    })();
+    kernel::process::run("kill", &[&pid()?.to_string()], "")?;
+    outcome
 }
 
 fn run() -> Outcome<()> {
@@ -330,13 +407,30 @@ fn run() -> Outcome<()> {
     pods()?;
     println!("\nRouter: HAProxy with one thread, {CONNECTIONS} connections, random hosts, unique paths\n");
     println!(
-        "| Routes | requests/s | write, ms | new Route live, ms | endpoint live, ms | check, ms | start, ms | resident, MB | after load, KB per Route |"
+        "| Routes | requests/s | write, ms | check, ms | start, ms | new Route live, ms | new path live, ms | endpoint live, ms | resident, MB | KB per Route | KB per Route after load |"
     );
-    println!("|---|---|---|---|---|---|---|---|---|");
+    println!("|---|---|---|---|---|---|---|---|---|---|---|");
+    let mut ratios = String::new();
     for routes in sizes {
-        ours(routes, seconds, &folder.path().join(format!("ours-{routes}")))?;
-        peer(routes, seconds, &folder.path().join(format!("peer-{routes}")))?;
+        let ours = ours(routes, seconds, &folder.path().join(format!("ours-{routes}")))?;
+        ours.print(routes, "");
+        let peer = peer(routes, seconds, &folder.path().join(format!("peer-{routes}")))?;
+        peer.print(routes, "(regular expressions, reloads)");
+        writeln!(
+            ratios,
+            "| {routes} | {:.1} | {:.0} | {:.0} | {:.1} | {:.1} |",
+            ours.rate / peer.rate,
+            peer.new_route / ours.new_route,
+            peer.endpoint / ours.endpoint,
+            (peer.check + peer.start) / (ours.check + ours.start),
+            peer.resident[0] as f64 / ours.resident[0] as f64,
+        )?;
     }
+    println!(
+        "\nTimes as many requests, times as fast, times less memory; targets at 10000: 40 and 50 ms for a new Route\n"
+    );
+    println!("| Routes | requests/s | new Route live | endpoint live | load of a configuration | memory |");
+    println!("|---|---|---|---|---|---|\n{ratios}");
     Ok(())
 }
 

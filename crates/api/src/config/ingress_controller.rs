@@ -86,6 +86,15 @@ pub struct IngressControllerStatus {
     /// Labels of the routers, for scaling.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub selector: String,
+    /// Versions and ciphers of TLS in use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls_profile: Option<TlsProfileSpec>,
+    /// Which namespaces are served.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace_selector: Option<Selector>,
+    /// Which Routes are served.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub route_selector: Option<Selector>,
     /// How it goes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<OperatorCondition>,

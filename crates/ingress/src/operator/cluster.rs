@@ -1,7 +1,13 @@
 //! What the cluster's configuration says, as far as ingress asks. Read anew for every reconcile.
 
-use super::objects::{DnsConfig, Infrastructure, IngressConfig, Network};
-use api::config::{AwsIpFamily, AwsResourceTag, DnsZone, LoadBalancerKind, Placement, Topology};
+use super::{
+    names,
+    objects::{ApiServerConfig, DnsConfig, Infrastructure, IngressConfig, Network},
+};
+use api::config::{
+    AwsIpFamily, AwsResourceTag, DnsZone, LoadBalancerKind, Placement, Topology, ingress_controller::TlsProfile,
+};
+use kube::ResourceExt;
 use net::{Cidr, Family, HasFamily};
 
 /// The inputs of every plan.
@@ -31,6 +37,12 @@ pub struct Cluster {
     pub zones: Vec<DnsZone>,
     /// Families of Pods.
     pub pods: Vec<Family>,
+    /// Versions and ciphers of TLS for IngressControllers that name none.
+    pub tls: Option<TlsProfile>,
+    /// Whether routers speak HTTP/2, for IngressControllers that do not say.
+    pub http2: Option<String>,
+    /// When old HAProxy processes are ended, for IngressControllers that do not say.
+    pub hard_stop_after: Option<String>,
 }
 
 impl Cluster {
@@ -40,6 +52,7 @@ impl Cluster {
         ingress: Option<&IngressConfig>,
         dns: Option<&DnsConfig>,
         network: Option<&Network>,
+        api_server: Option<&ApiServerConfig>,
     ) -> Self {
         let status = infrastructure.and_then(|object| object.status.as_ref());
         let platform = status.and_then(|status| status.platform_status.as_ref());
@@ -54,6 +67,7 @@ impl Cluster {
             }
         }
         let zones = dns.map(|dns| [&dns.spec.private_zone, &dns.spec.public_zone]);
+        let annotation = |key: &str| ingress.and_then(|ingress| ingress.annotations().get(key)).cloned();
         Self {
             platform: platform.map(|platform| platform.kind.clone()).filter(|kind| !kind.is_empty()),
             ip_family: aws.map_or(AwsIpFamily::IPv4, |aws| aws.ip_family),
@@ -73,6 +87,9 @@ impl Cluster {
             base_domain: dns.map(|dns| dns.spec.base_domain.clone()).unwrap_or_default(),
             zones: zones.into_iter().flatten().flatten().cloned().collect(),
             pods,
+            tls: api_server.and_then(|object| object.spec.tls_security_profile.clone()),
+            http2: annotation(names::HTTP2),
+            hard_stop_after: annotation(names::HARD_STOP_AFTER),
         }
     }
 

@@ -19,6 +19,7 @@ use http::{Method, Request, Response};
 use k8s_openapi::api::{
     apps::v1::Deployment,
     core::v1::{Namespace, Secret, Service},
+    networking::v1::IngressClass,
     policy::v1::PodDisruptionBudget,
 };
 use kube::{
@@ -44,17 +45,17 @@ use std::{
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A cluster: its API server and its DNS service.
-struct World {
+pub(super) struct World {
     server: Arc<ApiServer>,
-    client: Client,
-    dns: Arc<Recording>,
+    pub(super) client: Client,
+    pub(super) dns: Arc<Recording>,
 }
 
 /// The operator, until it is stopped.
-struct Running(Tasks);
+pub(super) struct Running(Tasks);
 
 impl World {
-    async fn new(family: &str) -> Self {
+    pub(super) async fn new(family: &str) -> Self {
         let mut lab = Lab::new();
         let ranges = match family {
             "DualStackIPv6Primary" => "fd00:96::/108,10.96.0.0/16",
@@ -95,7 +96,7 @@ impl World {
         }
     }
 
-    fn start(&self, client: Client) -> Running {
+    pub(super) fn start(&self, client: Client) -> Running {
         let admin = Admin { health: Health::new(), metrics: Metrics::new() };
         let tasks = Tasks::new(&admin.metrics, &admin.health);
         let dns: Arc<dyn runtime::cloud::DnsProvider> = Arc::clone(&self.dns) as _;
@@ -104,19 +105,19 @@ impl World {
         Running(tasks)
     }
 
-    fn operands<K>(&self) -> Api<K>
+    pub(super) fn operands<K>(&self) -> Api<K>
     where
         K: kube::Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>,
     {
         Api::namespaced(self.client.clone(), OPERAND_NAMESPACE)
     }
 
-    fn controllers(&self) -> Api<IngressController> {
+    pub(super) fn controllers(&self) -> Api<IngressController> {
         Api::namespaced(self.client.clone(), OPERATOR_NAMESPACE)
     }
 
     /// What the cloud controller and the Deployment controller would do now.
-    async fn doubles(&self) {
+    pub(super) async fn doubles(&self) {
         let services = self.operands::<Service>();
         for service in services.list(&ListParams::default()).await.map(|list| list.items).unwrap_or_default() {
             let balanced = service.spec.as_ref().is_some_and(|spec| spec.type_.as_deref() == Some("LoadBalancer"));
@@ -173,6 +174,8 @@ impl World {
             json!(one["data"].as_object().map(|data| data.keys().cloned().collect::<Vec<_>>()))
         })
         .await;
+        let classes: Api<IngressClass> = Api::all(self.client.clone());
+        all["classes"] = listed(&classes, |one| one["spec"].clone()).await;
         let records: Api<DnsRecord> = Api::namespaced(self.client.clone(), OPERATOR_NAMESPACE);
         all["records"] = listed(&records, |one| {
             let zones = one["status"]["zones"].as_array().cloned().unwrap_or_default();
@@ -189,7 +192,7 @@ impl World {
     }
 
     /// Plays the doubles until the outcome is of the wanted sort.
-    async fn until(&self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
+    pub(super) async fn until(&self, what: &str, wanted: impl Fn(&Value) -> bool) -> Value {
         let deadline = tokio::time::Instant::now() + PATIENCE;
         loop {
             self.doubles().await;
@@ -202,12 +205,12 @@ impl World {
         }
     }
 
-    async fn change(&self, patch: Value) {
+    pub(super) async fn change(&self, patch: Value) {
         self.controllers().patch("default", &PatchParams::default(), &Patch::Merge(patch)).await.expect("patched");
     }
 }
 
-async fn listed<K>(api: &Api<K>, show: impl Fn(&Value) -> Value) -> Value
+pub(super) async fn listed<K>(api: &Api<K>, show: impl Fn(&Value) -> Value) -> Value
 where
     K: kube::Resource<DynamicType = ()> + Clone + DeserializeOwned + Serialize + std::fmt::Debug,
 {
@@ -216,7 +219,7 @@ where
     Value::Object(shown.collect())
 }
 
-fn has(outcome: &Value, condition: &str) -> bool {
+pub(super) fn has(outcome: &Value, condition: &str) -> bool {
     outcome["conditions"]
         .as_array()
         .into_iter()
@@ -225,18 +228,18 @@ fn has(outcome: &Value, condition: &str) -> bool {
 }
 
 /// Settled: reachable, still, published.
-fn settled(outcome: &Value) -> bool {
+pub(super) fn settled(outcome: &Value) -> bool {
     ["Available=True", "Progressing=False", "Reconciled=True"].iter().all(|condition| has(outcome, condition))
 }
 
-fn to(kind: &str) -> Value {
+pub(super) fn to(kind: &str) -> Value {
     json!({"spec": {"endpointPublishingStrategy": {"type": "LoadBalancerService", "loadBalancer": {
         "scope": "External", "dnsManagementPolicy": "Managed", "providerParameters": {"type": "AWS", "aws": {"type": kind}},
     }}}})
 }
 
 impl Running {
-    async fn stop(self) {
+    pub(super) async fn stop(self) {
         self.0.stop(Duration::from_secs(5)).await;
     }
 }
@@ -413,7 +416,7 @@ fn classic(now: &Value) -> bool {
 }
 
 fn gone(now: &Value) -> bool {
-    ["zones", "services", "deployments", "budgets", "secrets", "records"].iter().all(|part| {
+    ["zones", "services", "deployments", "budgets", "secrets", "classes", "records"].iter().all(|part| {
         now[part].as_array().is_some_and(Vec::is_empty) || now[part].as_object().is_some_and(serde_json::Map::is_empty)
     }) && now["finalizers"].is_null()
 }

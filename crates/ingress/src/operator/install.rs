@@ -23,6 +23,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 pub async fn definitions(client: &Client) -> Result<()> {
     let kind = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
     let api: Api<DynamicObject> = Api::all_with(client.clone(), &ApiResource::from_gvk(&kind));
+    let mut names = Vec::new();
     for definition in api::config::definitions() {
         let name = definition["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         if !NEEDED.contains(&name.as_str()) && name != "routes.route.openshift.io" {
@@ -36,6 +37,10 @@ pub async fn definitions(client: &Client) -> Result<()> {
                 Err(error) => return Err(error.into()),
             }
         }
+        names.push(name);
+    }
+    // All are made before the first is waited for: they become established side by side.
+    for name in names {
         while !is_established(api.get_opt(&name).await?.as_ref()) {
             tokio::time::sleep(PAUSE).await;
         }

@@ -1,16 +1,24 @@
 //! The operator: IngressControllers become routers, Services and DNS records; their conditions tell how it went.
 //!
-//! Two loops. `reconcile` takes an IngressController through `admit` (is it valid, what does it come to), `plan` (objects, pure), `apply`
+//! Three loops. `reconcile` takes an IngressController through `admit` (is it valid, what does it come to), `plan` (objects, pure), `apply`
 //! (idempotent writes) and `status` (conditions, pure). `dns` takes DNSRecords to a DNS service through `runtime::cloud::DnsProvider`.
+//! `cluster_operator` tells the cluster how it goes, where the API has such an object.
 //! Mirrors OpenShift's ingress operator; docs/guide/ingress-operator.md says where it differs.
 
 pub mod admit;
 pub mod apply;
 pub mod cluster;
+pub mod cluster_operator;
+pub mod default_certificate;
+pub mod discovery;
 pub mod dns;
 #[cfg(test)]
 mod in_process_tests;
 pub mod install;
+#[cfg(test)]
+mod life_tests;
+pub mod manifests;
+pub mod metrics;
 pub mod names;
 pub mod objects;
 pub mod plan;
@@ -19,6 +27,8 @@ mod reconcile;
 mod remove;
 pub mod status;
 pub mod strategy;
+#[cfg(test)]
+mod strategy_tests;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
@@ -68,9 +78,15 @@ pub const CONTROLLERS: &[controller::Controller<Options>] = &[
         default_on: true,
         run: |context| Box::pin(dns::run(context)),
     },
+    controller::Controller {
+        name: "cluster-operator-controller",
+        alias: "cluster-operator",
+        default_on: true,
+        run: |context| Box::pin(cluster_operator::run(context)),
+    },
 ];
 
-/// Runs both loops.
+/// Runs the loops.
 pub fn start(context: &controller::Context<Options>) {
     let all: Vec<_> = CONTROLLERS.iter().collect();
     controller::start(context, &all, &controller::Selection::default());

@@ -6,6 +6,8 @@ use std::collections::BTreeMap;
 pub const OPERATOR_NAMESPACE: &str = api::config::INGRESS_NAMESPACE;
 /// Where routers live.
 pub const OPERAND_NAMESPACE: &str = "openshift-ingress";
+/// Where administrators put what an IngressController refers to by name.
+pub const CONFIG_NAMESPACE: &str = "openshift-config";
 /// The IngressController that every cluster has.
 pub const DEFAULT: &str = "default";
 
@@ -22,9 +24,9 @@ pub const RECORD_FINALIZER: &str = "operator.openshift.io/ingress-dns";
 
 /// On an IngressController: replace the load balancer Service without asking when it cannot be changed.
 pub const AUTO_DELETE: &str = "ingress.operator.openshift.io/auto-delete-load-balancer";
-/// On an IngressController: `true` lets routers speak HTTP/2.
+/// On an IngressController, or on the Ingress configuration for those that do not say: `true` lets routers speak HTTP/2.
 pub const HTTP2: &str = "ingress.operator.openshift.io/default-enable-http2";
-/// On an IngressController: when old HAProxy processes are ended.
+/// On an IngressController, or on the Ingress configuration for those that do not say: when old HAProxy processes are ended.
 pub const HARD_STOP_AFTER: &str = "ingress.operator.openshift.io/hard-stop-after";
 /// On a DNSRecord: the zone of its target, for when the load balancer is gone.
 pub const TARGET_ZONE: &str = "ingress.operator.openshift.io/target-hosted-zone-id";
@@ -48,6 +50,12 @@ pub struct Names {
     pub stats: String,
     /// The wildcard DNSRecord.
     pub record: String,
+    /// IngressClass by which Ingresses choose these routers.
+    pub class: String,
+    /// ConfigMap with the authority of clients' certificates, a copy.
+    pub client_ca: String,
+    /// ConfigMap with pages for errors, a copy.
+    pub error_pages: String,
 }
 
 impl Names {
@@ -61,6 +69,9 @@ impl Names {
             certificate: format!("router-certs-{controller}"),
             stats: format!("router-stats-{controller}"),
             record: format!("{controller}-wildcard"),
+            class: format!("openshift-{controller}"),
+            client_ca: format!("router-client-ca-{controller}"),
+            error_pages: format!("{controller}-errorpages"),
         }
     }
 

@@ -2,7 +2,8 @@
 
 use api::config::{
     CLUSTER, DnsRecordSpec, DnsRecordStatus, DnsSpec, InfrastructureSpec, InfrastructureStatus, IngressControllerSpec,
-    IngressControllerStatus, IngressSpec, IngressStatus, NetworkSpec, NetworkStatus,
+    IngressControllerStatus, IngressSpec, IngressStatus, NetworkSpec, NetworkStatus, OperatorCondition,
+    ingress_controller::TlsProfile,
 };
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference};
 use kube::{
@@ -46,6 +47,58 @@ pub type Network = Object<NetworkSpec, NetworkStatus>;
 pub type IngressConfig = Object<IngressSpec, IngressStatus>;
 /// The cluster's domain and its zones.
 pub type DnsConfig = Object<DnsSpec, Map<String, Value>>;
+/// How the API server is served; of use here for its TLS profile.
+pub type ApiServerConfig = Object<ApiServerSpec, Map<String, Value>>;
+/// What Prometheus asks.
+pub type ServiceMonitor = Object<MonitorSpec, Map<String, Value>>;
+/// What the cluster is told of an operator.
+pub type ClusterOperator = Object<Nothing, ClusterOperatorStatus>;
+
+/// What counts of [`ApiServerConfig`].
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ApiServerSpec {
+    /// Versions and ciphers for IngressControllers that name none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tls_security_profile: Option<TlsProfile>,
+    /// What else is there.
+    #[serde(flatten)]
+    pub rest: Map<String, Value>,
+}
+
+/// The spec of [`ServiceMonitor`], as it is.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct MonitorSpec(pub Map<String, Value>);
+
+/// A spec that says nothing.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Nothing(pub Map<String, Value>);
+
+/// What is known of an operator.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ClusterOperatorStatus {
+    /// How it goes.
+    pub conditions: Vec<OperatorCondition>,
+    /// What runs, by name and version.
+    pub versions: Vec<OperandVersion>,
+    /// What to gather when something is wrong.
+    pub related_objects: Vec<Value>,
+    /// What else is there.
+    #[serde(flatten)]
+    pub rest: Map<String, Value>,
+}
+
+/// A part and its version.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OperandVersion {
+    /// The part.
+    pub name: String,
+    /// Its version.
+    pub version: String,
+}
 
 impl<Spec, Status> Object<Spec, Status>
 where
@@ -114,3 +167,6 @@ kind!(Infrastructure, ClusterResourceScope, "config.openshift.io", "Infrastructu
 kind!(Network, ClusterResourceScope, "config.openshift.io", "Network", "networks");
 kind!(IngressConfig, ClusterResourceScope, "config.openshift.io", "Ingress", "ingresses");
 kind!(DnsConfig, ClusterResourceScope, "config.openshift.io", "DNS", "dnses");
+kind!(ApiServerConfig, ClusterResourceScope, "config.openshift.io", "APIServer", "apiservers");
+kind!(ClusterOperator, ClusterResourceScope, "config.openshift.io", "ClusterOperator", "clusteroperators");
+kind!(ServiceMonitor, NamespaceResourceScope, "monitoring.coreos.com", "ServiceMonitor", "servicemonitors");

@@ -7,19 +7,25 @@ use super::{
     admit::{self, Refused},
     apply,
     cluster::Cluster,
-    install,
+    discovery::{self, Served},
+    install, metrics,
     names::{self, Names, OPERAND_NAMESPACE, OPERATOR_NAMESPACE},
-    objects::{DnsConfig, DnsRecord, Infrastructure, IngressConfig, IngressController, Network, singleton},
-    plan::{Input, deployment, live, services},
+    objects::{
+        ApiServerConfig, DnsConfig, DnsRecord, Infrastructure, IngressConfig, IngressController, Network, singleton,
+    },
+    plan::{Input, deployment, live, services, small},
     process::Processes,
     remove,
-    status::{self, Observed, operand::Operand},
+    status::{
+        self, Observed,
+        operand::{self, Operand},
+    },
 };
 use api::config::{DnsZone, PublishingKind, Topology};
 use jiff::Timestamp;
 use k8s_openapi::api::{
     apps::v1::Deployment,
-    core::v1::{Event, Namespace, Service},
+    core::v1::{Event, Namespace, Pod, Service},
 };
 use kube::{
     Api, Client, ResourceExt,
@@ -27,6 +33,12 @@ use kube::{
 };
 use runtime::controller::{Context, Events, Key, Next, Queue, Reconcile, Result, Store, reference, work};
 use std::{sync::Arc, time::Duration};
+
+/// How often copies of ConfigMaps are compared with their sources.
+const COPIES: Duration = Duration::from_secs(300);
+
+/// How often the default certificate is looked at.
+const CERTIFICATE: Duration = Duration::from_secs(12 * 3600);
 
 /// Everything the loop reads and writes through.
 pub(super) struct Controllers {
@@ -36,11 +48,21 @@ pub(super) struct Controllers {
     pub(super) deployments: Store<Deployment>,
     pub(super) services: Store<Service>,
     config: Config,
-    events: Events,
+    pub(super) events: Events,
     pub(super) options: Options,
     pub(super) processes: Processes,
-    /// Whether the API has NetworkPolicies.
-    pub(super) policies: bool,
+    pub(super) served: Served,
+    pub(super) gauges: Arc<metrics::Gauges>,
+}
+
+/// What a pass has come upon.
+#[derive(Clone, Copy)]
+struct Found<'a> {
+    /// The load balancer Service, if it is ours.
+    balancer: Option<&'a Service>,
+    /// What there is to say against the default certificate.
+    certificate: Option<&'a str>,
+    failures: &'a [String],
 }
 
 /// The cluster's configuration.
@@ -50,6 +72,8 @@ struct Config {
     ingress: Store<IngressConfig>,
     dns: Store<DnsConfig>,
     network: Store<Network>,
+    /// Where the API has it.
+    api_server: Option<Store<ApiServerConfig>>,
 }
 
 /// What is made of it, with the zone of the lab where no other is named.
@@ -60,6 +84,7 @@ impl Config {
             singleton(&self.ingress).as_deref(),
             singleton(&self.dns).as_deref(),
             singleton(&self.network).as_deref(),
+            self.api_server.as_ref().and_then(singleton).as_deref(),
         );
         if cluster.zones.is_empty() {
             cluster.zones.extend(options.own_zone.clone().map(|id| DnsZone { id, ..DnsZone::default() }));
@@ -71,11 +96,13 @@ impl Config {
 /// Runs the loop.
 pub(super) async fn run(context: Context<Options>) -> Result<()> {
     install::definitions(&context.client()).await?;
+    let served = discovery::served(&context.client()).await?;
     let config = Config {
         infrastructure: context.store(),
         ingress: context.store(),
         dns: context.store(),
         network: context.store(),
+        api_server: served.api_servers.then(|| context.store()),
     };
     let (controllers, records) = (context.store::<IngressController>(), context.store::<DnsRecord>());
     let (deployments, services) = (context.store::<Deployment>(), context.store::<Service>());
@@ -118,8 +145,15 @@ pub(super) async fn run(context: Context<Options>) -> Result<()> {
         ($($store:ident),*) => { ($(config.$store.on_change({ let all = everything.clone(); move |_| all() })),*) };
     }
     let _config = all_on_change!(infrastructure, ingress, dns, network);
+    let _api_server = config.api_server.as_ref().map(|store| {
+        let all = everything.clone();
+        store.on_change(move |_| all())
+    });
     context.synced(&[&controllers, &records, &deployments, &services]).await;
     context.synced(&[&config.infrastructure, &config.ingress, &config.dns, &config.network]).await;
+    if let Some(api_server) = &config.api_server {
+        api_server.synced().await;
+    }
     queue.add(default);
     let processes = context.once(|| Processes::new(context.tasks()));
     let _processes = processes.on_change({
@@ -136,14 +170,10 @@ pub(super) async fn run(context: Context<Options>) -> Result<()> {
         events: context.events("ingress-operator"),
         options: context.options().clone(),
         processes: (*processes).clone(),
-        policies: has_policies(&context.client()).await,
+        served,
+        gauges: context.once(|| metrics::Gauges::new(&context.admin().metrics)),
     };
     work(&queue, 1, &controller).await
-}
-
-async fn has_policies(client: &Client) -> bool {
-    let kind = kube::core::GroupVersionKind::gvk("networking.k8s.io", "v1", "NetworkPolicy");
-    kube::discovery::pinned_kind(client, &kind).await.is_ok()
 }
 
 impl Reconcile for Controllers {
@@ -156,6 +186,7 @@ impl Reconcile for Controllers {
         let cluster = self.config.read(&self.options);
         let Some(controller) = self.controllers.get(key) else {
             self.processes.stop(&key.name);
+            self.gauges.forget(&key.name);
             return self.create_default(key, &cluster).await;
         };
         if controller.metadata.deletion_timestamp.is_some() {
@@ -175,6 +206,7 @@ impl Reconcile for Controllers {
                     self.events.warning(&reference(&*controller), "Rejected", wrong.join("; ")).await;
                 }
                 apply::status(&api, &self.controllers, &controller, &status).await?;
+                self.gauges.show(&key.name, &status, false);
                 Ok(Next::Done)
             }
             Ok(admission) => {
@@ -270,8 +302,19 @@ impl Controllers {
         };
         // Routers must agree with the load balancer that stands in front of them now.
         let live = self.service(&input.names.router).filter(|live| live::is_owned(live, &input.names.controller));
-        note("default certificate", self.certificate(input).await);
-        note("routers", self.operand(input, live.as_deref()).await);
+        // Routers are not told to read what is not there.
+        let mut certificate = None;
+        let prepared = match self.certificate(input).await {
+            Ok(complaint) => {
+                certificate = complaint;
+                self.copies(input).await
+            }
+            Err(error) => Err(error),
+        };
+        match prepared {
+            Ok(()) => note("routers", self.operand(input, live.as_deref()).await),
+            missing => note("routers", missing),
+        }
         note("load balancer Service", self.balancer(input).await);
         let live = self.service(&input.names.router).filter(|live| live::is_owned(live, &input.names.controller));
         note("DNSRecord", self.record(input, live.as_deref()).await);
@@ -280,21 +323,23 @@ impl Controllers {
         note("endpoints", self.processes.endpoints(&self.client, &self.options, input, &self.services).await);
         note("disruption budget", self.budget(input).await);
         note("network policies", self.network_policies(input).await);
-        self.tell(input, object, live.as_deref(), &failures).await
+        note("metrics", self.monitor(input).await);
+        note("IngressClass", self.class(input).await);
+        let found = Found { balancer: live.as_deref(), certificate: certificate.as_deref(), failures: &failures };
+        self.tell(input, object, found).await
     }
 
     async fn tell(
         &self,
         input: Input<'_>,
         object: &Arc<IngressController>,
-        live: Option<&Service>,
-        failures: &[String],
+        Found { balancer: live, certificate, failures }: Found<'_>,
     ) -> Result<Next> {
         let wanted = deployment::replicas(input);
         let operand = match self.options.process.is_some() {
             true => self.processes.operand(&input.names.controller),
             false => match self.deployments.get(&Key::new(OPERAND_NAMESPACE, &input.names.router)) {
-                Some(deployment) => Operand::of(&deployment),
+                Some(deployment) => self.with_homeless(input, Operand::of(&deployment)).await,
                 None => Operand::nothing(wanted),
             },
         };
@@ -305,14 +350,32 @@ impl Controllers {
             balancer: live,
             complaint: complaint.as_deref(),
             record: record.as_deref(),
+            certificate,
             failures,
         };
         let (status, look_again) = status::status(input, observed, Timestamp::now());
         apply::status(&self.api(), &self.controllers, object, &status).await?;
+        self.gauges.show(&input.names.controller, &status, metrics::hairpin_risk(input));
+        // Nobody tells when the source of a copy changes, or when a certificate is about to end.
+        let copied = (!small::copies(input).is_empty()).then_some(COPIES);
+        let look_again = look_again.into_iter().chain(copied).chain([CERTIFICATE]).min();
         match failures.is_empty() {
             true => Ok(look_again.map_or(Next::Done, |after| Next::After(after + Duration::from_secs(1)))),
             false => Err(failures.join("; ").into()),
         }
+    }
+
+    /// Adds what the scheduler says of routers that no node takes, while there are too few.
+    async fn with_homeless(&self, input: Input<'_>, mut operand: Operand) -> Operand {
+        if operand.available >= operand.least() {
+            return operand;
+        }
+        let pods: Api<Pod> = Api::namespaced(self.client.clone(), OPERAND_NAMESPACE);
+        let ours = ListParams::default().labels(&format!("{}={}", names::DEPLOYMENT, input.names.controller));
+        // What cannot be asked is not said.
+        let pods = pods.list(&ours).await.map(|list| list.items).unwrap_or_default();
+        operand.homeless = pods.iter().filter_map(operand::homeless).collect();
+        operand
     }
 
     /// What the service controller last said about a load balancer that is not there.

@@ -4,14 +4,14 @@
 use super::{
     apply,
     names::{self, Names, OPERAND_NAMESPACE, OPERATOR_NAMESPACE},
-    objects::{DnsRecord, IngressController},
-    plan::live,
+    objects::{DnsRecord, IngressController, ServiceMonitor},
+    plan::{class, live},
     reconcile::Controllers,
 };
 use k8s_openapi::api::{
     apps::v1::Deployment,
-    core::v1::{Pod, Secret},
-    networking::v1::NetworkPolicy,
+    core::v1::{ConfigMap, Pod, Secret},
+    networking::v1::{IngressClass, NetworkPolicy},
     policy::v1::PodDisruptionBudget,
 };
 use kube::{
@@ -51,6 +51,14 @@ pub(super) async fn remove(all: &Controllers, controller: &Arc<IngressController
     apply::delete(&budgets, &names.router).await?;
     let policies: Api<NetworkPolicy> = Api::namespaced(all.client.clone(), OPERAND_NAMESPACE);
     apply::delete(&policies, &names.router).await?;
+    if all.served.service_monitors {
+        let monitors: Api<ServiceMonitor> = Api::namespaced(all.client.clone(), OPERAND_NAMESPACE);
+        apply::delete(&monitors, &names.router).await?;
+    }
+    let classes: Api<IngressClass> = Api::all(all.client.clone());
+    if classes.get_opt(&names.class).await?.is_some_and(|known| !class::is_foreign(&known, &names.controller)) {
+        apply::delete(&classes, &names.class).await?;
+    }
     let deployments: Api<Deployment> = Api::namespaced(all.client.clone(), OPERAND_NAMESPACE);
     gone &= apply::delete(&deployments, &names.router).await?;
     if let Some(deployment) = all.deployments.get(&Key::new(OPERAND_NAMESPACE, &names.router)).filter(|_| gone) {
@@ -66,7 +74,12 @@ pub(super) async fn remove(all: &Controllers, controller: &Arc<IngressController
     for name in [&names.certificate, &names.stats] {
         apply::delete(&secrets, name).await?;
     }
+    let maps: Api<ConfigMap> = Api::namespaced(all.client.clone(), OPERAND_NAMESPACE);
+    for name in [&names.client_ca, &names.error_pages] {
+        apply::delete(&maps, name).await?;
+    }
     clear_routes(all, &names.controller).await?;
+    all.gauges.forget(&names.controller);
     match apply::finalizer(&all.api(), &**controller, names::CONTROLLER_FINALIZER, false).await? {
         Some(written) if !written.finalizers().is_empty() => all.controllers.remember(written),
         _ => all.controllers.forget(controller),

@@ -82,7 +82,7 @@ impl Case {
         let list: Vec<Value> = networks.iter().map(|cidr| json!({"cidr": cidr})).collect();
         let mut network = Network::new(None, "cluster", Default::default());
         network.status = serde_json::from_value(json!({"clusterNetwork": list})).unwrap();
-        self.cluster.pods = Cluster::read(None, None, None, Some(&network)).pods;
+        self.cluster.pods = Cluster::read(None, None, None, Some(&network), None).pods;
         self
     }
 
@@ -119,6 +119,17 @@ impl Case {
         self.admitted()
     }
 
+    /// After the administrator has patched it, with what it was admitted as before in its status.
+    pub(super) fn patched(mut self, patch: &Value) -> Self {
+        let mut status = self.controller.status.take().unwrap_or_default();
+        status.endpoint_publishing_strategy = Some(self.admission.strategy.clone());
+        self.controller.status = Some(status);
+        let mut object = json!({"spec": self.controller.spec});
+        merged(&mut object, patch);
+        self.controller.spec = serde_json::from_value(object["spec"].take()).unwrap();
+        self.admitted()
+    }
+
     pub(super) fn input(&self) -> Input<'_> {
         let Self { controller, cluster, names, admission } = self;
         Input { controller, admission, cluster, names }
@@ -131,5 +142,22 @@ pub(super) fn cluster(infrastructure: Value, ingress: Value, dns: Value) -> Clus
     object.status = serde_json::from_value(infrastructure).unwrap();
     let config = IngressConfig::new(None, "cluster", serde_json::from_value(ingress).unwrap());
     let zones = DnsConfig::new(None, "cluster", serde_json::from_value(dns).unwrap());
-    Cluster::read(Some(&object), Some(&config), Some(&zones), None)
+    Cluster::read(Some(&object), Some(&config), Some(&zones), None, None)
+}
+
+/// A merge patch, as `kubectl patch --type=merge` applies it.
+pub(super) fn merged(target: &mut Value, patch: &Value) {
+    let Value::Object(patch) = patch else {
+        *target = patch.clone();
+        return;
+    };
+    if !target.is_object() {
+        *target = json!({});
+    }
+    for (key, value) in patch {
+        match value.is_null() {
+            true => drop(target.as_object_mut().unwrap().remove(key)),
+            false => merged(&mut target[key], value),
+        }
+    }
 }

@@ -1,25 +1,27 @@
 //! The writes of a pass, one function for each sort of object. Called by `reconcile`, in its order.
 
 use super::{
-    Options, apply,
+    Options, apply, default_certificate,
+    names::CONFIG_NAMESPACE,
     names::{self, AUTO_DELETE, OPERAND_NAMESPACE, OPERATOR_NAMESPACE},
-    objects::DnsRecord,
-    plan::{Input, balancer, change, deployment, live, progress, record, services, small},
+    objects::{DnsRecord, ServiceMonitor},
+    plan::{Input, balancer, change, class, deployment, environment, live, progress, record, services, small},
     reconcile::Controllers,
 };
 use api::config::PublishingKind;
 use k8s_openapi::api::{
     apps::v1::Deployment,
-    core::v1::{Namespace, Secret, Service, ServiceAccount},
-    networking::v1::NetworkPolicy,
+    core::v1::{ConfigMap, Namespace, Secret, Service, ServiceAccount},
+    networking::v1::{IngressClass, NetworkPolicy},
     policy::v1::PodDisruptionBudget,
     rbac::v1::{ClusterRole, ClusterRoleBinding},
 };
-use kube::{Api, ResourceExt};
+use kube::{Api, ResourceExt, api::PostParams};
 use runtime::{
-    controller::{Key, Result},
+    controller::{Key, Result, reference},
     pki::{Authority, Purpose},
 };
+use serde_json::Value;
 use std::{sync::Arc, time::SystemTime};
 
 impl Controllers {
@@ -32,24 +34,107 @@ impl Controllers {
         let accounts: Api<ServiceAccount> = Api::namespaced(self.client.clone(), OPERAND_NAMESPACE);
         apply::ensure(&accounts, small::account()).await?;
         let bindings: Api<ClusterRoleBinding> = Api::all(self.client.clone());
-        apply::ensure(&bindings, small::binding()).await
+        apply::ensure(&bindings, small::binding()).await?;
+        let maps: Api<ConfigMap> = Api::namespaced(self.client.clone(), OPERAND_NAMESPACE);
+        apply::ensure(&maps, small::service_ca()).await
     }
 
-    pub(super) async fn certificate(&self, input: Input<'_>) -> Result<()> {
-        let secrets: Api<Secret> = Api::namespaced(self.client.clone(), OPERAND_NAMESPACE);
-        let given = input.controller.spec.default_certificate.as_ref().is_some_and(|some| !some.name.is_empty());
-        if !given {
-            let name = format!("*.{}", input.admission.domain);
-            let make = || {
-                let now = SystemTime::now();
-                let purpose = Purpose::Serving { names: vec![name], addresses: Vec::new() };
-                let identity = Authority::create("ingress-operator", now)?.issue(&purpose, now)?;
-                Ok(small::certificate(input, identity.chain_pem(), identity.key_pem().expose()))
+    /// Brings what the administrator keeps in `openshift-config` to where routers can read it; what is named no more goes.
+    pub(super) async fn copies(&self, input: Input<'_>) -> Result<()> {
+        let sources: Api<ConfigMap> = Api::namespaced(self.client.clone(), CONFIG_NAMESPACE);
+        let beside: Api<ConfigMap> = Api::namespaced(self.client.clone(), OPERAND_NAMESPACE);
+        let wanted = small::copies(input);
+        for copy in &wanted {
+            let Some(source) = sources.get_opt(copy.source).await? else {
+                let (field, name) = (copy.field, copy.source);
+                return Err(format!(
+                    "{field}: there is no ConfigMap {CONFIG_NAMESPACE}/{name}; routers stay as they are"
+                )
+                .into());
             };
-            apply::create_once(&secrets, &input.names.certificate, make).await?;
+            let has = |key: &str| source.data.as_ref().is_some_and(|data| data.contains_key(key));
+            if copy.path == environment::CLIENT_CA && !has(environment::CLIENT_CA_FILE) {
+                let (field, name, key) = (copy.field, copy.source, environment::CLIENT_CA_FILE);
+                return Err(format!("{field}: the ConfigMap {CONFIG_NAMESPACE}/{name} has no key {key}").into());
+            }
+            let (data, binary) = (serde_json::to_value(source.data)?, serde_json::to_value(source.binary_data)?);
+            apply::ensure(&beside, small::copy(input, *copy, &data, &binary)).await?;
         }
+        for name in [&input.names.client_ca, &input.names.error_pages] {
+            let unused = !wanted.iter().any(|copy| copy.name == name);
+            if unused && beside.get_opt(name).await?.is_some() {
+                apply::delete(&beside, name).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The IngressClass. One of our name that leads elsewhere stays as it is.
+    pub(super) async fn class(&self, input: Input<'_>) -> Result<()> {
+        let classes: Api<IngressClass> = Api::all(self.client.clone());
+        let name = &input.names.class;
+        let live = classes.get_opt(name).await?;
+        if live.as_ref().is_some_and(|live| class::is_foreign(live, &input.names.controller)) {
+            return Err(format!("{name} is there and leads elsewhere: it is somebody else's and stays as it is").into());
+        }
+        apply::put(&classes, live.as_ref(), class::wanted(input)).await.map(drop)
+    }
+
+    /// What Prometheus asks, where the API has such objects.
+    pub(super) async fn monitor(&self, input: Input<'_>) -> Result<()> {
+        if !self.served.service_monitors || self.options.process.is_some() {
+            return Ok(());
+        }
+        let monitors: Api<ServiceMonitor> = Api::namespaced(self.client.clone(), OPERAND_NAMESPACE);
+        apply::ensure(&monitors, small::monitor(input)).await
+    }
+
+    /// Sees to the default certificate and the password for statistics; what there is to say against a certificate that somebody has given.
+    pub(super) async fn certificate(&self, input: Input<'_>) -> Result<Option<String>> {
+        let secrets: Api<Secret> = Api::namespaced(self.client.clone(), OPERAND_NAMESPACE);
         let password = || Ok(small::stats(input, &password()?));
-        apply::create_once(&secrets, &input.names.stats, password).await
+        apply::create_once(&secrets, &input.names.stats, password).await?;
+        let given = input.controller.spec.default_certificate.as_ref().map(|some| some.name.as_str());
+        let Some(given) = given.filter(|name| !name.is_empty()) else {
+            return self.own_certificate(&secrets, input).await.map(|()| None);
+        };
+        let at = format!("spec.defaultCertificate: the Secret {OPERAND_NAMESPACE}/{given}");
+        let Some(secret) = secrets.get_opt(given).await? else {
+            return Err(format!("{at} is not there; routers stay as they are").into());
+        };
+        let data = secret.data.unwrap_or_default();
+        if let Some(missing) = ["tls.crt", "tls.key"].into_iter().find(|key| !data.contains_key(*key)) {
+            return Err(format!("{at} has no {missing}; routers stay as they are").into());
+        }
+        let is_old = data.get("tls.crt").is_some_and(|chain| default_certificate::has_only_a_common_name(&chain.0));
+        Ok(is_old.then(|| format!("{at} names its host as common name alone, without a subject alternative name.")))
+    }
+
+    /// The one that is made here, anew before it ends.
+    async fn own_certificate(&self, secrets: &Api<Secret>, input: Input<'_>) -> Result<()> {
+        let now = SystemTime::now();
+        let seconds = now.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+        let make = || -> Result<Value> {
+            let purpose =
+                Purpose::Serving { names: vec![format!("*.{}", input.admission.domain)], addresses: Vec::new() };
+            let identity = Authority::create("ingress-operator", now)?.issue(&purpose, now)?;
+            Ok(small::certificate(input, identity.chain_pem(), identity.key_pem().expose()))
+        };
+        let name = &input.names.certificate;
+        let Some(known) = secrets.get_opt(name).await? else {
+            return apply::create_once(secrets, name, make).await;
+        };
+        let ours = known.labels().get(names::OWNING) == Some(&input.names.controller);
+        let chain = known.data.as_ref().and_then(|data| data.get("tls.crt")).map(|chain| chain.0.as_slice());
+        let ends =
+            default_certificate::wants_renewal(chain.unwrap_or_default(), seconds.try_into().unwrap_or(i64::MAX));
+        if ours && ends {
+            let mut new: Secret = serde_json::from_value(make()?)?;
+            new.metadata.resource_version = known.resource_version();
+            secrets.replace(name, &PostParams::default(), &new).await?;
+            tracing::info!(secret = name, "the default certificate has been made anew");
+        }
+        Ok(())
     }
 
     pub(super) async fn operand(&self, input: Input<'_>, live: Option<&Service>) -> Result<()> {
@@ -104,7 +189,9 @@ impl Controllers {
         let found = progress::differences(input, &known);
         let stuck = found.iter().any(|difference| !progress::changes_in_place(input, difference));
         if stuck && live::auto_deletes(input) {
-            tracing::info!(service = name, annotation = AUTO_DELETE, "the load balancer Service is replaced");
+            let told: Vec<String> = found.iter().map(|difference| progress::summary(input, difference)).collect();
+            let note = format!("{OPERAND_NAMESPACE}/{name} is replaced, as {AUTO_DELETE} asks: {}", told.join("; "));
+            self.events.normal(&reference(input.controller), "ReplacedLoadBalancer", note).await;
             return self.delete_service(&known).await;
         }
         match change::update(input, &known, &wanted) {
@@ -164,7 +251,7 @@ impl Controllers {
     }
 
     pub(super) async fn network_policies(&self, input: Input<'_>) -> Result<()> {
-        if !self.policies || self.options.process.is_some() {
+        if !self.served.network_policies || self.options.process.is_some() {
             return Ok(());
         }
         let policies: Api<NetworkPolicy> = Api::namespaced(self.client.clone(), OPERAND_NAMESPACE);

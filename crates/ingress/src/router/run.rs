@@ -7,7 +7,7 @@ use super::{
     metrics::RouterMetrics,
     model::{self, Certificate, Delta, Model, Source},
     serve::Health,
-    settings::{LogTo, Settings},
+    settings::{LogTo, ProxyProtocol, Settings},
     status::{StatusWriter, Verdict, Verdicts, Whose},
     watch::{Changes, Watched},
     ways,
@@ -21,7 +21,7 @@ use runtime::{
     task::Tasks,
 };
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
@@ -59,8 +59,9 @@ pub fn start(
     admin: &Admin,
     tasks: &Tasks,
 ) -> Result<(), BoxError> {
-    let settings = Arc::new(within_limits(settings));
     let places = Places::new(&options.folder)?;
+    let process = Process::new(&options.haproxy, places.clone());
+    let settings = Arc::new(within_limits(with_lua(settings, &process)));
     runtime::atomic_file::private_directory(places.folder())?;
     let certificate = default_certificate::read(&settings.tls)?;
     let context = Context::new(client.clone(), (), admin, tasks);
@@ -76,19 +77,21 @@ pub fn start(
     serve_health(&health, tasks)?;
     if settings.log.as_ref().is_some_and(|log| log.to == LogTo::Stdout) {
         let socket = log::open(&places.log())?;
-        tasks.once("access-log", |stop| log::print(socket, stop));
+        let path = places.log();
+        tasks.once("access-log", |stop| log::print(socket, path, stop));
     }
     let verdicts = Verdicts::default();
     let statuses = context.queue::<Whose>("router-status");
     let router = Router {
-        process: Process::new(&options.haproxy, places.clone()),
+        process,
         socket: Socket::new(&places.admin()),
         model: Model::new(settings.admission.clone()),
         live: None,
         ways: ways::fingerprint(),
         need: Some(Need::Start),
         last_replaced: None,
-        failures: 0,
+        setbacks: 0,
+        folder_was_gone: false,
         metrics: RouterMetrics::new(&admin.metrics),
         watched: Arc::clone(&watched),
         statuses: settings.update_status.then(|| statuses.clone()),
@@ -99,10 +102,7 @@ pub fn start(
         settings: Arc::clone(&settings),
     };
     let writer = StatusWriter { events: context.events("router"), client: client.clone(), settings, watched, verdicts };
-    tasks.once("router", move |stop| async move {
-        router.run(&client, options.keep_haproxy, stop).await;
-        Ok::<_, std::convert::Infallible>(())
-    });
+    tasks.once("router", move |stop| async move { router.run(&client, options.keep_haproxy, stop).await });
     tasks.once("router-status", move |stop| async move {
         tokio::select! {
             () = stop.cancelled() => Ok(()),
@@ -112,10 +112,23 @@ pub fn start(
     Ok(())
 }
 
-/// HAProxy does not start when it may not open the files that its connections need: two each, and some for itself.
+/// Waiting for a header in pieces takes Lua.
+fn with_lua(mut settings: Settings, process: &Process) -> Settings {
+    let listen = &mut settings.listen;
+    if listen.proxy_protocol != ProxyProtocol::Off && listen.split_headers && !process.has_lua() {
+        tracing::warn!("this HAProxy has no Lua: connections whose PROXY header arrives in pieces will be closed");
+        listen.split_headers = false;
+    }
+    settings
+}
+
+/// HAProxy does not start when it may not open the files that its connections need: two each, twice when they wait for the
+/// header of the PROXY protocol, and some for itself.
 fn within_limits(mut settings: Settings) -> Settings {
     let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum;
-    let possible = files.map(|files| u32::try_from(files.saturating_sub(1_000) / 2).unwrap_or(u32::MAX).max(100));
+    let waits = settings.listen.proxy_protocol != ProxyProtocol::Off && settings.listen.split_headers;
+    let each = if waits { 4 } else { 2 };
+    let possible = files.map(|files| u32::try_from(files.saturating_sub(1_000) / each).unwrap_or(u32::MAX).max(100));
     if let (Some(wanted), Some(possible)) = (settings.resources.max_connections, possible)
         && wanted > possible
     {
@@ -153,8 +166,10 @@ struct Router {
     /// Why HAProxy is to be replaced as soon as it may.
     need: Option<Need>,
     last_replaced: Option<Instant>,
-    /// How often in a row that failed.
-    failures: u32,
+    /// How often in a row that failed, or did not last.
+    setbacks: u32,
+    /// Whether the working folder was removed under this router before.
+    folder_was_gone: bool,
     certificate: Certificate,
     metrics: RouterMetrics,
     watched: Arc<Watched>,
@@ -164,10 +179,29 @@ struct Router {
     health: Arc<Health>,
 }
 
+/// The working folder was removed and is not made again. Not retryable here: whoever starts the router next has to give it one.
+#[derive(Debug, thiserror::Error)]
+#[error("the working folder {} was removed {why}; HAProxy has been told to finish", folder.display())]
+struct FolderGone {
+    folder: PathBuf,
+    why: &'static str,
+}
+
+/// How long HAProxy has to last for what was before to be forgotten.
+const LASTING: Duration = Duration::from_secs(120);
+
+/// Between two replacements: longer each time that one failed or did not last.
+fn pause(interval: Duration, setbacks: u32) -> Duration {
+    match setbacks {
+        0 => interval,
+        setbacks => interval.max(Duration::from_secs(1) * 2_u32.pow(setbacks.min(7) - 1)),
+    }
+}
+
 impl Router {
-    async fn run(mut self, client: &Client, keep_haproxy: bool, stop: CancellationToken) {
+    async fn run(mut self, client: &Client, keep_haproxy: bool, stop: CancellationToken) -> Result<(), FolderGone> {
         tokio::select! {
-            () = stop.cancelled() => return,
+            () = stop.cancelled() => return Ok(()),
             () = self.watched.synced(client) => {}
         }
         let mut tick = tokio::time::interval(TICK);
@@ -181,7 +215,14 @@ impl Router {
             tokio::select! {
                 () = pending.bell.notified() => tokio::task::block_in_place(|| self.take_changes()),
                 () = at(due) => tokio::task::block_in_place(|| self.replace()),
-                _ = tick.tick() => tokio::task::block_in_place(|| self.look_after()),
+                _ = tick.tick() => {
+                    if let Err(gone) = tokio::task::block_in_place(|| self.look_after()) {
+                        // Nobody could change this HAProxy any more, or find it.
+                        self.health.stopping.store(true, Ordering::Relaxed);
+                        self.stop_haproxy().await;
+                        return Err(gone);
+                    }
+                }
                 () = stop.cancelled(), if end.is_none() => {
                     self.health.stopping.store(true, Ordering::Relaxed);
                     end = Some(Instant::now() + self.settings.reload.shutdown_delay);
@@ -192,18 +233,14 @@ impl Router {
         if !keep_haproxy {
             self.stop_haproxy().await;
         }
+        Ok(())
     }
 
-    /// When HAProxy is to be replaced, if it is: not too soon after the last time, and later each time that it fails.
+    /// When HAProxy is to be replaced, if it is: not too soon after the last time.
     fn next_replacement(&self) -> Option<Instant> {
         self.need?;
         let Some(last) = self.last_replaced else { return Some(Instant::now()) };
-        let interval = self.settings.reload.interval;
-        let pause = match self.failures {
-            0 => interval,
-            failures => interval.max(Duration::from_secs(1) * 2_u32.pow(failures.min(6) - 1)),
-        };
-        Some(last + pause)
+        Some(last + pause(self.settings.reload.interval, self.setbacks))
     }
 
     /// Brings what changed as far as it goes without a new generation.
@@ -266,19 +303,24 @@ impl Router {
         }
     }
 
-    /// What time brings: HAProxy ended, the certificate was renewed, a way to pods came or went.
-    fn look_after(&mut self) {
+    /// What time brings: the folder went, HAProxy ended, the certificate was renewed, a way to pods came or went.
+    fn look_after(&mut self) -> Result<(), FolderGone> {
+        self.restore_folder()?;
+        if self.need.is_none() && self.last_replaced.is_some_and(|last| last.elapsed() > LASTING) {
+            self.setbacks = 0;
+        }
         if self.live.is_some() && !self.process.is_running() {
             tracing::error!("HAProxy has ended; it is started again");
             self.live = None;
             self.need = Some(Need::Start);
         }
         if default_certificate::may_change(&self.settings.tls) {
-            match default_certificate::read(&self.settings.tls) {
-                Ok(certificate) if certificate != self.certificate => {
+            match default_certificate::given(&self.settings.tls) {
+                Ok(Some(certificate)) if certificate != self.certificate => {
                     self.certificate = certificate;
                     self.need = self.need.or(Some(Need::Certificate));
                 }
+                // One that is gone is still good.
                 Ok(_) => {}
                 Err(error) => tracing::warn!(error, "the default certificate cannot be read; the last one stays"),
             }
@@ -293,6 +335,28 @@ impl Router {
             live.sweep(&mut self.socket);
             self.metrics.spares(live.spares());
         }
+        Ok(())
+    }
+
+    /// Makes the working folder again when somebody removed it, once, unless what held it is gone as well: then this router
+    /// was left behind by whoever gave it the folder.
+    fn restore_folder(&mut self) -> Result<(), FolderGone> {
+        let folder = self.places.folder();
+        if folder.is_dir() {
+            return Ok(());
+        }
+        let gone = |why| Err(FolderGone { folder: folder.to_owned(), why });
+        if !folder.parent().is_some_and(Path::is_dir) {
+            return gone("together with the folder it was in");
+        }
+        if self.folder_was_gone || runtime::atomic_file::private_directory(folder).is_err() {
+            return gone("and cannot be kept");
+        }
+        tracing::error!(folder = %folder.display(), "the working folder was removed; it is made again and HAProxy replaced");
+        self.folder_was_gone = true;
+        self.live = None;
+        self.need = Some(Need::Start);
+        Ok(())
     }
 
     /// Writes, checks and starts a new generation. When that fails, the last one goes on and the need stays.
@@ -310,14 +374,16 @@ impl Router {
                 );
                 self.metrics.replaced(need.word(), written, started);
                 self.metrics.spares(live.spares());
+                // What had to be put right and so may have to be again.
+                let mended = matches!(need, Need::Start | Need::Failure) && self.health.synced.load(Ordering::Relaxed);
+                self.setbacks = if mended { self.setbacks.saturating_add(1) } else { 0 };
                 self.live = Some(live);
                 self.need = None;
-                self.failures = 0;
                 self.health.synced.store(true, Ordering::Relaxed);
                 self.show_claims();
             }
             Err(error) => {
-                self.failures += 1;
+                self.setbacks = self.setbacks.saturating_add(1);
                 tracing::error!(%error, reason = need.word(), "HAProxy was not replaced");
                 self.metrics.failed();
             }
@@ -360,5 +426,27 @@ async fn at(instant: Option<Instant>) {
     match instant {
         Some(instant) => tokio::time::sleep_until(instant).await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_with_setbacks_up_to_a_minute() {
+        let seconds = Duration::from_secs;
+        for (interval, setbacks, expected) in [
+            (seconds(5), 0, seconds(5)),
+            (seconds(5), 1, seconds(5)),
+            (seconds(5), 3, seconds(5)),
+            (seconds(5), 4, seconds(8)),
+            (seconds(5), 7, seconds(64)),
+            (seconds(5), u32::MAX, seconds(64)),
+            (Duration::from_millis(100), 1, seconds(1)),
+            (seconds(120), 7, seconds(120)),
+        ] {
+            assert_eq!(pause(interval, setbacks), expected, "{interval:?} {setbacks}");
+        }
     }
 }

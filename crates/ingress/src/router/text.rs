@@ -68,12 +68,35 @@ pub(crate) fn haproxy_time(text: &str) -> Option<String> {
     }
 }
 
+/// A time of [`haproxy_time`] in milliseconds, at least one unless it is zero.
+pub(crate) fn milliseconds(time: &str) -> Option<u64> {
+    let digits = time.len() - time.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+    let number: u64 = time.get(..digits)?.parse().ok()?;
+    let unit_us: u64 = match &time[digits..] {
+        "us" => 1,
+        "ms" => 1_000,
+        "s" => 1_000_000,
+        "m" => 60_000_000,
+        "h" => 3_600_000_000,
+        "d" => 86_400_000_000,
+        _ => return None,
+    };
+    number.checked_mul(unit_us).map(|us| us.div_ceil(1_000))
+}
+
 /// A text with every character that a regular expression reads as more than itself taken literally.
 pub(crate) fn regex_literal(text: &str) -> String {
     text.chars().flat_map(|c| (!c.is_ascii_alphanumeric() && c != '/').then_some('\\').into_iter().chain([c])).collect()
 }
 
-/// A short, stable name for something longer: 64 bits of FNV-1a in hexadecimal. Not a secret, not a signature.
+/// A name for a content that nobody can make another content for: SHA-256 in hexadecimal.
+pub(crate) fn digest(text: &str) -> String {
+    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, text.as_bytes());
+    digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A short, stable name for something longer: 64 bits of FNV-1a in hexadecimal. Not a secret, not a signature; users choose
+/// no text that is named so.
 pub(crate) fn fingerprint(text: &str) -> String {
     let hash = text
         .bytes()
@@ -105,6 +128,22 @@ mod tests {
             ("1w", None),
         ] {
             assert_eq!(haproxy_time(text).as_deref(), expected, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn times_in_milliseconds() {
+        for (time, expected) in [
+            ("30s", Some(30_000)),
+            ("500ms", Some(500)),
+            ("1us", Some(1)),
+            ("0ms", Some(0)),
+            ("2m", Some(120_000)),
+            ("24d", Some(2_073_600_000)),
+            ("2147483647ms", Some(2_147_483_647)),
+            ("x", None),
+        ] {
+            assert_eq!(milliseconds(time), expected, "{time}");
         }
     }
 

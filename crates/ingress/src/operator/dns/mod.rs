@@ -33,6 +33,8 @@ use std::{sync::Arc, time::Duration};
 
 /// How long to wait after a zone has failed.
 const RETRY: Duration = Duration::from_secs(30);
+/// However soon a service says that it may be asked again.
+const SHORTEST: Duration = Duration::from_secs(1);
 
 struct Records {
     client: Client,
@@ -53,7 +55,10 @@ pub(super) async fn run(context: Context<Options>) -> Result<()> {
     let _records = records.on_change({
         let (queue, records) = (queue.clone(), records.clone());
         move |change| {
-            queue.add(change.key());
+            // A status is written here alone, and must not be what makes the next attempt come at once.
+            if plan::asks_anew(change.old.map(|old| &**old), change.new.map(|new| &**new)) {
+                queue.add(change.key());
+            }
             // One that goes, or takes another name, may be what others of that name wait for.
             let freed = change.old.filter(|old| change.new.is_none_or(|new| new.spec.dns_name != old.spec.dns_name));
             for waiting in freed.into_iter().flat_map(|old| records.by(by_name, &old.spec.dns_name)) {
@@ -106,7 +111,7 @@ impl Reconcile for Records {
 impl Records {
     fn cluster(&self) -> Cluster {
         let (infrastructure, dns) = (singleton(&self.infrastructure), singleton(&self.dns));
-        let mut cluster = Cluster::read(infrastructure.as_deref(), None, dns.as_deref(), None);
+        let mut cluster = Cluster::read(infrastructure.as_deref(), None, dns.as_deref(), None, None);
         if cluster.zones.is_empty() {
             cluster.zones.extend(self.options.own_zone.clone().map(|id| DnsZone { id, ..DnsZone::default() }));
         }
@@ -136,6 +141,7 @@ impl Records {
                     }
                     Err((message, after)) => {
                         again = Some(again.map_or(after, |known: Duration| known.min(after)));
+                        self.tell_failure(record, zone, known, &message).await;
                         plan::failure(&message)
                     }
                 },
@@ -170,7 +176,8 @@ impl Records {
                 return Err(format!("zone {zone} has the record, and there is no DNS provider to take it away").into());
             };
             if let Err(error) = provider.delete(&cloud_zone(&zone), &entry).await {
-                let note = format!("the record was not deleted from zone {}: {error}", super::status::dns::name(&zone));
+                let zone = super::status::dns::name(&zone);
+                let note = format!("the record was not deleted from zone {zone}: {}", told(&error));
                 self.events.warning(&reference(&**record), "FailedDelete", note).await;
                 tracing::warn!(record = %Key::of(&**record), %error, "a DNS record was not deleted; tried again");
                 return Ok(Next::After(wait(&error)));
@@ -183,18 +190,47 @@ impl Records {
         Ok(Next::Done)
     }
 
+    /// An event for the first of several failures; the condition has the last.
+    async fn tell_failure(&self, record: &DnsRecord, zone: &DnsZone, known: Option<&DnsZoneStatus>, message: &str) {
+        let before = known.and_then(plan::published);
+        if before.is_none_or(|before| before.status != "False" || before.reason != "ProviderError") {
+            let note = format!("the record was not published in zone {}: {message}", super::status::dns::name(zone));
+            self.events.warning(&reference(record), "FailedPublish", note).await;
+        }
+        tracing::warn!(record = %Key::of(record), message, "a DNS record was not published; tried again");
+    }
+
     async fn ensure(&self, zone: &DnsZone, entry: &DnsEntry) -> Result<Option<String>, (String, Duration)> {
         let Some(provider) = &self.options.dns else {
             return Err(("there is no DNS provider; see --dns-provider".to_owned(), RETRY));
         };
         let outcome = provider.ensure(&cloud_zone(zone), entry).await;
-        outcome.map_err(|error| (format!("{}: {error}", provider.name()), wait(&error)))
+        outcome.map_err(|error| (format!("{}: {}", provider.name(), told(&error)), wait(&error)))
     }
+}
+
+/// An error with what it came from.
+fn told(error: &CloudError) -> String {
+    let mut text = match error {
+        // When it is asked again changes with every attempt, and a condition is to change only with what it says.
+        CloudError::Later { reason, .. } => reason.clone(),
+        other => other.to_string(),
+    };
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        let words = cause.to_string();
+        if !text.contains(&words) {
+            text.push_str(": ");
+            text.push_str(&words);
+        }
+        source = cause.source();
+    }
+    text
 }
 
 fn wait(error: &CloudError) -> Duration {
     match error {
-        CloudError::Later { after, .. } => *after,
+        CloudError::Later { after, .. } => (*after).max(SHORTEST),
         CloudError::Refused(_) | CloudError::Failed(_) => RETRY,
     }
 }

@@ -18,6 +18,16 @@ pub enum Verdict {
     InUse,
 }
 
+/// Whether a change is one that somebody has to act on: the object is new or gone, its spec is another, or it is to go.
+pub fn asks_anew(old: Option<&DnsRecord>, new: Option<&DnsRecord>) -> bool {
+    let (Some(old), Some(new)) = (old, new) else { return true };
+    let going = |record: &DnsRecord| record.metadata.deletion_timestamp.is_some();
+    old.metadata.generation != new.metadata.generation
+        || old.uid() != new.uid()
+        || going(old) != going(new)
+        || old.spec != new.spec
+}
+
 /// Decides. `current` says that the status is about this generation.
 pub fn verdict(known: Option<&DnsZoneStatus>, managed: bool, current: bool, oldest: bool) -> Verdict {
     let is_published = known.and_then(published).is_some_and(|condition| condition.status == "True");

@@ -2,7 +2,7 @@
 
 use parking_lot::Mutex;
 use runtime::cloud::{Answer, CloudError, DnsEntry, DnsProvider, DnsZone};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 
 /// A DNS service in memory.
 #[derive(Debug, Default)]
@@ -14,13 +14,13 @@ pub struct Recording {
 struct State {
     records: BTreeMap<(String, String), DnsEntry>,
     calls: Vec<String>,
-    failures: VecDeque<String>,
+    failures: Vec<(String, CloudError)>,
 }
 
 impl Recording {
-    /// The next calls fail with these words, one each.
-    pub fn fail(&self, words: impl IntoIterator<Item = &'static str>) {
-        self.state.lock().failures.extend(words.into_iter().map(str::to_owned));
+    /// The next call about this zone fails; several wait for their turns.
+    pub fn fail(&self, zone: &str, error: CloudError) {
+        self.state.lock().failures.push((zone.to_owned(), error));
     }
 
     /// What it was asked since the last time: `ensure ZONE NAME -> TARGETS` and `delete ZONE NAME`.
@@ -38,11 +38,12 @@ impl Recording {
         state.records.iter().map(line).collect()
     }
 
-    fn call(&self, line: String) -> Result<(), CloudError> {
+    fn call(&self, zone: &DnsZone, line: String) -> Result<(), CloudError> {
         let mut state = self.state.lock();
         state.calls.push(line);
-        match state.failures.pop_front() {
-            Some(words) => Err(CloudError::Failed(words.into())),
+        let zone = name(zone);
+        match state.failures.iter().position(|(of, _)| *of == zone) {
+            Some(at) => Err(state.failures.remove(at).1),
             None => Ok(()),
         }
     }
@@ -59,7 +60,7 @@ impl DnsProvider for Recording {
 
     fn ensure<'a>(&'a self, zone: &'a DnsZone, entry: &'a DnsEntry) -> Answer<'a, Option<String>> {
         Box::pin(async move {
-            self.call(format!("ensure {} {} -> {}", name(zone), entry.name, entry.targets.join(",")))?;
+            self.call(zone, format!("ensure {} {} -> {}", name(zone), entry.name, entry.targets.join(",")))?;
             self.state.lock().records.insert((name(zone), entry.name.clone()), entry.clone());
             Ok(Some(format!("Z-{}", entry.targets.first().map_or("", |target| target.split('.').next().unwrap_or("")))))
         })
@@ -67,7 +68,7 @@ impl DnsProvider for Recording {
 
     fn delete<'a>(&'a self, zone: &'a DnsZone, entry: &'a DnsEntry) -> Answer<'a, ()> {
         Box::pin(async move {
-            self.call(format!("delete {} {}", name(zone), entry.name))?;
+            self.call(zone, format!("delete {} {}", name(zone), entry.name))?;
             let mut state = self.state.lock();
             let key = (name(zone), entry.name.clone());
             // Exactly what is there of the entry: another target is another's record.

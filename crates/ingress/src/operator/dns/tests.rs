@@ -1,6 +1,6 @@
 //! The tables of records: who may publish, what is done again, what is cleaned up.
 
-use super::plan::{Verdict, is_oldest, migrated, verdict, zones_to_clean};
+use super::plan::{Verdict, asks_anew, is_oldest, migrated, verdict, zones_to_clean};
 use crate::operator::objects::DnsRecord;
 use api::config::{DnsZone, DnsZoneStatus};
 use serde_json::{Value, json};
@@ -60,6 +60,14 @@ fn the_oldest_record_has_the_name() {
         ("as old, name after", Some(record("z", late, json!({}))), true),
         ("as old, namespace before", Some(record("z", late, json!({"/metadata/namespace": "a"}))), false),
         ("older, but going", Some(record("a", early, json!({"/metadata/deletionTimestamp": late}))), true),
+        ("younger, name before", Some(record("a", "2026-01-03T00:00:00Z", json!({}))), true),
+        (
+            "younger, namespace before",
+            Some(record("m", "2026-01-03T00:00:00Z", json!({"/metadata/namespace": "a"}))),
+            true,
+        ),
+        ("as old, namespace after", Some(record("a", late, json!({"/metadata/namespace": "z"}))), true),
+        ("older, in another namespace", Some(record("m", early, json!({"/metadata/namespace": "z"}))), false),
         ("older and unmanaged", Some(record("a", early, json!({"/spec/dnsManagementPolicy": "Unmanaged"}))), false),
     ] {
         let peers: Vec<_> = peer.into_iter().collect();
@@ -124,4 +132,34 @@ fn conditions_of_old_are_turned_round() {
         json!([{"type": "Failed", "status": "True", "lastTransitionTime": ""}, {"type": "Published", "status": "True", "lastTransitionTime": ""}]),
     );
     assert_eq!(migrated(&both).conditions.len(), 1);
+}
+
+/// What is told about a record must not be what makes the next attempt come at once.
+#[test]
+fn only_what_somebody_asks_for_is_acted_on() {
+    let time = "2026-01-01T00:00:00Z";
+    let known = || record("a", time, json!({"/metadata/generation": 1, "/metadata/uid": "1"}));
+    let with = |more: Value| {
+        let mut all = json!({"/metadata/generation": 1, "/metadata/uid": "1"});
+        all.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        record("a", time, all)
+    };
+    for (what, old, new, expected) in [
+        ("new", None, Some(known()), true),
+        ("gone", Some(known()), None, true),
+        ("the same", Some(known()), Some(known()), false),
+        (
+            "a status",
+            Some(known()),
+            Some(with(json!({"/status": {"zones": []}, "/metadata/resourceVersion": "2"}))),
+            false,
+        ),
+        ("an annotation", Some(known()), Some(with(json!({"/metadata/annotations": {"a": "b"}}))), false),
+        ("a finalizer", Some(known()), Some(with(json!({"/metadata/finalizers": ["a"]}))), false),
+        ("another spec", Some(known()), Some(with(json!({"/metadata/generation": 2, "/spec/targets": ["y"]}))), true),
+        ("to be deleted", Some(known()), Some(with(json!({"/metadata/deletionTimestamp": time}))), true),
+        ("another object of the name", Some(known()), Some(with(json!({"/metadata/uid": "2"}))), true),
+    ] {
+        assert_eq!(asks_anew(old.as_deref(), new.as_deref()), expected, "{what}");
+    }
 }

@@ -1,8 +1,8 @@
 //! The Deployment of routers.
 
-use super::{Input, environment, proxy_protocol::UnknownPlatform};
+use super::{Input, environment, proxy_protocol::UnknownPlatform, small};
 use crate::operator::names::{self, OPERAND_NAMESPACE};
-use api::config::{Placement, PublishingKind, Topology};
+use api::config::{Placement, PublishingKind, Topology, ingress_controller::Selector};
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Service};
 use serde_json::{Map, Value, json};
 
@@ -23,6 +23,7 @@ pub fn wanted(input: Input<'_>, live: Option<&Service>, image: &str) -> Result<V
         environment.into_iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
     for (name, value) in [
         ("DEFAULT_CERTIFICATE_DIR", "/etc/pki/tls/private"),
+        ("DEFAULT_DESTINATION_CA_PATH", "/var/run/configmaps/service-ca/service-ca.crt"),
         ("STATS_USERNAME_FILE", "/var/lib/haproxy/conf/metrics-auth/statsUsername"),
         ("STATS_PASSWORD_FILE", "/var/lib/haproxy/conf/metrics-auth/statsPassword"),
     ] {
@@ -82,8 +83,12 @@ pub fn wanted(input: Input<'_>, live: Option<&Service>, image: &str) -> Result<V
     }
     // Only routers of different generations share a node, so that a rollout neither doubles up nor has to wait for a free one.
     let generation = hash(&pod);
-    if !host && !single {
-        pod["affinity"] = affinity(names, &generation);
+    let mut affinity = if !host && !single { affinity(names, &generation) } else { json!({}) };
+    if own_selector(input).is_none() {
+        affinity["nodeAffinity"] = not_far_away();
+    }
+    if affinity.as_object().is_some_and(|affinity| !affinity.is_empty()) {
+        pod["affinity"] = affinity;
     }
     let mut labels: Map<String, Value> = names.selector().into_iter().map(|(key, value)| (key, json!(value))).collect();
     labels.insert(names::HASH.to_owned(), json!(generation));
@@ -117,9 +122,18 @@ fn rollout(host: bool, single: bool, replicas: i32) -> Value {
     }
 }
 
+fn own_selector(input: Input<'_>) -> Option<&Selector> {
+    input.controller.spec.node_placement.as_ref().and_then(|placement| placement.node_selector.as_ref())
+}
+
+/// Nodes at a distant site are for what was sent there on purpose.
+fn not_far_away() -> Value {
+    let far = json!({"key": "node.openshift.io/remote-worker", "operator": "NotIn", "values": [""]});
+    json!({"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [{"matchExpressions": [far]}]}})
+}
+
 fn node_selector(input: Input<'_>) -> Value {
-    let given = input.controller.spec.node_placement.as_ref().and_then(|placement| placement.node_selector.as_ref());
-    if let Some(given) = given {
+    if let Some(given) = own_selector(input) {
         return json!(given.match_labels);
     }
     let role = match input.cluster.placement {
@@ -149,20 +163,19 @@ fn affinity(names: &names::Names, generation: &str) -> Value {
 
 /// Volumes of what a router reads.
 fn mounts(input: Input<'_>, certificate: &str) -> (Vec<Value>, Vec<Value>) {
-    let spec = &input.controller.spec;
     let mut mounts =
         vec![json!({"name": "default-certificate", "mountPath": "/etc/pki/tls/private", "readOnly": true})];
     let mut volumes = vec![json!({"name": "default-certificate", "secret": {"secretName": certificate}})];
-    let authority = spec.client_tls.as_ref().filter(|tls| !tls.client_certificate_policy.is_empty());
-    let maps = [
-        ("client-ca", "/etc/pki/tls/client-ca", authority.map(|tls| tls.client_ca.name.clone())),
-        ("error-pages", "/var/lib/haproxy/errorfiles", spec.http_error_code_pages.clone().map(|pages| pages.name)),
-    ];
-    for (name, path, map) in maps {
-        if let Some(map) = map.filter(|map| !map.is_empty()) {
-            mounts.push(json!({"name": name, "mountPath": path, "readOnly": true}));
-            volumes.push(json!({"name": name, "configMap": {"name": map}}));
-        }
+    let mut map = |name: &str, path: &str, source: Value| {
+        mounts.push(json!({"name": name, "mountPath": path, "readOnly": true}));
+        volumes.push(json!({"name": name, "configMap": source}));
+    };
+    // Filled by whoever signs certificates of Services; where nobody does, routers go without.
+    let items = json!([{"key": "service-ca.crt", "path": "service-ca.crt"}]);
+    let source = json!({"name": small::SERVICE_CA, "optional": true, "items": items});
+    map("service-ca-bundle", "/var/run/configmaps/service-ca", source);
+    for copy in small::copies(input) {
+        map(copy.volume, copy.path, json!({"name": copy.name}));
     }
     (mounts, volumes)
 }

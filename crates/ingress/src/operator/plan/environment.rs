@@ -11,6 +11,16 @@ use std::collections::BTreeMap;
 /// Names and values.
 pub type Environment = BTreeMap<String, String>;
 
+/// Where a router finds the authority of clients' certificates, and the file's name.
+pub const CLIENT_CA: &str = "/etc/pki/tls/client-ca";
+/// See [`CLIENT_CA`]; also the key in the ConfigMap.
+pub const CLIENT_CA_FILE: &str = "ca-bundle.pem";
+/// Where a router finds pages for errors.
+pub const ERROR_PAGES: &str = "/var/lib/haproxy/errorfiles";
+/// The variables for them, and the files' names, which are also the keys in the ConfigMap.
+pub const ERROR_FILES: [(&str, &str); 2] =
+    [("ROUTER_ERRORFILE_503", "error-page-503.http"), ("ROUTER_ERRORFILE_404", "error-page-404.http")];
+
 /// The ports that routers listen on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ports {
@@ -70,9 +80,11 @@ pub fn environment(input: Input<'_>, live: Option<&Service>) -> Result<Environme
     let across = allowed(&admission.namespace_ownership, "InterNamespaceAllowed");
     put("ROUTER_DISABLE_NAMESPACE_OWNERSHIP_CHECK", across);
     put("ROUTER_ALLOW_WILDCARD_ROUTES", allowed(&admission.wildcard_policy, "WildcardsAllowed"));
-    let http2 = input.controller.annotations().get(names::HTTP2).is_some_and(|value| value == "true");
+    // What the IngressController says comes before what the Ingress configuration says for all of them.
+    let annotation = |key: &str| input.controller.annotations().get(key).filter(|value| !value.is_empty());
+    let http2 = annotation(names::HTTP2).or(cluster.http2.as_ref()).is_some_and(|value| value == "true");
     put("ROUTER_DISABLE_HTTP2", if http2 { "false" } else { "true" });
-    if let Some(after) = input.controller.annotations().get(names::HARD_STOP_AFTER).filter(|after| !after.is_empty()) {
+    if let Some(after) = annotation(names::HARD_STOP_AFTER).or(cluster.hard_stop_after.as_ref()) {
         put("ROUTER_HARD_STOP_AFTER", after);
     }
     let overrides = spec.rest.get("unsupportedConfigOverrides").unwrap_or(&Value::Null);
@@ -87,7 +99,7 @@ pub fn environment(input: Input<'_>, live: Option<&Service>) -> Result<Environme
 
 fn tls_words(input: Input<'_>, put: &mut impl FnMut(&str, &str)) {
     let spec = &input.controller.spec;
-    let tls = tls::resolve(spec.tls_security_profile.as_ref());
+    let tls = tls::resolve(tls::profile(input));
     for (name, list) in
         [("ROUTER_CIPHERS", &tls.ciphers), ("ROUTER_CIPHERSUITES", &tls.suites), ("ROUTER_CURVES", &tls.groups)]
     {
@@ -103,7 +115,7 @@ fn tls_words(input: Input<'_>, put: &mut impl FnMut(&str, &str)) {
         _ => return,
     };
     put("ROUTER_MUTUAL_TLS_AUTH", policy);
-    put("ROUTER_MUTUAL_TLS_AUTH_CA", "/etc/pki/tls/client-ca/ca-bundle.pem");
+    put("ROUTER_MUTUAL_TLS_AUTH_CA", &format!("{CLIENT_CA}/{CLIENT_CA_FILE}"));
     if !client.allowed_subject_patterns.is_empty() {
         let patterns: Vec<String> = client.allowed_subject_patterns.iter().map(|one| format!("(?:{one})")).collect();
         put("ROUTER_MUTUAL_TLS_AUTH_FILTER", &patterns.join("|"));
@@ -144,8 +156,9 @@ fn headers(input: Input<'_>, put: &mut impl FnMut(&str, &str)) {
         put("ROUTER_COMPRESSION_MIME", &types.iter().map(quoted).collect::<Vec<_>>().join(" "));
     }
     if spec.http_error_code_pages.as_ref().is_some_and(|pages| !pages.name.is_empty()) {
-        put("ROUTER_ERRORFILE_503", "/var/lib/haproxy/errorfiles/error-page-503.http");
-        put("ROUTER_ERRORFILE_404", "/var/lib/haproxy/errorfiles/error-page-404.http");
+        for (name, file) in ERROR_FILES {
+            put(name, &format!("{ERROR_PAGES}/{file}"));
+        }
     }
     let word = |field: &str| spec.rest.get(field).and_then(Value::as_str).unwrap_or_default();
     if word("httpEmptyRequestsPolicy") == "Ignore" {
@@ -187,7 +200,8 @@ fn logging(input: Input<'_>, put: &mut impl FnMut(&str, &str)) {
         }
         _ => {
             let container = access.destination.container.clone().unwrap_or_default();
-            ("/var/lib/rsyslog/rsyslog.sock".to_owned(), container.max_length, String::new())
+            // The router's own output is the container's.
+            ("stdout".to_owned(), container.max_length, String::new())
         }
     };
     put("ROUTER_SYSLOG_ADDRESS", &address);

@@ -26,6 +26,16 @@ pub fn is_owned(service: &Service, controller: &str) -> bool {
     service.labels().get(names::OWNING).is_some_and(|owner| owner == controller)
 }
 
+/// Who may connect to it: nobody said means everybody. The field counts before the older annotation.
+pub fn source_ranges(service: &Service) -> Vec<String> {
+    let field = service.spec.as_ref().and_then(|spec| spec.load_balancer_source_ranges.clone()).unwrap_or_default();
+    if !field.is_empty() {
+        return field;
+    }
+    let text = service.annotations().get(annotation::SOURCE_RANGES).map(String::as_str).unwrap_or_default();
+    text.split(',').map(str::trim).filter(|range| !range.is_empty()).map(str::to_owned).collect()
+}
+
 /// Whether the load balancer is replaced without asking.
 pub fn auto_deletes(input: Input<'_>) -> bool {
     input.controller.annotations().contains_key(names::AUTO_DELETE)

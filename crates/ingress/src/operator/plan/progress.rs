@@ -16,8 +16,8 @@ use std::collections::BTreeSet;
 /// Something that the live load balancer has and the IngressController wants differently.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Difference {
-    /// Its type on AWS.
-    Kind(LoadBalancerKind, LoadBalancerKind),
+    /// Its type on AWS, with the subnets and the elastic addresses that the live one has.
+    Kind(LoadBalancerKind, LoadBalancerKind, [BTreeSet<String>; 2]),
     /// Who reaches it.
     Scope(Scope, Scope),
     /// Its subnets on AWS.
@@ -44,7 +44,8 @@ pub fn differences(input: Input<'_>, live: &Service) -> Vec<Difference> {
     if let Some(aws) = strategy.aws().filter(|_| input.cluster.is("AWS")) {
         let kind = live::kind(live);
         if kind != aws.kind {
-            found.insert(0, Difference::Kind(kind, aws.kind));
+            let has = [annotation::AWS_SUBNETS, annotation::AWS_EIP].map(|key| words(live, key));
+            found.insert(0, Difference::Kind(kind, aws.kind, has));
             return found;
         }
         let (subnets, addresses) = match aws.kind {
@@ -104,6 +105,11 @@ pub fn changes_in_place(input: Input<'_>, difference: &Difference) -> bool {
     matches!(difference, Difference::Scope(..)) && (input.cluster.is("Azure") || input.cluster.is("GCP"))
 }
 
+/// What differs, in half a sentence.
+pub fn summary(input: Input<'_>, difference: &Difference) -> String {
+    describe(input, difference).0
+}
+
 /// What to tell about a difference: what differs, how to go on, what that costs, how to go back.
 pub fn message(input: Input<'_>, difference: &Difference) -> String {
     let (what, back) = describe(input, difference);
@@ -121,10 +127,11 @@ pub fn message(input: Input<'_>, difference: &Difference) -> String {
             " To keep the load balancer instead, take the change back: `oc -n {} patch ingresscontrollers/{} --type=merge --patch='{}'`.",
             names::OPERATOR_NAMESPACE,
             input.names.controller,
-            back,
+            // In JSON an apostrophe may be written so, and the shell does not end its quotes at it.
+            back.to_string().replace('\'', "\\u0027"),
         ));
     }
-    if input.cluster.is_dual_stack_aws() && matches!(difference, Difference::Kind(_, LoadBalancerKind::Classic)) {
+    if input.cluster.is_dual_stack_aws() && matches!(difference, Difference::Kind(_, LoadBalancerKind::Classic, _)) {
         text.push_str(&format!(
             " Note that a Classic load balancer does not support dual-stack: this IngressController will be reached over IPv4 only, \
              although the cluster's IP family is {}. Use type NLB for both families.",
@@ -132,6 +139,16 @@ pub fn message(input: Input<'_>, difference: &Difference) -> String {
         ));
     }
     text
+}
+
+/// For a patch: what is empty is taken away, because the schema refuses what is left empty.
+fn subnet_fields(subnets: &BTreeSet<String>) -> Value {
+    let (ids, names): (Vec<_>, Vec<_>) = subnets.iter().partition(|subnet| subnet.starts_with("subnet-"));
+    let list = |list: Vec<&String>| if list.is_empty() { Value::Null } else { json!(list) };
+    match subnets.is_empty() {
+        true => Value::Null,
+        false => json!({"ids": list(ids), "names": list(names)}),
+    }
 }
 
 fn describe(input: Input<'_>, difference: &Difference) -> (String, Option<Value>) {
@@ -146,29 +163,31 @@ fn describe(input: Input<'_>, difference: &Difference) -> (String, Option<Value>
         false => set.iter().cloned().collect::<Vec<_>>().join(", "),
     };
     let kind = input.admission.strategy.aws().map_or(LoadBalancerKind::Classic, |aws| aws.kind);
-    let block = match kind {
+    let block = |kind: LoadBalancerKind| match kind {
         LoadBalancerKind::Classic => "classicLoadBalancer",
         LoadBalancerKind::Nlb => "networkLoadBalancer",
     };
     match difference {
-        Difference::Kind(from, to) => (
-            format!("The load balancer's type is to change from {} to {}", from.name(), to.name()),
-            Some(in_aws(json!({"type": from.name()}))),
-        ),
+        Difference::Kind(from, to, [subnets, addresses]) => {
+            let mut back = json!({"type": from.name()});
+            // Without what the live one has, going back would only be the next change.
+            if !subnets.is_empty() {
+                back[block(*from)]["subnets"] = subnet_fields(subnets);
+            }
+            if !addresses.is_empty() {
+                back[block(*from)]["eipAllocations"] = json!(addresses);
+            }
+            (format!("The load balancer's type is to change from {} to {}", from.name(), to.name()), Some(in_aws(back)))
+        }
         Difference::Scope(from, to) => (
             format!("The load balancer's scope is to change from {} to {}", from.name(), to.name()),
             Some(in_balancer(json!({"scope": from.name()}))),
         ),
         Difference::Subnets(from, to) => {
             let wanted = subnet_list(to).into_iter().collect();
-            let (ids, names): (Vec<_>, Vec<_>) = from.iter().partition(|subnet| subnet.starts_with("subnet-"));
-            let subnets = match from.is_empty() {
-                true => Value::Null,
-                false => json!({"ids": ids, "names": names}),
-            };
             (
                 format!("The load balancer's subnets are to change from {} to {}", listed(from), listed(&wanted)),
-                Some(in_aws(json!({"type": kind.name(), (block): {"subnets": subnets}}))),
+                Some(in_aws(json!({"type": kind.name(), (block(kind)): {"subnets": subnet_fields(from)}}))),
             )
         }
         Difference::Addresses(from, to) => {
@@ -179,7 +198,9 @@ fn describe(input: Input<'_>, difference: &Difference) -> (String, Option<Value>
                     listed(from),
                     listed(&wanted)
                 ),
-                Some(in_aws(json!({"type": kind.name(), (block): {"eipAllocations": from}}))),
+                Some(in_aws(
+                    json!({"type": kind.name(), (block(kind)): {"eipAllocations": (!from.is_empty()).then_some(from)}}),
+                )),
             )
         }
         // The cluster's own, which no IngressController can take back.

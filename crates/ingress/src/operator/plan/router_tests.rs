@@ -1,6 +1,6 @@
 //! The tables of routers: their environment, their Deployment by strategy and topology, their TLS profiles.
 
-use super::{deployment, environment, small, tls};
+use super::{class, deployment, environment, small, tls};
 use crate::operator::{names, testing::Case};
 use k8s_openapi::api::apps::v1::Deployment;
 use serde_json::{Value, json};
@@ -105,7 +105,9 @@ fn a_deployment_by_strategy_and_topology() {
         let pod = &wanted["spec"]["template"]["spec"];
         let router = &pod["containers"][0];
         assert_eq!(pod["hostNetwork"] == true, what == "host", "{what}");
-        assert_eq!(pod["affinity"].is_object(), !matches!(what, "host" | "single node"), "{what}");
+        let apart = pod["affinity"]["podAntiAffinity"].is_object();
+        assert_eq!(apart, !matches!(what, "host" | "single node"), "{what}");
+        assert!(pod["affinity"]["nodeAffinity"].to_string().contains("remote-worker"), "{what}: not on distant nodes");
         assert_eq!(router["readinessProbe"]["httpGet"]["host"] == "localhost", what == "host", "{what}");
         assert_eq!(router["readinessProbe"]["httpGet"]["path"], "/healthz/ready", "{what}");
         assert_eq!(router["ports"][0]["hostPort"] == 80, what == "host", "{what}");
@@ -180,4 +182,116 @@ fn profiles_of_tls() {
     }
     assert_eq!(tls::resolve(Some(&profile(custom(json!(["A", "TLS_B"]), "VersionTLS10")))).min_version, "TLSv1.1");
     assert_eq!(tls::resolve(None).ciphers.len(), 6);
+}
+
+/// What the whole cluster says counts where an IngressController says nothing.
+#[test]
+fn the_controllers_own_words_come_first() {
+    let variable = |case: &Case, name: &str| environment::environment(case.input(), None).unwrap().get(name).cloned();
+    for (own, all, http2, hard_stop) in [
+        (None, None, "true", None),
+        (Some("true"), None, "false", Some("true")),
+        (None, Some("true"), "false", Some("true")),
+        (Some("false"), Some("true"), "true", Some("false")),
+        (Some("true"), Some("false"), "false", Some("true")),
+    ] {
+        let mut case = Case::strategy(json!({"type": "Private"})).on("None");
+        (case.cluster.http2, case.cluster.hard_stop_after) = (all.map(str::to_owned), all.map(str::to_owned));
+        for key in [names::HTTP2, names::HARD_STOP_AFTER] {
+            let annotations = case.controller.metadata.annotations.get_or_insert_default();
+            annotations.extend(own.map(|value| (key.to_owned(), value.to_owned())));
+        }
+        assert_eq!(variable(&case, "ROUTER_DISABLE_HTTP2").as_deref(), Some(http2), "{own:?} over {all:?}");
+        assert_eq!(variable(&case, "ROUTER_HARD_STOP_AFTER").as_deref(), hard_stop, "{own:?} over {all:?}");
+    }
+    for (own, all, expected) in [
+        (json!(null), json!(null), "TLSv1.2"),
+        (json!(null), json!({"type": "Modern"}), "TLSv1.3"),
+        (json!({"type": "Intermediate"}), json!({"type": "Modern"}), "TLSv1.2"),
+        (json!({}), json!({"type": "Modern"}), "TLSv1.3"),
+        (json!({"type": "Modern"}), json!(null), "TLSv1.3"),
+    ] {
+        let mut case = Case::new(json!({"tlsSecurityProfile": own})).on("None");
+        case.cluster.tls = serde_json::from_value(all.clone()).unwrap();
+        assert_eq!(variable(&case, "SSL_MIN_VERSION").as_deref(), Some(expected), "{own} over {all}");
+    }
+}
+
+#[test]
+fn what_routers_read_is_mounted_from_their_own_namespace() {
+    let spec = json!({
+        "clientTLS": {"clientCertificatePolicy": "Optional", "clientCA": {"name": "people"}},
+        "httpErrorCodePages": {"name": "pages"},
+        "logging": {"access": {"destination": {"type": "Container"}}},
+        "nodePlacement": {"nodeSelector": {"matchLabels": {"edge": ""}}, "tolerations": [{"operator": "Exists"}]},
+    });
+    let case = Case::new(spec).on("None");
+    let wanted = deployment::wanted(case.input(), None, "image").unwrap();
+    let pod = &wanted["spec"]["template"]["spec"];
+    let volumes: Vec<(&Value, &Value)> =
+        pod["volumes"].as_array().unwrap().iter().map(|one| (&one["name"], &one["configMap"]["name"])).collect();
+    for (volume, map) in [
+        ("client-ca", "router-client-ca-default"),
+        ("error-pages", "default-errorpages"),
+        ("service-ca-bundle", "service-ca-bundle"),
+    ] {
+        assert!(volumes.contains(&(&json!(volume), &json!(map))), "{volumes:?}");
+    }
+    let copies: Vec<_> = small::copies(case.input()).iter().map(|copy| (copy.source, copy.name)).collect();
+    assert_eq!(copies, [("people", "router-client-ca-default"), ("pages", "default-errorpages")]);
+    let environment = environment::environment(case.input(), None).unwrap();
+    for (name, value) in [
+        ("ROUTER_MUTUAL_TLS_AUTH", "optional"),
+        ("ROUTER_MUTUAL_TLS_AUTH_CA", "/etc/pki/tls/client-ca/ca-bundle.pem"),
+        ("ROUTER_ERRORFILE_503", "/var/lib/haproxy/errorfiles/error-page-503.http"),
+        ("ROUTER_SYSLOG_ADDRESS", "stdout"),
+    ] {
+        assert_eq!(environment.get(name).map(String::as_str), Some(value), "{name}");
+    }
+    // A place of one's own replaces the default one altogether.
+    assert_eq!(pod["nodeSelector"], json!({"edge": ""}));
+    assert_eq!(pod["affinity"]["nodeAffinity"], Value::Null);
+    assert_eq!(pod["tolerations"], json!([{"operator": "Exists"}]));
+    assert_eq!(small::copies(Case::new(json!({})).on("None").input()), []);
+}
+
+#[test]
+fn a_class_leads_to_its_ingress_controller() {
+    let case = Case::strategy(json!({"type": "Private"})).on("None");
+    let wanted = class::wanted(case.input());
+    let class = |value: Value| serde_json::from_value(value).unwrap();
+    assert_eq!(wanted["metadata"]["name"], "openshift-default");
+    assert!(!class::is_foreign(&class(wanted.clone()), "default"));
+    for (what, spec, foreign) in [
+        (
+            "upstream's",
+            json!({"controller": class::CONTROLLER, "parameters": {"kind": "IngressController", "name": "default"}}),
+            false,
+        ),
+        ("upstream's without parameters", json!({"controller": class::CONTROLLER}), false),
+        (
+            "another IngressController's",
+            json!({"controller": class::CONTROLLER, "parameters": {"kind": "IngressController", "name": "other"}}),
+            true,
+        ),
+        ("another controller's", json!({"controller": "example.test/other"}), true),
+        ("nobody's", json!({}), true),
+    ] {
+        assert_eq!(
+            class::is_foreign(&class(json!({"metadata": {"name": "openshift-default"}, "spec": spec})), "default"),
+            foreign,
+            "{what}"
+        );
+    }
+}
+
+#[test]
+fn prometheus_asks_with_the_password_of_the_statistics() {
+    let case = Case::strategy(json!({"type": "Private"})).on("None");
+    let monitor = small::monitor(case.input());
+    let _: crate::operator::objects::ServiceMonitor = serde_json::from_value(monitor.clone()).unwrap();
+    let endpoint = &monitor["spec"]["endpoints"][0];
+    assert_eq!(endpoint["basicAuth"]["password"], json!({"name": "router-stats-default", "key": "statsPassword"}));
+    let secret = small::stats(case.input(), "secret");
+    assert!(secret["stringData"].get("statsPassword").is_some() && secret["stringData"].get("statsUsername").is_some());
 }

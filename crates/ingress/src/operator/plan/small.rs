@@ -1,7 +1,8 @@
-//! The small objects: namespace, account and roles of routers, the disruption budget, network policies, the default certificate.
+//! The small objects: namespace, account and roles of routers, the disruption budget, network policies, the default certificate, copies of
+//! ConfigMaps, what Prometheus asks.
 
-use super::{Input, deployment};
-use crate::operator::names::OPERAND_NAMESPACE;
+use super::{Input, deployment, environment};
+use crate::operator::{manifests, names::OPERAND_NAMESPACE};
 use serde_json::{Value, json};
 
 /// Where routers live.
@@ -18,24 +19,10 @@ pub fn account() -> Value {
     json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "router", "namespace": OPERAND_NAMESPACE}})
 }
 
-/// What routers may do: read what routes are made of, write the status of Routes and Ingresses, ask who a reader of metrics is.
+/// What routers may do.
 pub fn role() -> Value {
-    let rule = |groups: &[&str], resources: &[&str], verbs: &[&str]| json!({"apiGroups": groups, "resources": resources, "verbs": verbs});
-    let read = ["get", "list", "watch"];
     json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "openshift-ingress-router"},
-        "rules": [
-            rule(&[""], &["namespaces", "services", "endpoints", "secrets"], &read),
-            rule(&["discovery.k8s.io"], &["endpointslices"], &read),
-            rule(&["route.openshift.io"], &["routes"], &read),
-            rule(&["route.openshift.io"], &["routes/status"], &["get", "update", "patch"]),
-            rule(&["networking.k8s.io"], &["ingresses", "ingressclasses"], &read),
-            rule(&["networking.k8s.io"], &["ingresses/status"], &["get", "update", "patch"]),
-            rule(&["", "events.k8s.io"], &["events"], &["create", "patch", "update"]),
-            rule(&["coordination.k8s.io"], &["leases"], &["get", "create", "update", "patch"]),
-            rule(&["authentication.k8s.io"], &["tokenreviews"], &["create"]),
-            rule(&["authorization.k8s.io"], &["subjectaccessreviews"], &["create"]),
-        ],
-    })
+        "rules": manifests::router_rules()})
 }
 
 /// The account gets the role.
@@ -102,5 +89,72 @@ pub fn stats(input: Input<'_>, password: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque",
         "metadata": {"name": input.names.stats, "namespace": OPERAND_NAMESPACE, "labels": input.names.owning()},
         "stringData": {"statsUsername": input.names.stats, "statsPassword": password},
+    })
+}
+
+/// Where the authority of Services' certificates is put, on clusters that have one.
+pub const SERVICE_CA: &str = "service-ca-bundle";
+
+/// An empty ConfigMap that asks for it.
+pub fn service_ca() -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": SERVICE_CA, "namespace": OPERAND_NAMESPACE,
+        "annotations": {"service.beta.openshift.io/inject-cabundle": "true"}}})
+}
+
+/// A ConfigMap of the administrator's that routers need in their own namespace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Copy<'a> {
+    /// The field that names it.
+    pub field: &'static str,
+    /// Its name in `openshift-config`.
+    pub source: &'a str,
+    /// Its name beside the routers.
+    pub name: &'a str,
+    /// Name of the volume.
+    pub volume: &'static str,
+    /// Where routers find it.
+    pub path: &'static str,
+}
+
+/// All that the spec names.
+pub fn copies(input: Input<'_>) -> Vec<Copy<'_>> {
+    let (spec, names) = (&input.controller.spec, input.names);
+    let authority = spec.client_tls.as_ref().filter(|tls| !tls.client_certificate_policy.is_empty());
+    let authority = authority.map(|tls| Copy {
+        field: "spec.clientTLS.clientCA",
+        source: &tls.client_ca.name,
+        name: &names.client_ca,
+        volume: "client-ca",
+        path: environment::CLIENT_CA,
+    });
+    let pages = spec.http_error_code_pages.as_ref().map(|pages| Copy {
+        field: "spec.httpErrorCodePages",
+        source: &pages.name,
+        name: &names.error_pages,
+        volume: "error-pages",
+        path: environment::ERROR_PAGES,
+    });
+    authority.into_iter().chain(pages).filter(|copy| !copy.source.is_empty()).collect()
+}
+
+/// The copy of a ConfigMap with this content.
+pub fn copy(input: Input<'_>, copy: Copy<'_>, data: &Value, binary: &Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "data": data, "binaryData": binary,
+        "metadata": {"name": copy.name, "namespace": OPERAND_NAMESPACE, "labels": input.names.owning()}})
+}
+
+/// How Prometheus asks routers: on the metrics port of the internal Service, with the password of the statistics.
+pub fn monitor(input: Input<'_>) -> Value {
+    let secret = |key: &str| json!({"name": input.names.stats, "key": key});
+    json!({"apiVersion": "monitoring.coreos.com/v1", "kind": "ServiceMonitor",
+        "metadata": {"name": input.names.router, "namespace": OPERAND_NAMESPACE, "labels": input.names.owning()},
+        "spec": {
+            "namespaceSelector": {"matchNames": [OPERAND_NAMESPACE]},
+            "selector": {"matchLabels": input.names.owning()},
+            "endpoints": [{
+                "port": "metrics", "scheme": "http", "path": "/metrics", "interval": "30s",
+                "basicAuth": {"username": secret("statsUsername"), "password": secret("statsPassword")},
+            }],
+        },
     })
 }

@@ -10,11 +10,11 @@ use kube::ResourceExt;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-const NLB: &str = "NLB";
-const CLASSIC: &str = "Classic";
+pub(super) const NLB: &str = "NLB";
+pub(super) const CLASSIC: &str = "Classic";
 const FAMILIES: [&str; 3] = ["IPv4", "DualStackIPv4Primary", "DualStackIPv6Primary"];
 
-fn balanced(kind: &str, more: Value) -> Case {
+pub(super) fn balanced(kind: &str, more: Value) -> Case {
     let block = if kind == NLB { "networkLoadBalancer" } else { "classicLoadBalancer" };
     Case::strategy(json!({"type": "LoadBalancerService", "loadBalancer": {"scope": "External", "providerParameters": {
         "type": "AWS", "aws": {"type": kind, (block): more},
@@ -22,24 +22,24 @@ fn balanced(kind: &str, more: Value) -> Case {
     .on("AWS")
 }
 
-fn service(value: Value) -> Service {
+pub(super) fn service(value: Value) -> Service {
     serde_json::from_value(value).unwrap()
 }
 
 /// A live Service of this type, as the operator made it.
-fn live(kind: &str, family: &str) -> Service {
+pub(super) fn live(kind: &str, family: &str) -> Service {
     live_of(&balanced(kind, json!({})).family(family))
 }
 
-fn live_of(case: &Case) -> Service {
+pub(super) fn live_of(case: &Case) -> Service {
     balancer::wanted(case.input(), None).unwrap()
 }
 
-fn spec(service: &Service) -> Value {
+pub(super) fn spec(service: &Service) -> Value {
     serde_json::to_value(service.spec.as_ref().unwrap()).unwrap()
 }
 
-fn annotations(service: &Service) -> BTreeMap<String, String> {
+pub(super) fn annotations(service: &Service) -> BTreeMap<String, String> {
     let short = |key: &String| {
         key.trim_start_matches("service.beta.kubernetes.io/").trim_start_matches("aws-load-balancer-").to_owned()
     };
@@ -47,7 +47,7 @@ fn annotations(service: &Service) -> BTreeMap<String, String> {
     shown.map(|(key, value)| (short(key), value.clone())).collect()
 }
 
-fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+pub(super) fn map(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
 }
 
@@ -207,6 +207,16 @@ fn routers_expect_the_proxy_protocol_of_what_stands_in_front_of_them() {
         ("nlb".to_owned(), balanced(NLB, json!({})), None, false),
         ("nlb TCP".to_owned(), nlb("TCP"), None, false),
         ("nlb PROXY".to_owned(), nlb("PROXY"), None, true),
+        ("nlb, no protocol said before".to_owned(), balanced(NLB, json!({})).admitted_as(NLB, json!({})), None, false),
+        ("nlb PROXY wanted, classic live".to_owned(), nlb("PROXY"), Some(live(CLASSIC, "IPv4")), true),
+        ("nlb TCP wanted, nlb with PROXY live".to_owned(), nlb("TCP"), Some(sending.clone()), false),
+        ("nlb PROXY wanted, nlb with TCP live".to_owned(), nlb("PROXY"), Some(live(NLB, "IPv4")), true),
+        (
+            "classic wanted, nlb live but replaced at once".to_owned(),
+            balanced(CLASSIC, json!({})).annotated(names::AUTO_DELETE),
+            Some(live(NLB, "IPv4")),
+            true,
+        ),
         ("nlb wanted, classic live".to_owned(), nlb("TCP"), Some(live(CLASSIC, "IPv4")), true),
         ("classic wanted, nlb live".to_owned(), balanced(CLASSIC, json!({})), Some(live(NLB, "IPv4")), false),
         ("classic wanted, nlb with PROXY live".to_owned(), balanced(CLASSIC, json!({})), Some(sending), true),
@@ -240,7 +250,18 @@ fn tunnels_end_before_a_network_load_balancer_forgets_them() {
         ("classic", balanced(CLASSIC, json!({})), None, None),
         ("nlb live, classic wanted", balanced(CLASSIC, json!({})), Some(live(NLB, "IPv4")), Some("349s")),
         ("classic live, nlb wanted", balanced(NLB, json!({})), Some(live(CLASSIC, "IPv4")), None),
-        ("given", balanced(NLB, json!({})).tuned(given), None, Some("7200s")),
+        ("given", balanced(NLB, json!({})).tuned(given.clone()), None, Some("7200s")),
+        ("given, classic", balanced(CLASSIC, json!({})).tuned(given.clone()), None, Some("7200s")),
+        ("given, classic live", balanced(NLB, json!({})).tuned(given), Some(live(CLASSIC, "IPv4")), Some("7200s")),
+        ("nothing given", balanced(NLB, json!({})).tuned(json!({"tunnelTimeout": "0s"})), None, Some("349s")),
+        ("nlb with PROXY", balanced(NLB, json!({"protocol": "PROXY"})), None, Some("349s")),
+        (
+            "classic live but replaced at once",
+            balanced(NLB, json!({})).annotated(names::AUTO_DELETE),
+            Some(live(CLASSIC, "IPv4")),
+            Some("349s"),
+        ),
+        ("by a NodePort", Case::strategy(json!({"type": "NodePortService"})).on("AWS"), None, None),
         ("elsewhere", Case::strategy(json!({"type": "LoadBalancerService"})).on("GCP"), None, None),
     ] {
         let environment = environment::environment(case.input(), live.as_ref()).unwrap();

@@ -1,5 +1,6 @@
 //! TLS profiles: versions, ciphers and groups by name, and what a custom one gets wrong.
 
+use super::Input;
 use api::config::ingress_controller::{TlsProfile, TlsProfileSpec};
 
 /// What routers are told.
@@ -40,6 +41,26 @@ const OLD: [&str; 12] = [
 ];
 /// Those that every OpenSSL knows: HAProxy refuses a whole configuration for one that its library does not have.
 const GROUPS: [&str; 3] = ["X25519", "prime256v1", "secp384r1"];
+
+/// The IngressController's own profile, or else the one of the API server.
+pub fn profile(input: Input<'_>) -> Option<&TlsProfile> {
+    let own = input.controller.spec.tls_security_profile.as_ref().filter(|profile| !profile.kind.is_empty());
+    own.or(input.cluster.tls.as_ref())
+}
+
+/// A profile spelt out, as the status shows it.
+pub fn spelt_out(tls: &Tls) -> TlsProfileSpec {
+    let version = match tls.min_version {
+        "TLSv1.1" => "VersionTLS11",
+        "TLSv1.3" => "VersionTLS13",
+        _ => "VersionTLS12",
+    };
+    TlsProfileSpec {
+        ciphers: tls.ciphers.iter().chain(&tls.suites).cloned().collect(),
+        min_tls_version: version.to_owned(),
+        groups: tls.groups.clone(),
+    }
+}
 
 /// What a profile comes to; Intermediate when there is none.
 pub fn resolve(profile: Option<&TlsProfile>) -> Tls {

@@ -14,11 +14,12 @@ use super::{
     plan::{
         Input,
         environment::{self, Ports},
+        small,
     },
     status::operand::Operand,
 };
 use api::config::PublishingKind;
-use k8s_openapi::api::core::v1::{Secret, Service};
+use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
 use kernel::child::Child;
 use kube::{Api, Client};
 use parking_lot::Mutex;
@@ -146,6 +147,7 @@ impl Processes {
         let folder = process.directory.join(name);
         certificate(client, input, &folder).await?;
         let mut variables = environment::environment(input, live)?;
+        variables.extend(maps(client, input, &folder).await?);
         for (name, value) in [
             ("ROUTER_SERVICE_HTTP_PORT", ports.http.to_string()),
             ("ROUTER_SERVICE_HTTPS_PORT", ports.https.to_string()),
@@ -214,6 +216,29 @@ async fn certificate(client: &Client, input: Input<'_>, folder: &Path) -> Result
         }
     }
     Ok(())
+}
+
+/// Lays out what comes from ConfigMaps, and says where.
+async fn maps(client: &Client, input: Input<'_>, folder: &Path) -> Result<Vec<(String, String)>> {
+    let mut variables = Vec::new();
+    for copy in small::copies(input) {
+        let data = read::<ConfigMap>(client, copy.name).await?.data.unwrap_or_default();
+        let files: &[(&str, &str)] = match copy.path {
+            environment::CLIENT_CA => &[("ROUTER_MUTUAL_TLS_AUTH_CA", environment::CLIENT_CA_FILE)],
+            _ => &environment::ERROR_FILES,
+        };
+        for (variable, file) in files {
+            let path = folder.join(file);
+            variables.push(((*variable).to_owned(), path.display().to_string()));
+            match data.get(*file) {
+                Some(content) => atomic_file::write(&path, content.as_bytes(), 0o600)?,
+                // A page that is not given is HAProxy's own.
+                None if path.exists() => std::fs::remove_file(&path)?,
+                None => {}
+            }
+        }
+    }
+    Ok(variables)
 }
 
 async fn read<K: Kind + kube::Resource<Scope = kube::core::NamespaceResourceScope>>(

@@ -1,7 +1,7 @@
 //! Conditions of the load balancer: whether there is to be one, whether it is there, whether it is as wanted.
 
 use super::{Observed, condition};
-use crate::operator::plan::{Input, live, progress};
+use crate::operator::plan::{Input, balancer::annotation, live, progress};
 use api::config::{LoadBalancerKind, OperatorCondition, PublishingKind};
 
 /// All of them.
@@ -67,13 +67,14 @@ fn progressing(input: Input<'_>, observed: Observed<'_>) -> OperatorCondition {
     let found = progress::differences(input, service);
     let mut messages: Vec<String> = found.iter().map(|difference| progress::message(input, difference)).collect();
     let asked = strategy.load_balancer.as_ref().and_then(|balancer| balancer.allowed_source_ranges.clone());
-    let live = service.spec.as_ref().and_then(|spec| spec.load_balancer_source_ranges.clone()).unwrap_or_default();
+    let live = live::source_ranges(service);
     if asked.unwrap_or_default().is_empty() && !live.is_empty() {
         messages.push(format!(
             "The Service admits only {}, which the IngressController does not ask for. To make it the operator's, set \
              spec.endpointPublishingStrategy.loadBalancer.allowedSourceRanges to it; to admit everybody, clear \
-             spec.loadBalancerSourceRanges of the Service.",
-            live.join(", ")
+             spec.loadBalancerSourceRanges of the Service, and its annotation {}.",
+            live.join(", "),
+            annotation::SOURCE_RANGES,
         ));
     }
     match messages.is_empty() {

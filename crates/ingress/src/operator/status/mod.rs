@@ -4,6 +4,8 @@ pub mod balancer;
 pub mod dns;
 pub mod fold;
 pub mod merge;
+#[cfg(test)]
+mod more_tests;
 pub mod operand;
 #[cfg(test)]
 mod tests;
@@ -11,7 +13,7 @@ mod tests;
 use super::{
     names::{self, Names},
     objects::{DnsRecord, IngressController},
-    plan::{Input, balancer::annotation, live},
+    plan::{Input, balancer::annotation, live, tls},
 };
 use api::config::{IngressControllerStatus, LoadBalancerKind, OperatorCondition, Publishing, PublishingKind, Subnets};
 use jiff::Timestamp;
@@ -31,12 +33,14 @@ pub struct Observed<'a> {
     pub complaint: Option<&'a str>,
     /// The wildcard record, if there is one.
     pub record: Option<&'a DnsRecord>,
+    /// What there is to say against the default certificate.
+    pub certificate: Option<&'a str>,
     /// What went wrong while applying.
     pub failures: &'a [String],
 }
 
 /// Conditions that are made here; what is none of these is kept.
-const OWN: [&str; 16] = [
+const OWN: [&str; 17] = [
     "Admitted",
     "DeploymentAvailable",
     "DeploymentReplicasMinAvailable",
@@ -53,6 +57,7 @@ const OWN: [&str; 16] = [
     "Progressing",
     "Degraded",
     "Upgradeable",
+    "EvaluationConditionsDetected",
 ];
 
 /// A condition without its time.
@@ -73,7 +78,7 @@ pub fn status(input: Input<'_>, observed: Observed<'_>, now: Timestamp) -> (Ingr
     conditions.extend(operand::conditions(observed.operand));
     conditions.extend(balancer::conditions(input, observed));
     conditions.extend(dns::conditions(input, observed.record));
-    conditions.push(upgradeable());
+    conditions.extend([upgradeable(observed.certificate), nothing_to_evaluate()]);
     conditions.push(match observed.failures {
         [] => condition("Reconciled", "True", "AsWanted", "Everything was written."),
         failures => condition("Reconciled", "False", "Failed", failures.join("; ")),
@@ -88,6 +93,9 @@ pub fn status(input: Input<'_>, observed: Observed<'_>, now: Timestamp) -> (Ingr
         endpoint_publishing_strategy: Some(strategy(input, observed.balancer)),
         observed_generation: input.controller.metadata.generation,
         available_replicas: Some(observed.operand.available),
+        tls_profile: Some(tls::spelt_out(&tls::resolve(tls::profile(input)))),
+        namespace_selector: input.controller.spec.namespace_selector.clone(),
+        route_selector: input.controller.spec.route_selector.clone(),
         selector: selector(input.names),
         conditions,
         rest: before.rest,
@@ -107,8 +115,21 @@ pub fn refused(controller: &IngressController, wrong: &[String], now: Timestamp)
     status
 }
 
-fn upgradeable() -> OperatorCondition {
-    condition("Upgradeable", "True", "Upgradeable", "Nothing stands in the way of a newer version.")
+fn upgradeable(certificate: Option<&str>) -> OperatorCondition {
+    match certificate {
+        None => condition("Upgradeable", "True", "Upgradeable", "Nothing stands in the way of a newer version."),
+        Some(complaint) => condition("Upgradeable", "False", "OperandsNotUpgradeable", complaint),
+    }
+}
+
+/// Upstream tells so of managed annotations that somebody has changed; here these are put right at once.
+fn nothing_to_evaluate() -> OperatorCondition {
+    condition(
+        "EvaluationConditionsDetected",
+        "False",
+        "NoEvaluationCondition",
+        "Nothing of the operator's is changed by hand.",
+    )
 }
 
 fn admitted(without_effect: &[String]) -> OperatorCondition {
@@ -127,11 +148,7 @@ fn strategy(input: Input<'_>, service: Option<&Service>) -> Publishing {
         return shown;
     }
     if let Some(balancer) = &mut shown.load_balancer {
-        let ranges = service.and_then(|service| service.spec.as_ref()?.load_balancer_source_ranges.clone());
-        balancer.allowed_source_ranges = ranges.or_else(|| {
-            let text = service?.annotations().get(annotation::SOURCE_RANGES)?;
-            Some(text.split(',').map(|range| range.trim().to_owned()).collect())
-        });
+        balancer.allowed_source_ranges = service.map(live::source_ranges).filter(|ranges| !ranges.is_empty());
     }
     let Some(service) = service else { return shown };
     let before = input.controller.status.as_ref().and_then(|status| status.endpoint_publishing_strategy.as_ref());

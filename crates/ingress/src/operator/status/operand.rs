@@ -2,7 +2,11 @@
 
 use super::condition;
 use api::config::OperatorCondition;
-use k8s_openapi::{api::apps::v1::Deployment, apimachinery::pkg::util::intstr::IntOrString};
+use k8s_openapi::{
+    api::{apps::v1::Deployment, core::v1::Pod},
+    apimachinery::pkg::util::intstr::IntOrString,
+};
+use kube::ResourceExt;
 
 /// What there is to see of routers.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +29,8 @@ pub struct Operand {
     pub may_miss: Result<i32, String>,
     /// Whether what was seen is about what was last written.
     pub is_current: bool,
+    /// What the scheduler says of those that no node takes.
+    pub homeless: Vec<String>,
 }
 
 impl Operand {
@@ -40,7 +46,13 @@ impl Operand {
             message: "The routers are not there yet.".to_owned(),
             may_miss: Ok(0),
             is_current: false,
+            homeless: Vec::new(),
         }
+    }
+
+    /// How many there must be; as many as wanted where that cannot be told.
+    pub fn least(&self) -> i32 {
+        self.wanted - self.may_miss.as_ref().copied().unwrap_or(0)
     }
 
     /// What a Deployment says of its Pods.
@@ -71,8 +83,17 @@ impl Operand {
             message: text(available.and_then(|condition| condition.message.as_ref())),
             may_miss,
             is_current: status.observed_generation >= deployment.metadata.generation,
+            homeless: Vec::new(),
         }
     }
+}
+
+/// What the scheduler says of a Pod that no node takes: `router-1: 0/3 nodes are available`.
+pub fn homeless(pod: &Pod) -> Option<String> {
+    let conditions = pod.status.as_ref()?.conditions.as_ref()?;
+    let scheduled = conditions.iter().find(|one| one.type_ == "PodScheduled")?;
+    let is_homeless = scheduled.status == "False" && scheduled.reason.as_deref() == Some("Unschedulable");
+    is_homeless.then(|| format!("{}: {}", pod.name_any(), scheduled.message.as_deref().unwrap_or_default()))
 }
 
 /// A number, or per cent of `of`.
@@ -106,17 +127,14 @@ fn available(operand: &Operand) -> OperatorCondition {
 
 fn minimum(operand: &Operand) -> OperatorCondition {
     let kind = "DeploymentReplicasMinAvailable";
-    let may_miss = match &operand.may_miss {
-        Ok(may_miss) => *may_miss,
-        Err(value) => {
-            let reason = match value.starts_with("maxSurge") {
-                true => "InvalidMaxSurgeValue",
-                false => "InvalidMaxUnavailableValue",
-            };
-            return condition(kind, "Unknown", reason, format!("The Deployment's {value} cannot be understood."));
-        }
-    };
-    let least = operand.wanted - may_miss;
+    if let Err(value) = &operand.may_miss {
+        let reason = match value.starts_with("maxSurge") {
+            true => "InvalidMaxSurgeValue",
+            false => "InvalidMaxUnavailableValue",
+        };
+        return condition(kind, "Unknown", reason, format!("The Deployment's {value} cannot be understood."));
+    }
+    let least = operand.least();
     if operand.available >= least {
         return condition(
             kind,
@@ -125,7 +143,13 @@ fn minimum(operand: &Operand) -> OperatorCondition {
             "At least as many routers are available as must be.",
         );
     }
-    let message = format!("{} of {} routers are available; {least} must be.", operand.available, operand.wanted);
+    let mut message = format!("{} of {} routers are available; {least} must be.", operand.available, operand.wanted);
+    if !operand.homeless.is_empty() {
+        message.push_str(&format!(
+            " No node takes {}. Look at nodePlacement, and at the labels and taints of nodes.",
+            operand.homeless.join("; ")
+        ));
+    }
     condition(kind, "False", "DeploymentMinimumReplicasNotMet", message)
 }
 

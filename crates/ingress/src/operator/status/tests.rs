@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Service};
 use serde_json::{Value, json};
 
-const NOW: Timestamp = Timestamp::constant(1_800_000_000, 0);
+pub(super) const NOW: Timestamp = Timestamp::constant(1_800_000_000, 0);
 
 fn at(seconds_ago: i64) -> String {
     merge::time(NOW - jiff::SignedDuration::from_secs(seconds_ago))
@@ -132,7 +132,7 @@ fn routers() {
     assert_eq!(shown(&operand::conditions(&odd), "DeploymentReplicasMinAvailable"), "Unknown InvalidMaxSurgeValue");
 }
 
-fn balanced(kind: &str, family: &str) -> Case {
+pub(super) fn balanced(kind: &str, family: &str) -> Case {
     Case::strategy(json!({"type": "LoadBalancerService", "loadBalancer": {
         "scope": "External", "providerParameters": {"type": "AWS", "aws": {"type": kind}},
     }}))
@@ -140,14 +140,18 @@ fn balanced(kind: &str, family: &str) -> Case {
     .family(family)
 }
 
-fn live(kind: &str, family: &str) -> Service {
+pub(super) fn live(kind: &str, family: &str) -> Service {
     let mut service = plan::balancer::wanted(balanced(kind, family).input(), None).unwrap();
     service.status = serde_json::from_value(json!({"loadBalancer": {"ingress": [{"hostname": "a.test"}]}})).unwrap();
     service
 }
 
-fn observed<'a>(operand: &'a Operand, balancer: Option<&'a Service>, complaint: Option<&'a str>) -> Observed<'a> {
-    Observed { operand, balancer, complaint, record: None, failures: &[] }
+pub(super) fn observed<'a>(
+    operand: &'a Operand,
+    balancer: Option<&'a Service>,
+    complaint: Option<&'a str>,
+) -> Observed<'a> {
+    Observed { operand, balancer, complaint, record: None, certificate: None, failures: &[] }
 }
 
 #[test]

@@ -1,6 +1,9 @@
 //! The text of one backend and of one server. The same words go into the file and through the socket.
 
-use super::Places;
+use super::{
+    Places,
+    spare::{cookie_path, own_path},
+};
 use crate::router::{
     model::{Backend, Balance, Claim, HeaderRule, Host, Insecure, PathKind, SameSite, Server, Termination},
     settings::{Forwarded, Settings},
@@ -8,32 +11,7 @@ use crate::router::{
 };
 use std::fmt::Write;
 
-/// A sort of spare backend.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(crate) enum Pool {
-    /// Plain HTTP.
-    Http,
-    /// TLS ended here.
-    Edge,
-    /// TLS passed through.
-    Tcp,
-}
-
-impl Pool {
-    /// All of them.
-    pub(crate) const ALL: [Self; 3] = [Self::Http, Self::Edge, Self::Tcp];
-
-    /// How names begin.
-    pub(crate) fn prefix(self) -> &'static str {
-        match self {
-            Self::Http => "spare_http",
-            Self::Edge => "spare_edge",
-            Self::Tcp => "spare_tcp",
-        }
-    }
-}
-
-/// The cookie of claims for a whole host. It needs no name of its own, as no other claim has that host to itself.
+/// The cookie that brings a client back to its pod. Claims for a path limit it to that path.
 const COOKIE: &str = "router-server";
 
 /// How a backend's name begins, as upstream has it.
@@ -47,18 +25,6 @@ pub(crate) fn name(claim: &Claim) -> String {
     format!("{prefix}:{}", claim.id)
 }
 
-/// What a spare does.
-pub(crate) fn spare_body(pool: Pool, settings: &Settings) -> String {
-    let (balance, tcp) = (&settings.resources.balance, &settings.resources.tcp_balance);
-    let web =
-        |secure| format!("  balance {balance}\n{}{}", tcp_hash(balance), stickiness(settings, None, secure, None));
-    match pool {
-        Pool::Http => web(false),
-        Pool::Edge => web(true),
-        Pool::Tcp => format!("  balance {tcp}\n{}", tcp_hash(tcp)),
-    }
-}
-
 /// From which section of defaults a backend inherits.
 pub(crate) fn defaults(claim: &Claim, settings: &Settings) -> &'static str {
     match claim.termination {
@@ -67,15 +33,8 @@ pub(crate) fn defaults(claim: &Claim, settings: &Settings) -> &'static str {
     }
 }
 
-/// From which section a spare inherits.
-pub(crate) fn spare_defaults(pool: Pool, settings: &Settings) -> &'static str {
-    match pool {
-        Pool::Tcp => "tcp",
-        Pool::Http | Pool::Edge => forwarded_defaults(settings.http.forwarded),
-    }
-}
-
-fn forwarded_defaults(forwarded: Forwarded) -> &'static str {
+/// The section for a way to tell pods who asks.
+pub(super) fn forwarded_defaults(forwarded: Forwarded) -> &'static str {
     match forwarded {
         Forwarded::Append => "web-append",
         Forwarded::Replace => "web-replace",
@@ -84,12 +43,20 @@ fn forwarded_defaults(forwarded: Forwarded) -> &'static str {
     }
 }
 
-fn tcp_hash(balance: &str) -> &'static str {
-    if balance == "source" { "  hash-type consistent\n" } else { "" }
+/// How servers are chosen.
+pub(super) fn balance(balance: &str) -> String {
+    let hash = if balance == "source" { "  hash-type consistent\n" } else { "" };
+    format!("  balance {balance}\n{hash}")
 }
 
-fn stickiness(settings: &Settings, name: Option<&str>, secure: bool, same_site: Option<SameSite>) -> String {
-    let name = name.or(settings.http.cookie_name.as_deref()).unwrap_or(COOKIE);
+/// The cookie's name.
+pub(super) fn cookie<'a>(settings: &'a Settings, own: Option<&'a str>) -> &'a str {
+    own.or(settings.http.cookie_name.as_deref()).unwrap_or(COOKIE)
+}
+
+/// Brings clients back to their pod.
+pub(super) fn stickiness(settings: &Settings, name: Option<&str>, secure: bool, same_site: Option<SameSite>) -> String {
+    let name = cookie(settings, name);
     let secure = match secure {
         true => format!(" secure attr SameSite={}", same_site.unwrap_or(SameSite::None).word()),
         false => same_site.map(|site| format!(" attr SameSite={}", site.word())).unwrap_or_default(),
@@ -100,23 +67,25 @@ fn stickiness(settings: &Settings, name: Option<&str>, secure: bool, same_site: 
     )
 }
 
-/// Everything of a backend but its name and servers. A claim whose body is a spare's can be served by one.
+/// Everything of a backend but its name and servers.
 pub(crate) fn body(claim: &Claim, settings: &Settings) -> String {
     let options = &claim.options;
-    let several = claim.targets.iter().filter(|target| target.weight > 0).count() > 1;
+    // Whatever their shares are now, so that a share can change while HAProxy runs.
+    let several = claim.targets.len() > 1;
     let passes = claim.termination == Termination::Passthrough;
     let usual = if passes { &settings.resources.tcp_balance } else { &settings.resources.balance };
-    let balance = match options.balance {
+    let mut body = balance(match options.balance {
         Some(balance) => balance.word(),
         None if several => Balance::RoundRobin.word(),
         None => usual,
-    };
-    let mut body = format!("  balance {balance}\n{}", tcp_hash(balance));
+    });
     if !passes && !options.no_cookie {
-        let own = (claim.path.text != "/").then(|| text::fingerprint(&claim.id.to_string()));
-        let own = options.cookie_name.clone().or_else(|| own.filter(|_| settings.http.cookie_name.is_none()));
         let secure = claim.on_tls() && claim.insecure != Insecure::Allow;
-        body += &stickiness(settings, own.as_deref(), secure, options.same_site);
+        body += &stickiness(settings, options.cookie_name.as_deref(), secure, options.same_site);
+        // A percent sign would begin an expression; paths have it only in escapes.
+        let path = own_path(claim).map(|path| path.replace('%', "%%"));
+        let name = cookie(settings, options.cookie_name.as_deref());
+        body += &path.map(|path| cookie_path(name, &path)).unwrap_or_default();
     }
     for (word, time) in [("server", &options.timeout), ("tunnel", &options.tunnel_timeout)] {
         // Writing to a text does not fail.
@@ -228,23 +197,22 @@ pub(crate) fn server_words(backend: &Backend, server: &Server, settings: &Settin
     words
 }
 
-/// Everything that decides what a running backend can do for a claim: its body, and the part of servers' words that no
-/// command changes.
-pub(crate) fn shape(claim: &Claim, settings: &Settings) -> String {
+/// Defaults and body.
+pub(crate) fn core(claim: &Claim, settings: &Settings) -> String {
+    format!("{}\n{}", defaults(claim, settings), body(claim, settings))
+}
+
+/// The part of servers' words that no command changes.
+pub(crate) fn server_shape(claim: &Claim) -> String {
     let limit = claim.options.limits.per_pod.map(|limit| format!("maxconn {limit}\n")).unwrap_or_default();
     let check = claim.options.check.as_ref().map(|time| format!("inter {time}\n")).unwrap_or_default();
     let tls = match claim.termination {
         Termination::Reencrypt => {
-            format!("reencrypt {}\n", text::fingerprint(claim.destination_ca.as_deref().unwrap_or_default()))
+            format!("reencrypt {}\n", text::digest(claim.destination_ca.as_deref().unwrap_or_default()))
         }
         _ => String::new(),
     };
-    format!("{}\n{}{limit}{check}{tls}", defaults(claim, settings), body(claim, settings))
-}
-
-/// The shape of a spare.
-pub(crate) fn spare_shape(pool: Pool, settings: &Settings) -> String {
-    format!("{}\n{}", spare_defaults(pool, settings), spare_body(pool, settings))
+    format!("{limit}{check}{tls}")
 }
 
 /// Which names a certificate is for, in a list of certificates.

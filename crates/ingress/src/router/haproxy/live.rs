@@ -5,17 +5,18 @@
 //! so heals whatever a lost command left behind.
 
 use super::{
-    Generation, Places, Socket, SocketError,
-    backend::{self, Pool},
+    Generation, Places, Socket, SocketError, backend,
+    servers::{Known, Leaving},
+    spare::{self, Pool, Tuning},
     write::value,
 };
 use crate::router::{
-    model::{Backend, Delta, Entries, Host, Id, Leads, Map, Model, Server},
+    model::{Backend, Claim, Delta, Entries, Host, Id, Leads, Map, Model},
     settings::Settings,
 };
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
-    net::SocketAddr,
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    path::PathBuf,
     sync::Arc,
 };
 
@@ -47,61 +48,77 @@ impl Need {
 /// The state of the running HAProxy.
 #[derive(Debug)]
 pub struct Live {
-    settings: Arc<Settings>,
-    places: Places,
+    pub(super) settings: Arc<Settings>,
+    pub(super) places: Places,
     number: u64,
     names: HashMap<Id, String>,
-    running: HashMap<String, Running>,
+    pub(super) running: HashMap<String, Running>,
     spares: HashMap<Pool, Vec<String>>,
-    spare_shapes: Vec<(String, Pool)>,
     entries: HashMap<Host, BTreeMap<(Map, String), String>>,
     /// Servers in maintenance that wait for their last connection to end.
-    leaving: Vec<Leaving>,
-}
-
-/// A server that gets no new connections.
-#[derive(Debug)]
-struct Leaving {
-    backend: String,
-    server: String,
-    known: Known,
+    pub(super) leaving: Vec<Leaving>,
+    /// Files with certificates of authorities that HAProxy has read.
+    pub(super) authorities: HashSet<PathBuf>,
 }
 
 /// A backend that serves a claim.
-#[derive(Debug, Default)]
-struct Running {
-    shape: String,
-    servers: BTreeMap<String, Known>,
+#[derive(Debug)]
+pub(super) struct Running {
+    sort: Sort,
+    /// What its servers were made with.
+    server_shape: String,
+    pub(super) servers: BTreeMap<String, Known>,
 }
 
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Known {
-    address: SocketAddr,
-    weight: u16,
-    h2c: bool,
-    checked: bool,
+/// What a backend can do.
+#[derive(Debug)]
+enum Sort {
+    /// Written for one claim, with this text.
+    Written(String),
+    /// A spare, with what is set on it.
+    Spare(Pool, Tuning),
 }
 
-impl Known {
-    fn of(server: &Server, backend: &Backend) -> Self {
-        let Server { address, weight, h2c, .. } = *server;
-        Self { address, weight, h2c, checked: backend.servers.len() > 1 }
+/// What a claim asks of a backend.
+struct Wanted {
+    core: String,
+    server_shape: String,
+    pools: Vec<Pool>,
+    tuning: Tuning,
+}
+
+impl Wanted {
+    fn of(claim: &Claim, settings: &Settings) -> Self {
+        let (pools, tuning) = spare::fitting(claim, settings);
+        Self { core: backend::core(claim, settings), server_shape: backend::server_shape(claim), pools, tuning }
+    }
+
+    /// Whether a backend can go on serving the claim.
+    fn fits(&self, running: &Running) -> bool {
+        let sort = match &running.sort {
+            Sort::Written(core) => *core == self.core,
+            Sort::Spare(pool, _) => self.pools.contains(pool),
+        };
+        sort && running.server_shape == self.server_shape
     }
 }
 
 impl Live {
     /// What a generation holds right after its start.
     pub fn new(settings: Arc<Settings>, places: Places, generation: Generation, model: &Model) -> Self {
-        let Generation { number, names, spares } = generation;
+        let Generation { number, names, spares, authorities } = generation;
         let running = model.backends().filter_map(|(id, backend)| {
             let servers = backend.servers.iter().map(|server| (server.name.clone(), Known::of(server, backend)));
-            let running = Running { shape: backend::shape(&backend.claim, &settings), servers: servers.collect() };
+            let running = Running {
+                sort: Sort::Written(backend::core(&backend.claim, &settings)),
+                server_shape: backend::server_shape(&backend.claim),
+                servers: servers.collect(),
+            };
             Some((names.get(id)?.clone(), running))
         });
         let running = running.collect();
         let entries = model.hosts().map(|(host, entries)| (host.clone(), resolved(entries, &names))).collect();
-        let spare_shapes = Pool::ALL.into_iter().map(|pool| (backend::spare_shape(pool, &settings), pool)).collect();
-        Self { settings, places, number, names, running, spares, spare_shapes, entries, leaving: Vec::new() }
+        Self { settings, places, number, names, running, spares, entries, leaving: Vec::new(), authorities }
     }
 
     /// Its number.
@@ -168,119 +185,42 @@ impl Live {
         socket: &mut Socket,
         need: &mut Option<Need>,
     ) -> Result<Option<Option<String>>, SocketError> {
-        let shape = backend::shape(&backend.claim, &self.settings);
+        let wanted = Wanted::of(&backend.claim, &self.settings);
         let current = self.names.get(id).cloned();
-        if let Some(name) = &current {
-            let fits = self.running.get(name).is_some_and(|running| running.shape == shape);
-            if fits || self.spare_for(&shape).is_none() {
-                if !fits {
-                    *need = need.or(Some(Need::Backend));
-                }
-                self.servers(name, backend, socket, need)?;
-                return Ok(None);
-            }
+        let fits = |name: &String| self.running.get(name).is_some_and(|running| wanted.fits(running));
+        if let Some(name) = current.as_ref().filter(|name| fits(name)) {
+            self.tune(name, &wanted.tuning, socket)?;
+            self.servers(name, backend, socket, need)?;
+            return Ok(None);
         }
-        let Some(spare) = self.spare_for(&shape).and_then(|pool| self.spares.get_mut(&pool)?.pop()) else {
+        let left = |pool: &&Pool| self.spares.get(pool).is_some_and(|left| !left.is_empty());
+        let pool = wanted.pools.iter().find(left).copied();
+        let spare = pool.and_then(|pool| Some((pool, self.spares.get_mut(&pool)?.pop()?)));
+        let Some((pool, spare)) = spare.filter(|_| self.knows_authority(&backend.claim, socket)) else {
             *need = need.or(Some(Need::Backend));
+            // Until then as well as it goes: with the pods of now, if not with the wishes of now.
+            if let Some(name) = &current {
+                self.servers(name, backend, socket, need)?;
+            }
             return Ok(None);
         };
-        self.running.insert(spare.clone(), Running { shape, servers: BTreeMap::new() });
+        let Wanted { server_shape, tuning, .. } = wanted;
+        let running = Running { sort: Sort::Spare(pool, Tuning::default()), server_shape, servers: BTreeMap::new() };
+        self.running.insert(spare.clone(), running);
+        self.tune(&spare, &tuning, socket)?;
         self.servers(&spare, backend, socket, need)?;
         self.names.insert(id.clone(), spare);
         Ok(Some(current))
     }
 
-    /// The sort of spare that does exactly this, if one is left.
-    fn spare_for(&self, shape: &str) -> Option<Pool> {
-        let (_, pool) = self.spare_shapes.iter().find(|(known, _)| known == shape)?;
-        self.spares.get(pool).is_some_and(|left| !left.is_empty()).then_some(*pool)
-    }
-
-    fn servers(
-        &mut self,
-        name: &str,
-        backend: &Backend,
-        socket: &mut Socket,
-        need: &mut Option<Need>,
-    ) -> Result<(), SocketError> {
-        let mut known =
-            self.running.get_mut(name).map(|running| std::mem::take(&mut running.servers)).unwrap_or_default();
-        let outcome = self.change_servers(name, backend, &mut known, socket, need);
-        if let Some(running) = self.running.get_mut(name) {
-            running.servers = known;
+    /// Sets on a spare what its claim asks for.
+    fn tune(&mut self, name: &str, wanted: &Tuning, socket: &mut Socket) -> Result<(), SocketError> {
+        let Some(Running { sort: Sort::Spare(_, tuning), .. }) = self.running.get_mut(name) else { return Ok(()) };
+        for command in spare::commands(&self.places, self.number, name, tuning, wanted) {
+            socket.tell(&command, str::is_empty)?;
         }
-        outcome
-    }
-
-    fn change_servers(
-        &mut self,
-        name: &str,
-        backend: &Backend,
-        known: &mut BTreeMap<String, Known>,
-        socket: &mut Socket,
-        need: &mut Option<Need>,
-    ) -> Result<(), SocketError> {
-        for server in &backend.servers {
-            let wanted = Known::of(server, backend);
-            let at = format!("{name}/{}", server.name);
-            match known.get(&server.name) {
-                Some(old) if old.h2c == wanted.h2c => {
-                    if old.address != wanted.address {
-                        let (ip, port) = (wanted.address.ip(), wanted.address.port());
-                        socket.tell(&format!("set server {at} addr {ip} port {port}"), is_address_answer)?;
-                    }
-                    if old.weight != wanted.weight {
-                        socket.tell(&format!("set server {at} weight {}", wanted.weight), str::is_empty)?;
-                    }
-                    // A server that was made without checks gets them with the next generation, which nothing waits for.
-                    let checked = old.checked;
-                    known.insert(server.name.clone(), Known { checked, ..wanted });
-                }
-                // Another protocol needs another server, whose name is taken until this one has left.
-                Some(_) => *need = need.or(Some(Need::Backend)),
-                None => {
-                    self.add_server(&at, server, backend, socket)?;
-                    known.insert(server.name.clone(), wanted);
-                }
-            }
-        }
-        let gone: Vec<String> =
-            known.keys().filter(|name| !backend.servers.iter().any(|server| server.name == **name)).cloned().collect();
-        for server in gone {
-            let Some(old) = known.remove(&server) else { continue };
-            socket.tell(&format!("set server {name}/{server} state maint"), str::is_empty)?;
-            self.leaving.push(Leaving { backend: name.to_owned(), server, known: old });
-        }
+        tuning.clone_from(wanted);
         Ok(())
-    }
-
-    fn add_server(
-        &mut self,
-        at: &str,
-        server: &Server,
-        backend: &Backend,
-        socket: &mut Socket,
-    ) -> Result<(), SocketError> {
-        let (ip, port) = (server.address.ip(), server.address.port());
-        let is_same = |old: &Leaving| format!("{}/{}", old.backend, old.server) == at && old.known.h2c == server.h2c;
-        if let Some(index) = self.leaving.iter().position(is_same) {
-            // A pod that was not ready for a while comes back as it was.
-            socket.tell(&format!("set server {at} addr {ip} port {port}"), is_address_answer)?;
-            socket.tell(&format!("set server {at} weight {}", server.weight), str::is_empty)?;
-            socket.tell(&format!("set server {at} state ready"), str::is_empty)?;
-            self.leaving.remove(index);
-            return Ok(());
-        }
-        let words = backend::server_words(backend, server, &self.settings, &self.places);
-        // HAProxy computes the cookie of an address when the address changes, not when a server is added.
-        let first = if port == 9 { 10 } else { 9 };
-        let begin = SocketAddr::new(ip, first);
-        socket.tell(&format!("add server {at} {begin} {words}"), |answer| answer.contains("registered"))?;
-        socket.tell(&format!("set server {at} addr {ip} port {port}"), is_address_answer)?;
-        if backend.servers.len() > 1 {
-            socket.tell(&format!("enable health {at}"), str::is_empty)?;
-        }
-        socket.tell(&format!("set server {at} state ready"), str::is_empty)
     }
 
     /// Makes the maps of one host those of the model.
@@ -328,10 +268,10 @@ impl Live {
             socket.tell(&format!("set server {name}/{server} state maint"), str::is_empty)?;
             self.leaving.push(Leaving { backend: name.to_owned(), server, known });
         }
-        if !self.leaving.iter().any(|old| old.backend == name) {
-            self.recycle(name);
+        match self.leaving.iter().any(|old| old.backend == name) {
+            true => Ok(()),
+            false => self.recycle(name, socket),
         }
-        Ok(())
     }
 
     /// Deletes servers whose last connection has ended; a backend without any becomes a spare again if it can.
@@ -345,8 +285,12 @@ impl Live {
             }
         }
         for name in emptied {
-            if !self.leaving.iter().any(|old| old.backend == name) && self.is_retired(&name) {
-                self.recycle(&name);
+            if !self.leaving.iter().any(|old| old.backend == name)
+                && self.is_retired(&name)
+                && let Err(error) = self.recycle(&name, socket)
+            {
+                // It is no spare again until the next generation.
+                tracing::warn!(%error, backend = name, "a backend cannot be used again");
             }
         }
     }
@@ -361,11 +305,13 @@ impl Live {
             && !self.names.values().any(|used| used == name)
     }
 
-    fn recycle(&mut self, name: &str) {
-        let Some(running) = self.running.remove(name) else { return };
-        if let Some((_, pool)) = self.spare_shapes.iter().find(|(shape, _)| *shape == running.shape) {
-            self.spares.entry(*pool).or_default().push(name.to_owned());
+    /// A spare that serves nobody forgets its claim and is one again.
+    fn recycle(&mut self, name: &str, socket: &mut Socket) -> Result<(), SocketError> {
+        self.tune(name, &Tuning::default(), socket)?;
+        if let Some(Running { sort: Sort::Spare(pool, _), .. }) = self.running.remove(name) {
+            self.spares.entry(pool).or_default().push(name.to_owned());
         }
+        Ok(())
     }
 }
 
@@ -378,8 +324,4 @@ fn resolved(entries: &Entries, names: &HashMap<Id, String>) -> BTreeMap<(Map, St
 /// On the socket a semicolon ends a command and a backslash escapes it; paths have no other sign that means anything there.
 fn escaped(key: &str) -> String {
     key.replace(';', "\\;")
-}
-
-fn is_address_answer(answer: &str) -> bool {
-    answer.contains("changed from") || answer.contains("no need to change")
 }

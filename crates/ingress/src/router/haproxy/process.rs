@@ -38,21 +38,36 @@ pub trait Haproxy: Send {
 pub struct Process {
     program: String,
     places: Places,
+    /// The one that was started last: it is still known when its file is gone.
+    last: Option<i32>,
 }
 
 impl Process {
     /// `program` is the path or name of HAProxy.
     pub fn new(program: &str, places: Places) -> Self {
-        Self { program: program.to_owned(), places }
+        Self { program: program.to_owned(), places, last: None }
     }
 
     /// The process that serves now, whoever started it.
     pub fn pid(&self) -> Option<i32> {
-        let pid: i32 = fs::read_to_string(self.places.pid()).ok()?.trim().parse().ok()?;
+        let folder = format!("{}/", self.places.folder().display());
         // A number that was given to another program since must not be signalled.
-        let words = fs::read(format!("/proc/{pid}/cmdline")).ok()?;
-        let folder = self.places.folder().display().to_string();
-        String::from_utf8_lossy(&words).contains(&folder).then_some(pid)
+        let is_ours = |pid: &i32| {
+            let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            String::from_utf8_lossy(&words).contains(&folder)
+        };
+        [self.written_pid(), self.last].into_iter().flatten().find(is_ours)
+    }
+
+    fn written_pid(&self) -> Option<i32> {
+        fs::read_to_string(self.places.pid()).ok()?.trim().parse().ok()
+    }
+
+    /// Whether HAProxy was built with Lua. One that cannot be asked says so when it is started.
+    pub fn has_lua(&self) -> bool {
+        let words =
+            |version: &process::Printed| version.stdout.contains("+LUA") || version.stdout.contains("USE_LUA=1");
+        process::run(&self.program, &["-vv"], "").as_ref().map_or(true, words)
     }
 
     /// The highest number of a generation that is there, to go on from.
@@ -117,7 +132,9 @@ impl Haproxy for Process {
             }
             words.extend(["-sf", old]);
         }
-        process::run(&self.program, &words, "").map(|_| ()).map_err(HaproxyError::Start)
+        process::run(&self.program, &words, "").map_err(HaproxyError::Start)?;
+        self.last = self.written_pid();
+        Ok(())
     }
 
     fn is_running(&self) -> bool {

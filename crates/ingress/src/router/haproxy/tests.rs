@@ -62,35 +62,70 @@ fn cluster() -> Cluster {
     cluster
 }
 
+const TRUSTED: (&str, &str) = ("ROUTER_PROXY_PROTOCOL_TRUSTED_CIDRS", "10.0.0.0/8,fd00::/8");
+const PROXY: (&str, &str) = ("ROUTER_USE_PROXY_PROTOCOL", "true");
+const WHOLE: (&str, &str) = ("ROUTER_PROXY_PROTOCOL_SPLIT_HEADERS", "false");
+
+/// The lines of a section that say who may come, for port 80 whatever the port is.
+fn arrivals(written: &Written, section: &str, port: &str) -> Vec<String> {
+    let list = written.folder.path().join("generation-1/proxy-senders.list").display().to_string();
+    let folder = written.folder.path().display().to_string();
+    let is_arrival = |line: &&str| line.starts_with("bind") || line.contains("LIST") || line.contains("expect-proxy");
+    let lines = written.section(section).into_iter().filter(|line| is_arrival(line) || line.contains(&list));
+    lines.map(|line| line.replace(&list, "LIST").replace(&folder, "F").replace(port, ":80")).collect()
+}
+
 #[test]
 fn binds_follow_the_mode_and_the_proxy_protocol() {
-    let from = ("ROUTER_PROXY_PROTOCOL_TRUSTED_CIDRS", "10.0.0.0/8,fd00::/8");
-    let on = ("ROUTER_USE_PROXY_PROTOCOL", "true");
     for (variables, expected) in [
         (&[][..], &["bind 0.0.0.0:80"][..]),
         (&[("ROUTER_IP_V4_V6_MODE", "v6")], &["bind [::]:80 v6only"]),
         (&[("ROUTER_IP_V4_V6_MODE", "v4v6")], &["bind 0.0.0.0:80", "bind [::]:80 v6only"]),
         (
-            &[("ROUTER_IP_V4_V6_MODE", "v4v6"), on],
+            &[("ROUTER_IP_V4_V6_MODE", "v4v6"), PROXY, WHOLE],
             &["bind 0.0.0.0:80 accept-proxy", "bind [::]:80 v6only accept-proxy"],
         ),
-        (&[("ROUTER_IP_V4_V6_MODE", "v6"), on], &["bind [::]:80 v6only accept-proxy"]),
-        (&[on, from], &["bind 0.0.0.0:80", "tcp-request connection expect-proxy layer4 if { src -f LIST }"]),
-        (&[from], &["bind 0.0.0.0:80"]),
+        (&[("ROUTER_IP_V4_V6_MODE", "v6"), PROXY, WHOLE], &["bind [::]:80 v6only accept-proxy"]),
+        (
+            &[PROXY, WHOLE, TRUSTED],
+            &["bind 0.0.0.0:80", "tcp-request connection expect-proxy layer4 if { src -f LIST }"],
+        ),
+        (&[TRUSTED], &["bind 0.0.0.0:80"]),
     ] {
         let written = Written::new(&settings(variables), &cluster().model(Default::default()));
-        let list = written.folder.path().join("generation-1/proxy-senders.list").display().to_string();
-        let is_bind = |line: &&str| line.starts_with("bind") || line.contains("expect-proxy");
         for (section, port) in [("frontend public from", ":80"), ("frontend public_ssl ", ":443")] {
-            let found: Vec<String> = written
-                .section(section)
-                .into_iter()
-                .filter(is_bind)
-                .map(|line| line.replace(&list, "LIST").replace(port, ":80"))
-                .collect();
-            assert_eq!(found, expected, "{variables:?} {section}");
+            assert_eq!(arrivals(&written, section, port), expected, "{variables:?} {section}");
         }
         assert!(!written.config.contains("1936"), "the health port is not HAProxy's");
+        assert!(!written.config.contains("lua"), "nothing waits");
+        written.check();
+    }
+}
+
+#[test]
+fn a_frontend_in_front_waits_for_the_whole_header() {
+    for (variables, expected) in [
+        (&[PROXY][..], &["bind 0.0.0.0:80"][..]),
+        (&[("ROUTER_IP_V4_V6_MODE", "v6"), PROXY], &["bind [::]:80 v6only"]),
+        (&[("ROUTER_IP_V4_V6_MODE", "v4v6"), PROXY], &["bind 0.0.0.0:80", "bind [::]:80 v6only"]),
+        (
+            &[("ROUTER_IP_V4_V6_MODE", "v4v6"), PROXY, TRUSTED],
+            &[
+                "bind 0.0.0.0:80",
+                "bind [::]:80 v6only",
+                "tcp-request content set-var(sess.own_address) int(1) unless { src -f LIST }",
+                "tcp-request content accept unless { src -f LIST }",
+            ],
+        ),
+    ] {
+        let written = Written::new(&settings(variables), &cluster().model(Default::default()));
+        for (name, port) in [("public", ":80"), ("public_ssl", ":443")] {
+            let in_front = arrivals(&written, &format!("frontend header_{name} "), port);
+            assert_eq!(in_front, expected, "{variables:?} {name}");
+            let behind = arrivals(&written, &format!("frontend {name} "), port);
+            assert_eq!(behind, [format!("bind unix@F/{name}.sock mode 600 accept-proxy")], "{variables:?} {name}");
+        }
+        assert!(written.section("global").contains(&"maxconn 100000"), "each connection is two");
         written.check();
     }
 }
@@ -106,7 +141,20 @@ fn a_backend_is_what_its_route_asks_for() {
             json!({"tls": edge}),
             vec!["cookie router-server insert indirect nocache httponly dynamic secure attr SameSite=None"],
         ),
-        ("a path has a cookie of its own", json!({"path": "/x"}), vec!["!cookie router-server"]),
+        (
+            "the cookie of a path is limited to it",
+            json!({"path": "/x%20y"}),
+            vec![
+                "cookie router-server insert",
+                r"http-after-response replace-header Set-Cookie '^(router\-server=[^;]*; path=)/(.*)$' '\1/x%%20y\2'",
+            ],
+        ),
+        (
+            "a path that no cookie can name",
+            json!({"path": "/a/b;c"}),
+            vec![r"http-after-response replace-header Set-Cookie '^(router\-server=[^;]*; path=)/(.*)$' '\1/a/\2'"],
+        ),
+        ("whole hosts have no such limit", json!({"path": "/"}), vec!["!http-after-response"]),
         ("timeout", json!({"annotations": {haproxy("timeout"): "100d"}}), vec!["timeout server 2147483647ms"]),
         ("tunnel", json!({"annotations": {haproxy("timeout-tunnel"): "5m"}}), vec!["timeout tunnel 5m"]),
         ("no cookie", json!({"annotations": {haproxy("disable_cookies"): "true"}}), vec!["!cookie"]),
@@ -119,6 +167,11 @@ fn a_backend_is_what_its_route_asks_for() {
         (
             "several Services",
             json!({"alternateBackends": [{"kind": "Service", "name": "t", "weight": 1}]}),
+            vec!["balance roundrobin"],
+        ),
+        (
+            "several Services, of which one sleeps",
+            json!({"alternateBackends": [{"kind": "Service", "name": "t", "weight": 0}]}),
             vec!["balance roundrobin"],
         ),
         (
@@ -202,6 +255,73 @@ fn a_backend_is_what_its_route_asks_for() {
         }
         written.check();
     }
+}
+
+/// What pods are told, by the router's own setting and by a Route's.
+#[test]
+fn forwarded_headers_follow_the_route_then_the_router() {
+    let annotation = |value: &str| json!({"haproxy.router.openshift.io/set-forwarded-headers": value});
+    for (router, route, expected) in [
+        ("", json!(null), "web-append"),
+        ("append", json!(null), "web-append"),
+        ("replace", json!(null), "web-replace"),
+        ("if-none", json!(null), "web-if-none"),
+        ("never", json!(null), "web-never"),
+        ("never", annotation("append"), "web-append"),
+        ("append", annotation("replace"), "web-replace"),
+        ("append", annotation("if-none"), "web-if-none"),
+        ("replace", annotation("never"), "web-never"),
+    ] {
+        let mut cluster = cluster();
+        cluster.put_route("a", "r", 1, json!({"host": "h.test", "annotations": route}));
+        let settings = settings(&[("ROUTER_SET_FORWARDED_HEADERS", router)]);
+        let written = Written::new(&settings, &cluster.model(Default::default()));
+        assert!(written.config.contains(&format!("backend be_http:a:r from {expected}\n")), "{router:?} {route}");
+        written.check();
+    }
+    let written = Written::new(&settings(&[]), &cluster().model(Default::default()));
+    for (section, wanted) in [
+        ("defaults web-append ", "http-request add-header X-Forwarded-Proto %[var(txn.proto)]"),
+        ("defaults web-append ", "option forwardfor"),
+        ("defaults web-replace ", "http-request set-header X-Forwarded-For %[src]"),
+        ("defaults web-if-none ", "option forwardfor if-none"),
+        (
+            "defaults web-if-none ",
+            "http-request set-header X-Forwarded-Host %[req.hdr(host)] if !{ req.hdr(X-Forwarded-Host) -m found }",
+        ),
+    ] {
+        assert!(written.section(section).contains(&wanted), "{section}: {wanted}");
+    }
+    assert_eq!(written.section("defaults web-never "), [""; 0]);
+}
+
+#[test]
+fn long_allow_lists_of_both_families_keep_every_entry() {
+    let entries: Vec<String> =
+        (1..=100).flat_map(|at| [format!("10.0.{at}.0/24"), format!("2001:db8:{at:x}::/48")]).collect();
+    let mut cluster = cluster();
+    let annotations = json!({"haproxy.router.openshift.io/ip_allowlist": entries.join(" ")});
+    cluster.put_route("a", "r", 1, json!({"host": "h.test", "annotations": annotations}));
+    let written = Written::new(&settings(&[]), &cluster.model(Default::default()));
+    let lines = written.section("backend be_http:a:r");
+    let found: Vec<&str> = lines
+        .iter()
+        .filter_map(|line| line.strip_prefix("acl allowed src "))
+        .flat_map(|rest| rest.split(' '))
+        .collect();
+    assert_eq!(found.len(), entries.len());
+    assert!(entries.iter().all(|entry| found.contains(&entry.as_str())));
+    written.check();
+}
+
+/// The port of the request is not the port of https.
+#[test]
+fn redirects_leave_the_port_out() {
+    let written = Written::new(&settings(&[]), &cluster().model(Default::default()));
+    let host = "http-request set-var(txn.host) req.hdr(Host),host_only,rtrim(.)";
+    assert!(written.section("frontend public ").contains(&host));
+    let redirect = "http-request redirect code 302 location https://%[var(txn.host)]%[pathq]";
+    assert_eq!(written.section("backend to_https "), [redirect]);
 }
 
 #[test]
@@ -307,18 +427,20 @@ const HOSTILE: [&str; 16] = [
     "\u{2028}x\u{0}",
 ];
 
-/// Every text of a Route that a user chooses, with the field that a refusal names.
-fn hostile_routes(text: &str) -> Vec<(&'static str, Value)> {
-    let annotation = |name: &str| json!({"annotations": {name: text}});
+/// Every text of a Route that a user chooses, with the field that a refusal names; a question mark before the field: or is
+/// taken literally.
+fn hostile_routes(text: &str) -> Vec<(String, Value)> {
+    let pair = testing::certificate("h.test");
     let header = |way: &str, name: &str, value: &str| json!({"httpHeaders": {"actions": {way: [{"name": name, "action": {"type": "Set", "set": {"value": value}}}]}}});
     let tls = |field: &str| json!({"tls": {"termination": "reencrypt", field: text}});
-    vec![
+    let fields: Vec<(&str, Value)> = vec![
         ("spec.host", json!({"host": text})),
         ("spec.host", json!({"host": "", "subdomain": text})),
         ("spec.path", json!({"path": format!("/{text}")})),
         ("spec.to.name", json!({"to": {"kind": "Service", "name": text}})),
         ("spec.to.kind", json!({"to": {"kind": text, "name": "s"}})),
         ("spec.alternateBackends[0].name", json!({"alternateBackends": [{"kind": "Service", "name": text}]})),
+        ("spec.alternateBackends[0].kind", json!({"alternateBackends": [{"kind": text, "name": "s"}]})),
         ("spec.port.targetPort", json!({"port": {"targetPort": text}})),
         ("spec.wildcardPolicy", json!({"wildcardPolicy": text})),
         ("spec.tls.termination", json!({"tls": {"termination": text}})),
@@ -327,64 +449,89 @@ fn hostile_routes(text: &str) -> Vec<(&'static str, Value)> {
         ("spec.tls.certificate", tls("key")),
         ("spec.tls.destinationCACertificate", tls("destinationCACertificate")),
         (
-            "metadata.annotations[haproxy.router.openshift.io/balance]",
-            annotation("haproxy.router.openshift.io/balance"),
+            "spec.tls.externalCertificate",
+            json!({"tls": {"termination": "edge", "externalCertificate": {"name": text}}}),
         ),
         (
-            "metadata.annotations[haproxy.router.openshift.io/timeout]",
-            annotation("haproxy.router.openshift.io/timeout"),
-        ),
-        (
-            "metadata.annotations[haproxy.router.openshift.io/timeout-tunnel]",
-            annotation("haproxy.router.openshift.io/timeout-tunnel"),
-        ),
-        (
-            "metadata.annotations[haproxy.router.openshift.io/disable_cookies]",
-            annotation("haproxy.router.openshift.io/disable_cookies"),
-        ),
-        (
-            "metadata.annotations[haproxy.router.openshift.io/hsts_header]",
-            annotation("haproxy.router.openshift.io/hsts_header"),
-        ),
-        (
-            "metadata.annotations[haproxy.router.openshift.io/rewrite-target]",
-            annotation("haproxy.router.openshift.io/rewrite-target"),
-        ),
-        (
-            "metadata.annotations[haproxy.router.openshift.io/set-forwarded-headers]",
-            annotation("haproxy.router.openshift.io/set-forwarded-headers"),
-        ),
-        (
-            "metadata.annotations[haproxy.router.openshift.io/pod-concurrent-connections]",
-            annotation("haproxy.router.openshift.io/pod-concurrent-connections"),
-        ),
-        (
-            "metadata.annotations[haproxy.router.openshift.io/rate-limit-connections]",
-            annotation("haproxy.router.openshift.io/rate-limit-connections"),
-        ),
-        (
-            "metadata.annotations[haproxy.router.openshift.io/rate-limit-connections.rate-http]",
-            annotation("haproxy.router.openshift.io/rate-limit-connections.rate-http"),
-        ),
-        ("metadata.annotations[router.openshift.io/cookie_name]", annotation("router.openshift.io/cookie_name")),
-        (
-            "metadata.annotations[router.openshift.io/cookie-same-site]",
-            annotation("router.openshift.io/cookie-same-site"),
-        ),
-        (
-            "metadata.annotations[router.openshift.io/haproxy.health.check.interval]",
-            annotation("router.openshift.io/haproxy.health.check.interval"),
+            "spec.httpHeaders.actions.request[0].action.type",
+            json!({"httpHeaders": {"actions": {"request": [{"name": "X-A", "action": {"type": text}}]}}}),
         ),
         ("spec.httpHeaders.actions.request[0].name", header("request", text, "x")),
         ("spec.httpHeaders.actions.response[0].name", header("response", text, "x")),
-        // These two may hold quotes and the like, and then hold them literally.
+        // These may hold quotes and the like, and then hold them literally; certificates are written anew.
+        (
+            "?spec.tls.certificate",
+            json!({"tls": {"termination": "edge", "certificate": pair.0, "key": pair.1, "caCertificate": text}}),
+        ),
         ("?spec.httpHeaders.actions.request[0].action.set.value", header("request", "X-A", text)),
         ("?spec.httpHeaders.actions.response[0].action.set.value", header("response", "X-A", text)),
-        (
-            "?metadata.annotations[haproxy.router.openshift.io/ip_allowlist]",
-            annotation("haproxy.router.openshift.io/ip_allowlist"),
-        ),
-    ]
+    ];
+    let mut routes: Vec<(String, Value)> = fields.into_iter().map(|(field, spec)| (field.to_owned(), spec)).collect();
+    routes.extend(hostile_annotations(text).map(|(field, annotations)| (field, json!({"annotations": annotations}))));
+    routes
+}
+
+/// Every annotation that the router reads.
+fn hostile_annotations(text: &str) -> impl Iterator<Item = (String, Value)> {
+    let haproxy = |name: &str| format!("haproxy.router.openshift.io/{name}");
+    let names = [
+        haproxy("balance"),
+        haproxy("timeout"),
+        haproxy("timeout-tunnel"),
+        haproxy("disable_cookies"),
+        haproxy("hsts_header"),
+        haproxy("rewrite-target"),
+        haproxy("set-forwarded-headers"),
+        haproxy("pod-concurrent-connections"),
+        haproxy("rate-limit-connections"),
+        haproxy("rate-limit-connections.concurrent-tcp"),
+        haproxy("rate-limit-connections.rate-tcp"),
+        haproxy("rate-limit-connections.rate-http"),
+        "router.openshift.io/cookie_name".to_owned(),
+        "router.openshift.io/cookie-same-site".to_owned(),
+        "router.openshift.io/haproxy.health.check.interval".to_owned(),
+    ];
+    // A list may hold words that are no address; they let nobody in.
+    let lists = [haproxy("ip_allowlist"), haproxy("ip_whitelist")];
+    let strict = names.into_iter().map(|name| (format!("metadata.annotations[{name}]"), name));
+    let lenient = lists.into_iter().map(|name| (format!("?metadata.annotations[{name}]"), name));
+    strict.chain(lenient).map(move |(field, name)| (field, json!({name: text})))
+}
+
+/// A verdict on a hostile text: refused with its field in one line, or, where that is allowed, taken. True when taken.
+fn is_taken(field: &str, text: &str, verdict: Result<(), crate::router::model::Refusal>) -> bool {
+    let (field, may_be_taken) = field.strip_prefix('?').map_or((field, false), |field| (field, true));
+    match verdict {
+        Ok(()) => assert!(may_be_taken, "{field} takes {text:?}"),
+        Err(refusal) => {
+            assert!(refusal.message.starts_with(&format!("{field}: ")), "{field} {text:?}: {}", refusal.message);
+            assert!(crate::router::text::is_printable(&refusal.message), "{field}: {:?}", refusal.message);
+            return false;
+        }
+    }
+    true
+}
+
+/// What was taken is one line each, and HAProxy reads it as such.
+fn has_known_sections_only(cluster: &Cluster) {
+    let written = Written::new(&settings(&[]), &cluster.model(Default::default()));
+    let sections = written.config.lines().filter(|line| !line.starts_with(' ') && !line.is_empty());
+    let known = [
+        "global",
+        "defaults ",
+        "frontend public from ",
+        "frontend public_ssl from ",
+        "frontend fe_tls from ",
+        "backend be_",
+        "backend spare_",
+        "backend to_https",
+        "backend ending_tls",
+        "backend openshift_default",
+        "# Written",
+    ];
+    let stray: Vec<&str> = sections.filter(|line| !known.iter().any(|known| line.starts_with(known))).collect();
+    assert_eq!(stray, [""; 0]);
+    written.check();
 }
 
 #[test]
@@ -399,45 +546,102 @@ fn hostile_texts_are_refused_with_their_field() {
             let rules = crate::router::settings::Admission { domain: "apps.test".to_owned(), ..Default::default() };
             let key = cluster.put_route("a", "r", 1, full.clone());
             let model = cluster.model(rules);
-            let verdict = model.verdicts(Source::Route, &key).unwrap().remove(0);
-            match (field.strip_prefix('?'), verdict) {
-                (None, Err(refusal)) => {
-                    assert!(
-                        refusal.message.starts_with(&format!("{field}: ")),
-                        "{field} {text:?}: {}",
-                        refusal.message
-                    );
-                    assert!(!refusal.message.contains('\n'), "{field}: {}", refusal.message);
-                }
-                (None, Ok(())) => panic!("{field} takes {text:?}"),
-                (Some(field), Err(refusal)) => {
-                    assert!(refusal.message.starts_with(&format!("{field}: ")), "{}", refusal.message)
-                }
-                (Some(_), Ok(())) => {
-                    served.put_route("a", &format!("r{number}"), 1, full);
-                    number += 1;
-                }
+            if is_taken(&field, text, model.verdicts(Source::Route, &key).unwrap().remove(0)) {
+                served.put_route("a", &format!("r{number}"), 1, full);
+                number += 1;
+            }
+        }
+        // The API refuses such names itself.
+        let key = cluster_with_route_named(text);
+        assert!(!is_taken("metadata.name", text, key));
+    }
+    assert!(number > 10, "some values are taken literally");
+    has_known_sections_only(&served);
+}
+
+fn cluster_with_route_named(name: &str) -> Result<(), crate::router::model::Refusal> {
+    let mut cluster = cluster();
+    let key = cluster.put_route("a", name, 1, json!({"host": "h.test"}));
+    cluster.model(Default::default()).verdicts(Source::Route, &key).unwrap().remove(0)
+}
+
+/// Every text of an Ingress that a user chooses.
+fn hostile_ingresses(text: &str) -> Vec<(String, Value, Value)> {
+    let backend = json!({"service": {"name": "s", "port": {"number": 80}}});
+    let at = "spec.rules[0].http.paths[0]";
+    let path = |path: Value| json!({"rules": [{"host": "i.test", "http": {"paths": [path]}}]});
+    let good = || path(json!({"path": "/", "pathType": "Prefix", "backend": backend}));
+    let with = |more: Value| {
+        let mut spec = good();
+        spec.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        spec
+    };
+    let named = json!({"service": {"name": text, "port": {"number": 80}}});
+    let port = json!({"service": {"name": "s", "port": {"name": text}}});
+    let mut all = vec![
+        (
+            "spec.rules[0].host".to_owned(),
+            json!({"rules": [{"host": text, "http": {"paths": [{"path": "/", "pathType": "Prefix", "backend": backend}]}}]}),
+            json!({}),
+        ),
+        (
+            format!("{at}.path"),
+            path(json!({"path": format!("/{text}"), "pathType": "Prefix", "backend": backend})),
+            json!({}),
+        ),
+        (format!("{at}.pathType"), path(json!({"path": "/", "pathType": text, "backend": backend})), json!({})),
+        (
+            format!("{at}.backend.service.name"),
+            path(json!({"path": "/", "pathType": "Exact", "backend": named})),
+            json!({}),
+        ),
+        (
+            format!("{at}.backend.service.port"),
+            path(json!({"path": "/", "pathType": "Exact", "backend": port})),
+            json!({}),
+        ),
+        ("spec.defaultBackend.service.name".to_owned(), json!({"defaultBackend": named}), json!({})),
+        ("spec.defaultBackend.service.port".to_owned(), json!({"defaultBackend": port}), json!({})),
+        (
+            format!("{at}.backend.resource"),
+            path(json!({"path": "/", "pathType": "Exact", "backend": {"resource": {"kind": text, "name": text}}})),
+            json!({}),
+        ),
+        ("spec.tls[0].secretName".to_owned(), with(json!({"tls": [{"secretName": text}]})), json!({})),
+        // A name that is none of the rules' concerns nobody.
+        ("?spec.tls[0].hosts".to_owned(), with(json!({"tls": [{"hosts": [text]}]})), json!({})),
+        ("?spec.ingressClassName".to_owned(), with(json!({"ingressClassName": text})), json!({})),
+    ];
+    all.extend(hostile_annotations(text).map(|(field, annotations)| (field, good(), annotations)));
+    all
+}
+
+#[test]
+fn hostile_texts_of_ingresses_are_refused_with_their_field() {
+    use runtime::controller::Key;
+    let mut served = cluster();
+    let mut number = 0;
+    for text in HOSTILE {
+        for (field, mut spec, annotations) in hostile_ingresses(text) {
+            let ingress = |name: &str, spec: &Value| {
+                testing::read(
+                    json!({"metadata": {"name": name, "namespace": "a", "annotations": annotations}, "spec": spec}),
+                )
+            };
+            let key = Key::new("a", "i");
+            let mut cluster = cluster();
+            cluster.ingresses.insert(key.clone(), ingress("i", &spec));
+            let verdict = cluster.model(Default::default()).verdicts(Source::Ingress, &key).unwrap().remove(0);
+            if is_taken(&field, text, verdict) {
+                number += 1;
+                spec["rules"][0]["host"] = format!("i{number}.test").into();
+                let name = format!("i{number}");
+                served.ingresses.insert(Key::new("a", name.clone()), ingress(&name, &spec));
             }
         }
     }
     assert!(number > 10, "some values are taken literally");
-    // What was taken is one line each, and HAProxy reads it as such.
-    let written = Written::new(&settings(&[]), &served.model(Default::default()));
-    let sections = written.config.lines().filter(|line| !line.starts_with(' ') && !line.is_empty());
-    let known = [
-        "global",
-        "defaults ",
-        "frontend ",
-        "backend be_",
-        "backend spare_",
-        "backend to_https",
-        "backend ending_tls",
-        "backend openshift_default",
-        "# Written",
-    ];
-    let stray: Vec<&str> = sections.filter(|line| !known.iter().any(|known| line.starts_with(known))).collect();
-    assert_eq!(stray, [""; 0]);
-    written.check();
+    has_known_sections_only(&served);
 }
 
 /// Endpoints are written by whoever may write slices: their names must not matter.
@@ -467,22 +671,39 @@ fn places_need_no_quotes() {
     }
 }
 
-/// The shape of a plain claim is that of a spare; anything special is not.
+/// Which claims are served without a reload, and by which sort of spare.
 #[test]
-fn plain_claims_fit_spares() {
+fn claims_fit_spares() {
+    use spare::Pool::{Edge, Http, SplitEdge, SplitHttp, SplitTcp, Tcp, TunedEdge, TunedHttp};
     let settings = Arc::new(settings(&[]));
-    for (spec, pool) in [
-        (json!({}), Some(backend::Pool::Http)),
-        (json!({"tls": {"termination": "edge"}}), Some(backend::Pool::Edge)),
-        (
-            json!({"tls": {"termination": "edge", "insecureEdgeTerminationPolicy": "Redirect"}}),
-            Some(backend::Pool::Edge),
-        ),
-        (json!({"tls": {"termination": "edge", "insecureEdgeTerminationPolicy": "Allow"}}), Some(backend::Pool::Http)),
-        (json!({"tls": {"termination": "passthrough"}}), Some(backend::Pool::Tcp)),
-        (json!({"tls": {"termination": "reencrypt"}}), None),
-        (json!({"path": "/x"}), None),
-        (json!({"annotations": {"haproxy.router.openshift.io/timeout": "1s"}}), None),
+    let haproxy = |name: &str, value: &str| json!({format!("haproxy.router.openshift.io/{name}"): value});
+    let edge = json!({"termination": "edge"});
+    let more = json!([{"kind": "Service", "name": "t", "weight": 0}]);
+    for (spec, pools) in [
+        (json!({}), &[Http, TunedHttp][..]),
+        (json!({"tls": edge}), &[Edge, TunedEdge]),
+        (json!({"tls": {"termination": "edge", "insecureEdgeTerminationPolicy": "Redirect"}}), &[Edge, TunedEdge]),
+        (json!({"tls": {"termination": "edge", "insecureEdgeTerminationPolicy": "Allow"}}), &[Http, TunedHttp]),
+        (json!({"tls": {"termination": "reencrypt"}}), &[Edge, TunedEdge]),
+        (json!({"tls": {"termination": "passthrough"}}), &[Tcp]),
+        (json!({"path": "/x"}), &[TunedHttp]),
+        (json!({"path": "/x", "tls": edge}), &[TunedEdge]),
+        (json!({"annotations": haproxy("timeout", "1s")}), &[TunedHttp]),
+        (json!({"annotations": haproxy("timeout", "0")}), &[]),
+        (json!({"annotations": haproxy("timeout-tunnel", "1h")}), &[TunedHttp]),
+        (json!({"annotations": haproxy("ip_allowlist", "10.0.0.1 fd00::1")}), &[TunedHttp]),
+        (json!({"annotations": haproxy("ip_allowlist", "nobody"), "tls": edge}), &[TunedEdge]),
+        (json!({"annotations": haproxy("pod-concurrent-connections", "7")}), &[Http, TunedHttp]),
+        (json!({"alternateBackends": more}), &[SplitHttp]),
+        (json!({"alternateBackends": more, "path": "/x"}), &[SplitHttp]),
+        (json!({"alternateBackends": more, "tls": edge}), &[SplitEdge]),
+        (json!({"alternateBackends": more, "tls": {"termination": "passthrough"}}), &[SplitTcp]),
+        (json!({"annotations": haproxy("ip_allowlist", "10.0.0.1"), "tls": {"termination": "passthrough"}}), &[]),
+        (json!({"annotations": haproxy("balance", "leastconn")}), &[]),
+        (json!({"annotations": haproxy("rewrite-target", "/")}), &[]),
+        (json!({"annotations": haproxy("disable_cookies", "true")}), &[]),
+        (json!({"annotations": haproxy("hsts_header", "max-age=1"), "tls": edge}), &[]),
+        (json!({"annotations": haproxy("set-forwarded-headers", "never")}), &[]),
     ] {
         let mut cluster = cluster();
         let mut full = json!({"host": "h.test"});
@@ -490,8 +711,6 @@ fn plain_claims_fit_spares() {
         let key = cluster.put_route("a", "r", 1, full);
         let model = cluster.model(Default::default());
         let claim = &model.backend(&crate::router::model::Id::route(key)).unwrap().claim;
-        let shape = backend::shape(claim, &settings);
-        let found = backend::Pool::ALL.into_iter().find(|pool| backend::spare_shape(*pool, &settings) == shape);
-        assert_eq!(found, pool, "{spec}");
+        assert_eq!(spare::fitting(claim, &settings).0, pools, "{spec}");
     }
 }

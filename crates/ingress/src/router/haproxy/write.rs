@@ -3,15 +3,17 @@
 //! A generation is a folder of its own, complete before anything refers to it; being cut off leaves a folder that nobody
 //! reads. Certificates are shared, named by their content.
 
-use super::backend::{self, Pool};
+use super::{
+    backend, senders,
+    spare::{self, Pool, TuneMap},
+};
 use crate::router::{
-    model::{Backend, Certificate, Host, Id, Leads, Map, Model},
+    model::{Backend, Certificate, Host, Id, Leads, Map, Model, Termination},
     settings::{AccessLog, LogTo, ProxyProtocol, Settings},
     text,
 };
-use net::Family;
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, HashMap, HashSet},
     fmt::Write as _,
     fs, io,
     io::Write as _,
@@ -32,10 +34,11 @@ pub struct Places {
 impl Places {
     /// In this folder, whose path must need no quotes.
     pub fn new(folder: &Path) -> Result<Self, String> {
-        match folder.to_str().is_some_and(text::is_plain_file) {
+        // A comma ends a word of HAProxy's expressions.
+        match folder.to_str().is_some_and(|path| text::is_plain_file(path) && !path.contains(',')) {
             true => Ok(Self { folder: folder.to_owned() }),
             false => Err(format!(
-                "{} cannot be used; accepted: an absolute path of letters, digits and /-._+@=,",
+                "{} cannot be used; accepted: an absolute path of letters, digits and /-._+@=",
                 folder.display()
             )),
         }
@@ -66,6 +69,11 @@ impl Places {
         self.folder.join("tls.sock")
     }
 
+    /// Between the frontend that waits for the header of the PROXY protocol and the one behind it.
+    pub(super) fn behind_header(&self, name: &str) -> PathBuf {
+        self.folder.join(format!("{name}.sock"))
+    }
+
     /// A generation's folder.
     pub fn generation(&self, number: u64) -> PathBuf {
         self.folder.join(format!("generation-{number}"))
@@ -94,7 +102,7 @@ impl Places {
 
     /// What pods are checked against.
     pub(crate) fn authority(&self, pem: &str) -> PathBuf {
-        self.folder.join("certificates").join(format!("ca-{}.pem", text::fingerprint(pem)))
+        self.folder.join("certificates").join(format!("ca-{}.pem", text::digest(pem)))
     }
 }
 
@@ -107,6 +115,8 @@ pub struct Generation {
     pub names: HashMap<Id, String>,
     /// Backends that are free, by sort.
     pub(crate) spares: HashMap<Pool, Vec<String>>,
+    /// Files of authorities that pods are checked against.
+    pub(crate) authorities: HashSet<PathBuf>,
 }
 
 /// What a generation is made from.
@@ -146,28 +156,48 @@ pub fn write(files: Files<'_>, number: u64, model: &Model) -> io::Result<Generat
         let lines: String = blocks.iter().map(|block| format!("{block}\n")).collect();
         fs::write(folder.join("proxy-senders.list"), lines)?;
     }
+    if senders::waits(files.settings) {
+        fs::write(senders::script(places, number), senders::SCRIPT)?;
+    }
     let mut config = fixed(files, number);
+    let mut authorities = HashSet::new();
     for backend in backends.values() {
-        if let Some(pem) = &backend.claim.destination_ca {
-            put(&places.authority(pem), pem)?;
-        }
+        authorities.extend(authority(backend, files)?);
         config += &backend_text(backend, files);
     }
-    let spares = spare_names(files.settings);
-    for (pool, names) in &spares {
-        let body = backend::spare_body(*pool, files.settings);
-        for name in names {
-            let _ = write!(config, "backend {name} from {}\n{body}", backend::spare_defaults(*pool, files.settings));
-        }
-    }
+    let spares = write_spares(files, number, &mut config)?;
     fs::write(places.config(number), config)?;
-    Ok(Generation { number, names, spares })
+    Ok(Generation { number, names, spares, authorities })
 }
 
-fn spare_names(settings: &Settings) -> HashMap<Pool, Vec<String>> {
-    let names =
-        |pool: Pool| (0..settings.reload.pool).rev().map(|number| format!("{}:{number}", pool.prefix())).collect();
-    Pool::ALL.into_iter().map(|pool| (pool, names(pool))).collect()
+/// The file that the pods of a backend are checked against, if HAProxy reads it: only servers make it do so.
+fn authority(backend: &Backend, files: Files<'_>) -> io::Result<Option<PathBuf>> {
+    let own = backend.claim.destination_ca.as_ref().map(|pem| (files.places.authority(pem), pem));
+    if let Some((path, pem)) = &own {
+        put(path, pem)?;
+    }
+    let checks = backend.claim.termination == Termination::Reencrypt && !backend.servers.is_empty();
+    let file = own.map(|(path, _)| path).or_else(|| files.settings.tls.destination_ca.clone());
+    Ok(file.filter(|_| checks))
+}
+
+fn write_spares(files: Files<'_>, number: u64, config: &mut String) -> io::Result<HashMap<Pool, Vec<String>>> {
+    let Files { settings, places, .. } = files;
+    for map in TuneMap::ALL {
+        fs::write(map.path(places, number), "")?;
+    }
+    let mut spares = HashMap::new();
+    for pool in Pool::ALL {
+        let names = pool.names(settings);
+        for name in &names {
+            *config += &spare::section(pool, name, settings, places, number);
+            if pool.is_tuned() {
+                fs::write(spare::allow_file(places, number, name), "")?;
+            }
+        }
+        spares.insert(pool, names);
+    }
+    Ok(spares)
 }
 
 fn write_maps(files: Files<'_>, number: u64, model: &Model, names: &HashMap<Id, String>) -> io::Result<()> {
@@ -237,7 +267,12 @@ fn fixed(files: Files<'_>, number: u64) -> String {
     let Files { settings, places, .. } = files;
     let (tls, times, resources) = (&settings.tls, &settings.timeouts, &settings.resources);
     let mut text = "# Written by the router; changes are lost.\nglobal\n".to_owned();
-    let _ = resources.max_connections.map(|limit| writeln!(text, "  maxconn {limit}"));
+    // A connection that waits for its header is two.
+    let each = if senders::waits(settings) { 2 } else { 1 };
+    let _ = resources.max_connections.map(|limit| writeln!(text, "  maxconn {}", limit.saturating_mul(each)));
+    if senders::waits(settings) {
+        let _ = writeln!(text, "  lua-load-per-thread {}", senders::script(places, number).display());
+    }
     let _ = write!(
         text,
         "  nbthread {}\n  stats socket {} mode 600 level admin expose-fd listeners\n  stats timeout 1h\n  \
@@ -342,23 +377,6 @@ fn forwarded(rule: &str, if_none: bool) -> String {
     text
 }
 
-fn binds(files: Files<'_>, port: u16, number: u64) -> String {
-    let listen = &files.settings.listen;
-    let accept = if listen.proxy_protocol == ProxyProtocol::Everybody { " accept-proxy" } else { "" };
-    let mut text = String::new();
-    for family in listen.mode.families() {
-        let _ = match family {
-            Family::V4 => writeln!(text, "  bind 0.0.0.0:{port}{accept}"),
-            Family::V6 => writeln!(text, "  bind [::]:{port} v6only{accept}"),
-        };
-    }
-    if matches!(listen.proxy_protocol, ProxyProtocol::From(_)) {
-        let list = files.places.generation(number).join("proxy-senders.list");
-        let _ = writeln!(text, "  tcp-request connection expect-proxy layer4 if {{ src -f {} }}", list.display());
-    }
-    text
-}
-
 /// What every request goes through: no headers that only the router may set, one spelling of the host, then the maps.
 fn lookup(files: Files<'_>, number: u64, exact: Map, prefix: Map, proto: &str) -> String {
     let (exact, prefix) = (files.map_path(number, exact), files.map_path(number, prefix));
@@ -393,26 +411,27 @@ fn lookup(files: Files<'_>, number: u64, exact: Map, prefix: Map, proto: &str) -
 }
 
 fn public(files: Files<'_>, number: u64) -> String {
-    let binds = binds(files, files.settings.listen.http, number);
+    let (before, binds) = senders::binds(files, "public", files.settings.listen.http, number);
     let lookup = lookup(files, number, Map::HttpExact, Map::HttpPrefix, "http");
     format!(
-        "frontend public from http\n{binds}  monitor-uri {MONITOR}\n  http-request del-header X-SSL -m beg\n{lookup}"
+        "{before}frontend public from http\n{binds}  monitor-uri {MONITOR}\n  http-request del-header X-SSL -m beg\n{lookup}"
     )
 }
 
 /// Reads the name that the client asks for, and passes TLS through or ends it.
 fn public_tls(files: Files<'_>, number: u64) -> String {
-    let binds = binds(files, files.settings.listen.https, number);
+    let (before, binds) = senders::binds(files, "public_ssl", files.settings.listen.https, number);
     let map = files.map_path(number, Map::Sni);
     let hello = "{ req.ssl_hello_type 1 }";
     format!(
-        "frontend public_ssl from tcp\n{binds}  tcp-request inspect-delay {}\n  \
+        "{before}frontend public_ssl from tcp\n{binds}  tcp-request inspect-delay {}\n  \
          tcp-request content set-var(sess.backend) req.ssl_sni,lower,map_str({map}) if {hello}\n  \
          tcp-request content set-var(sess.backend) req.ssl_sni,lower,regsub(^[^.]*,),map_str({map}) if {hello} !{{ var(sess.backend) -m found }}\n  \
          tcp-request content accept if {hello}\n  \
          use_backend %[var(sess.backend)] if {{ var(sess.backend) -m found }}\n  default_backend ending_tls\n\
-         backend ending_tls from tcp\n  server fe_tls unix@{} send-proxy-v2\n",
+         backend ending_tls from tcp\n{}  server fe_tls unix@{} send-proxy-v2\n",
         files.settings.timeouts.inspect,
+        senders::TIMELESS,
         files.places.tls().display(),
     )
 }

@@ -40,7 +40,7 @@ impl Certificate {
         };
         let chain: String = all.iter().map(|certificate| encoded("CERTIFICATE", certificate)).collect();
         let pem = format!("{chain}{}", encoded(label, key.secret_der()));
-        Ok(Self { fingerprint: text::fingerprint(&pem), pem: pem.into() })
+        Ok(Self { fingerprint: text::digest(&pem), pem: pem.into() })
     }
 
     /// Chain and key.

@@ -71,18 +71,29 @@ pub(super) fn claims(
     for (at, rule) in spec.iter().flat_map(|spec| spec.rules.iter().flatten()).enumerate() {
         let host = rule.host.as_deref().unwrap_or_default();
         for (number, path) in rule.http.iter().flat_map(|http| &http.paths).enumerate() {
-            let field = format!("spec.rules[{at}]");
+            let at = format!("spec.rules[{at}]");
+            let path_at = format!("{at}.http.paths[{number}]");
+            let fields = Fields { backend: format!("{path_at}.backend"), path: path_at, host: format!("{at}.host") };
             let id = id(found.len());
-            found.push((id.clone(), common.claim(id, &field, host, number, path)));
+            found.push((id.clone(), common.claim(id, &fields, host, path)));
         }
     }
     if let Some(backend) = spec.and_then(|spec| spec.default_backend.as_ref()) {
         let path =
             HTTPIngressPath { backend: backend.clone(), path: Some("/".to_owned()), path_type: "Prefix".to_owned() };
         let id = id(found.len());
-        found.push((id.clone(), common.claim(id, "spec.defaultBackend", "", 0, &path)));
+        let at = "spec.defaultBackend".to_owned();
+        let fields = Fields { host: at.clone(), path: at.clone(), backend: at };
+        found.push((id.clone(), common.claim(id, &fields, "", &path)));
     }
     found
+}
+
+/// What refusals of one claim name.
+struct Fields {
+    host: String,
+    path: String,
+    backend: String,
 }
 
 struct Common<'a, F> {
@@ -94,9 +105,9 @@ struct Common<'a, F> {
 }
 
 impl<F: Fn(&Key) -> Option<std::sync::Arc<Secret>>> Common<'_, F> {
-    fn claim(&self, id: Id, at: &str, host: &str, number: usize, path: &HTTPIngressPath) -> Result<Claim, Refusal> {
+    fn claim(&self, id: Id, fields: &Fields, host: &str, path: &HTTPIngressPath) -> Result<Claim, Refusal> {
         let name = host.to_ascii_lowercase();
-        let field = |rest: &str| format!("{at}.http.paths[{number}].{rest}");
+        let field = |rest: &str| format!("{}.{rest}", fields.path);
         let text = path.path.as_deref().filter(|path| !path.is_empty()).unwrap_or("/");
         if !text::is_path(text) {
             return Err(Refusal::field(&field("path"), text, "a path such as /shop, without query"));
@@ -107,13 +118,13 @@ impl<F: Fn(&Key) -> Option<std::sync::Arc<Secret>>> Common<'_, F> {
             "ImplementationSpecific" => PathKind::Route,
             other => return Err(Refusal::field(&field("pathType"), other, "Exact, Prefix, ImplementationSpecific")),
         };
-        let (target, port) = target(&field("backend"), &path.backend)?;
+        let (target, port) = target(&fields.backend, &path.backend)?;
         let certificate = self.certificate(&name)?;
         let tls = self.tls_of(&name).is_some();
         Ok(Claim {
             id,
             age: self.age.clone(),
-            host: self.host(at, &name)?,
+            host: self.host(&fields.host, &name)?,
             path: PathMatch { text: text.to_owned(), kind },
             termination: if tls { Termination::Edge } else { Termination::Plain },
             insecure: if tls { Insecure::Redirect } else { Insecure::Refuse },
@@ -131,14 +142,14 @@ impl<F: Fn(&Key) -> Option<std::sync::Arc<Secret>>> Common<'_, F> {
         }
         let (bare, wildcard) = name.strip_prefix("*.").map_or((name, false), |domain| (domain, true));
         if !text::is_host(bare) {
-            return Err(Refusal::field(&format!("{at}.host"), name, "a host name, or *. and a domain"));
+            return Err(Refusal::field(at, name, "a host name, or *. and a domain"));
         }
-        route::admitted_domain(bare, self.rules)?;
+        route::admitted_domain(at, bare, self.rules)?;
         match wildcard {
             false => Ok(Host::Exact(bare.to_owned())),
             true if self.rules.wildcards => Ok(Host::Below(bare.to_owned())),
             true => {
-                let message = format!("{at}.host: {name:?} is a wildcard, which this router does not allow");
+                let message = format!("{at}: {name:?} is a wildcard, which this router does not allow");
                 Err(Refusal::new("RouteNotAdmitted", message))
             }
         }

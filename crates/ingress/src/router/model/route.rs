@@ -74,7 +74,7 @@ fn host(name: &str, policy: &str, rules: &Admission) -> Result<Host, Refusal> {
             format!("spec.host: {name:?} is no name of a host; accepted: labels of letters, digits and dashes");
         return Err(Refusal::new("InvalidHost", message));
     }
-    admitted_domain(name, rules)?;
+    admitted_domain("spec.host", name, rules)?;
     match policy {
         "" | "None" => Ok(Host::Exact(name.to_owned())),
         "Subdomain" if !rules.wildcards => {
@@ -90,13 +90,13 @@ fn host(name: &str, policy: &str, rules: &Admission) -> Result<Host, Refusal> {
 }
 
 /// Denied domains win; a domain stands for itself and everything below.
-pub(super) fn admitted_domain(name: &str, rules: &Admission) -> Result<(), Refusal> {
+pub(super) fn admitted_domain(field: &str, name: &str, rules: &Admission) -> Result<(), Refusal> {
     let within = |domains: &[String]| {
         domains
             .iter()
             .any(|domain| name.strip_suffix(domain.as_str()).is_some_and(|rest| rest.is_empty() || rest.ends_with('.')))
     };
-    let refuse = |why: &str| Err(Refusal::new("RouteNotAdmitted", format!("spec.host: {name:?} {why}")));
+    let refuse = |why: &str| Err(Refusal::new("RouteNotAdmitted", format!("{field}: {name:?} {why}")));
     if within(&rules.denied_domains) {
         return refuse("is in a domain that this router denies");
     }

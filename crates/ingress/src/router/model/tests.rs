@@ -257,6 +257,29 @@ fn endpoints_are_taken_as_they_are_meant() {
             vec![],
         ),
         ("an address of the other family", json!({"endpoints": [{"addresses": ["fd01::1"]}]}), json!(null), vec![]),
+        (
+            "another sort of address",
+            json!({"addressType": "Pigeon", "endpoints": [{"addresses": ["10.1.0.1"]}]}),
+            json!(null),
+            vec![],
+        ),
+        (
+            "not ready yet, but nobody says so",
+            json!({"endpoints": [{"addresses": ["10.1.0.1"], "conditions": {"serving": false}}]}),
+            json!(null),
+            vec!["10.1.0.1:8080"],
+        ),
+        (
+            "ready while it ends",
+            json!({"endpoints": [{"addresses": ["10.1.0.1"], "conditions": {"ready": true, "terminating": true}}]}),
+            json!(null),
+            vec!["10.1.0.1:8080"],
+        ),
+        ("no address", json!({"endpoints": [{"addresses": []}]}), json!(null), vec![]),
+        ("no text that is an address", json!({"endpoints": [{"addresses": ["10.1.0.256"]}]}), json!(null), vec![]),
+        ("no port", json!({"ports": []}), json!(null), vec![]),
+        ("port 0", json!({"ports": [{"name": "http", "port": 0}]}), json!(null), vec![]),
+        ("SCTP", json!({"ports": [{"name": "x", "port": 1, "protocol": "SCTP"}]}), json!(null), vec![]),
         ("loopback", json!({"endpoints": [{"addresses": ["127.0.0.1"]}]}), json!(null), vec![]),
         ("UDP", json!({"ports": [{"name": "dns", "port": 53, "protocol": "UDP"}]}), json!(null), vec![]),
         (
@@ -284,6 +307,162 @@ fn endpoints_are_taken_as_they_are_meant() {
         let found: Vec<String> =
             servers(&cluster.model(Admission::default()), &key).into_iter().map(|(at, _)| at).collect();
         assert_eq!(found, expected, "{name}");
+    }
+}
+
+/// Slices of one Service are read together: they come, change and go, and one pod in several of them is one server.
+#[test]
+fn slices_of_a_service_are_merged() {
+    let slice = |name: &str, family: &str, pods: &[u8]| {
+        let address = |pod: &u8| if family == "IPv4" { format!("10.1.0.{pod}") } else { format!("fd01::{pod:x}") };
+        let endpoint =
+            |pod: &u8| json!({"addresses": [address(pod)], "targetRef": {"kind": "Pod", "name": format!("p{pod}")}});
+        read(
+            json!({"metadata": {"name": name, "namespace": "a"}, "addressType": family, "ports": [{"name": "http", "port": 8080}],
+            "endpoints": pods.iter().map(endpoint).collect::<Vec<_>>()}),
+        )
+    };
+    let mut cluster = Cluster::default();
+    let service = cluster.put_service("a", "s", &["IPv4", "IPv6"], 0);
+    let key = cluster.put_route("a", "r", 1, json!({"host": "h.test"}));
+    let mut model = cluster.model(Admission::default());
+    for (name, slices, expected) in [
+        ("none", vec![], vec![]),
+        ("the first", vec![slice("x", "IPv4", &[1])], vec!["10.1.0.1:8080"]),
+        (
+            "a second of the same family",
+            vec![slice("x", "IPv4", &[1]), slice("y", "IPv4", &[2])],
+            vec!["10.1.0.1:8080", "10.1.0.2:8080"],
+        ),
+        ("the same pod in both", vec![slice("x", "IPv4", &[1]), slice("y", "IPv4", &[1])], vec!["10.1.0.1:8080"]),
+        (
+            "the other family of the same pods",
+            vec![slice("x", "IPv4", &[1, 2]), slice("z", "IPv6", &[1, 2])],
+            vec!["10.1.0.1:8080", "10.1.0.2:8080"],
+        ),
+        (
+            "a pod that has only the second family",
+            vec![slice("x", "IPv4", &[1]), slice("z", "IPv6", &[1, 3])],
+            vec!["10.1.0.1:8080", "[fd01::3]:8080"],
+        ),
+        ("the first family goes", vec![slice("z", "IPv6", &[1, 3])], vec!["[fd01::1]:8080", "[fd01::3]:8080"]),
+        ("all gone", vec![], vec![]),
+    ] {
+        cluster.slices.insert(service.clone(), slices);
+        model.service_changed(service.clone());
+        model.settle(&cluster);
+        let found: Vec<String> = servers(&model, &key).into_iter().map(|(at, _)| at).collect();
+        assert_eq!(found, expected, "{name}");
+    }
+}
+
+/// Which hosts a router takes at all.
+#[test]
+fn hosts_are_admitted_as_the_rules_say() {
+    let domains = |allowed: &[&str], denied: &[&str]| Admission {
+        allowed_domains: allowed.iter().map(|domain| (*domain).to_owned()).collect(),
+        denied_domains: denied.iter().map(|domain| (*domain).to_owned()).collect(),
+        wildcards: true,
+        ..Admission::default()
+    };
+    let open = || domains(&[], &[]);
+    let long = "a".repeat(64);
+    for (rules, host, expected) in [
+        (open(), "h.test", ""),
+        (open(), "H.Test", ""),
+        (open(), "a-b.c-d.test", ""),
+        (open(), "1.2.3.4", ""),
+        (open(), "single", ""),
+        (open(), "", "NoHostValue"),
+        (open(), "h.test.", "InvalidHost"),
+        (open(), ".h.test", "InvalidHost"),
+        (open(), "h..test", "InvalidHost"),
+        (open(), "-h.test", "InvalidHost"),
+        (open(), "h_.test", "InvalidHost"),
+        (open(), "*.test", "InvalidHost"),
+        (open(), "[fd00::1]", "InvalidHost"),
+        (open(), "h.test:80", "InvalidHost"),
+        (open(), &long, "InvalidHost"),
+        (domains(&["apps.test"], &[]), "h.apps.test", ""),
+        (domains(&["apps.test"], &[]), "apps.test", ""),
+        (domains(&["apps.test"], &[]), "badapps.test", "RouteNotAdmitted"),
+        (domains(&["apps.test"], &[]), "other.test", "RouteNotAdmitted"),
+        (domains(&["apps.test", "web.test"], &[]), "h.web.test", ""),
+        (domains(&[], &["deny.test"]), "h.deny.test", "RouteNotAdmitted"),
+        (domains(&[], &["deny.test"]), "DENY.test", "RouteNotAdmitted"),
+        (domains(&[], &["deny.test"]), "h.test", ""),
+        (domains(&["apps.test"], &["deny.apps.test"]), "x.deny.apps.test", "RouteNotAdmitted"),
+        (domains(&["deny.test"], &["deny.test"]), "h.deny.test", "RouteNotAdmitted"),
+    ] {
+        for policy in ["None", "Subdomain"] {
+            let mut cluster = Cluster::default();
+            let key = cluster.put_route("a", "r", 1, json!({"host": host, "wildcardPolicy": policy}));
+            let found = reason(&cluster.model(rules.clone()), &key);
+            // There is nothing below a name without a domain.
+            let single = policy == "Subdomain" && host == "single";
+            let expected = if single { "ExtendedValidationFailed" } else { expected };
+            assert_eq!(found, expected, "{host} {policy} {:?} {:?}", rules.allowed_domains, rules.denied_domains);
+        }
+    }
+}
+
+/// A host's claims are elected anew when one of them changes, and everything that follows comes in one step.
+#[test]
+fn claims_that_change_are_elected_anew() {
+    let mut cluster = Cluster::default();
+    let claim = |path: &str| json!({"host": "h.test", "path": path});
+    let keys =
+        [("one", 1), ("two", 2), ("three", 3)].map(|(name, born)| cluster.put_route("a", name, born, claim("/x")));
+    let mut model = cluster.model(Admission::default());
+    let served = |model: &Model| keys.each_ref().map(|key| reason(model, key).is_empty());
+    assert_eq!(served(&model), [true, false, false]);
+    for (name, change, expected) in [
+        ("the oldest goes to another path", ("one", 1, claim("/y")), [true, true, false]),
+        ("the second follows it", ("two", 2, claim("/y")), [true, false, true]),
+        ("the second comes back", ("two", 2, claim("/x")), [true, true, false]),
+        (
+            "the oldest goes to another host",
+            ("one", 1, json!({"host": "other.test", "path": "/x"})),
+            [true, true, false],
+        ),
+        ("the oldest comes back", ("one", 1, claim("/x")), [true, false, false]),
+        ("the oldest is refused", ("one", 1, claim("/x y")), [false, true, false]),
+    ] {
+        let key = cluster.put_route("a", change.0, change.1, change.2);
+        model.object_changed(Source::Route, key);
+        let before = served(&model);
+        let delta = model.settle(&cluster);
+        assert_eq!(served(&model), expected, "{name}");
+        for (at, key) in keys.iter().enumerate() {
+            let told = delta.objects.contains(&(Source::Route, key.clone()));
+            assert!(told || before[at] == expected[at], "{name}: {key} is told");
+        }
+    }
+}
+
+/// Of the same second the smaller UID is the older one, whatever the names and namespaces are.
+#[test]
+fn ages_are_compared_by_time_then_uid() {
+    for (first, second, expected) in [
+        ((1, "b"), (2, "a"), [true, false]),
+        ((2, "a"), (1, "b"), [false, true]),
+        ((1, "a"), (1, "b"), [true, false]),
+        ((1, "b"), (1, "a"), [false, true]),
+    ] {
+        for namespaces in [["a", "a"], ["a", "b"], ["b", "a"]] {
+            let mut cluster = Cluster::default();
+            let mut put = |at: usize, (born, uid): (u32, &str)| {
+                let key = cluster.put_route(namespaces[at], &format!("r{at}"), born, json!({"host": "h.test"}));
+                let mut route = (*cluster.routes[&key]).clone();
+                route.metadata.uid = Some(uid.to_owned());
+                cluster.routes.insert(key.clone(), std::sync::Arc::new(route));
+                key
+            };
+            let keys = [put(0, first), put(1, second)];
+            let model = cluster.model(Admission::default());
+            let found = keys.each_ref().map(|key| reason(&model, key).is_empty());
+            assert_eq!(found, expected, "{first:?} {second:?} {namespaces:?}");
+        }
     }
 }
 
@@ -326,6 +505,17 @@ fn traffic_is_not_sent_to_places_that_are_not_pods() {
         ("::169.254.169.254", false),
         ("::ffff:10.0.0.1", true),
         ("::ffff:224.0.0.1", false),
+        ("10.255.255.254", true),
+        ("169.253.255.255", true),
+        ("169.255.0.0", true),
+        ("168.63.129.15", true),
+        ("fec0::1", true),
+        ("fd00:ec2::255", true),
+        ("::ffff:255.255.255.255", false),
+        ("::ffff:127.255.0.1", false),
+        ("::0.0.0.0", false),
+        ("::168.63.129.16", false),
+        ("ff01::1", false),
     ] {
         assert_eq!(is_usable(address.parse::<IpAddr>().unwrap()), usable, "{address}");
     }

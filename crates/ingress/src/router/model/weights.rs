@@ -43,6 +43,19 @@ mod tests {
             ("a tinier one neither", &[(256, 1), (1, 1000)], &[256, 1]),
             ("four Services", &[(1, 1), (2, 1), (3, 1), (4, 1)], &[64, 128, 192, 256]),
             ("none has pods", &[(1, 0), (2, 0)], &[1, 1]),
+            ("one Service with the largest weight", &[(256, 1)], &[1]),
+            ("one Service with many pods", &[(1, 500)], &[1]),
+            ("both sleep", &[(0, 1), (0, 1)], &[0, 0]),
+            ("one sleeps and has no pod", &[(100, 2), (0, 0)], &[1, 0]),
+            ("one sleeps, the other has no pod", &[(0, 2), (100, 0)], &[0, 1]),
+            ("largest shares", &[(256, 1), (256, 1)], &[256, 256]),
+            ("smallest shares", &[(1, 1), (1, 1)], &[256, 256]),
+            ("equal shares, many pods", &[(1, 100), (1, 100)], &[256, 256]),
+            ("9:1 as for a trial", &[(90, 3), (10, 1)], &[256, 85]),
+            ("99:1 with equal pods", &[(99, 4), (1, 4)], &[256, 2]),
+            ("three, of which one sleeps", &[(50, 1), (50, 1), (0, 1)], &[256, 256, 0]),
+            ("three, of which one has no pod", &[(50, 1), (25, 1), (25, 0)], &[256, 128, 128]),
+            ("more pods than shares", &[(1, 3), (2, 3)], &[128, 256]),
         ] {
             let shares: Vec<Share> = shares.iter().map(|&(weight, servers)| Share { weight, servers }).collect();
             assert_eq!(weights(&shares), expected, "{name}");

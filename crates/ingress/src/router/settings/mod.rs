@@ -118,6 +118,8 @@ pub struct Listen {
     pub stats: u16,
     /// ROUTER_USE_PROXY_PROTOCOL and ROUTER_PROXY_PROTOCOL_TRUSTED_CIDRS.
     pub proxy_protocol: ProxyProtocol,
+    /// ROUTER_PROXY_PROTOCOL_SPLIT_HEADERS: whether the header may arrive in pieces.
+    pub split_headers: bool,
 }
 
 /// TLS towards clients and pods.

@@ -199,7 +199,8 @@ fn listen(reader: &mut Reader) -> Listen {
         (true, Some(trusted)) => ProxyProtocol::From(trusted),
     };
     let mode = reader.parsed("ROUTER_IP_V4_V6_MODE", "v4, v6, v4v6", mode).unwrap_or_default();
-    Listen { mode, http, https, stats, proxy_protocol }
+    let split_headers = reader.flag("ROUTER_PROXY_PROTOCOL_SPLIT_HEADERS", true);
+    Listen { mode, http, https, stats, proxy_protocol, split_headers }
 }
 
 fn tls(reader: &mut Reader) -> Tls {

@@ -1,0 +1,165 @@
+//! Servers of a running backend: added, changed, sent away and told whom to trust, through the socket.
+
+use super::{Live, Need, Socket, SocketError, backend};
+use crate::router::model::{Backend, Claim, Server, Termination};
+use std::{collections::BTreeMap, fs, net::SocketAddr};
+
+/// A server as HAProxy has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Known {
+    address: SocketAddr,
+    weight: u16,
+    h2c: bool,
+    checked: bool,
+}
+
+impl Known {
+    pub(super) fn of(server: &Server, backend: &Backend) -> Self {
+        let Server { address, weight, h2c, .. } = *server;
+        Self { address, weight, h2c, checked: backend.servers.len() > 1 }
+    }
+}
+
+/// A server that gets no new connections.
+#[derive(Debug)]
+pub(super) struct Leaving {
+    pub(super) backend: String,
+    pub(super) server: String,
+    pub(super) known: Known,
+}
+
+impl Live {
+    /// Makes the servers of a backend those of the model.
+    pub(super) fn servers(
+        &mut self,
+        name: &str,
+        backend: &Backend,
+        socket: &mut Socket,
+        need: &mut Option<Need>,
+    ) -> Result<(), SocketError> {
+        let mut known =
+            self.running.get_mut(name).map(|running| std::mem::take(&mut running.servers)).unwrap_or_default();
+        let outcome = self.change_servers(name, backend, &mut known, socket, need);
+        if let Some(running) = self.running.get_mut(name) {
+            running.servers = known;
+        }
+        outcome
+    }
+
+    fn change_servers(
+        &mut self,
+        name: &str,
+        backend: &Backend,
+        known: &mut BTreeMap<String, Known>,
+        socket: &mut Socket,
+        need: &mut Option<Need>,
+    ) -> Result<(), SocketError> {
+        for server in &backend.servers {
+            let wanted = Known::of(server, backend);
+            let at = format!("{name}/{}", server.name);
+            match known.get(&server.name) {
+                Some(old) if old.h2c == wanted.h2c => {
+                    if old.address != wanted.address {
+                        let (ip, port) = (wanted.address.ip(), wanted.address.port());
+                        socket.tell(&format!("set server {at} addr {ip} port {port}"), is_address_answer)?;
+                    }
+                    if old.weight != wanted.weight {
+                        socket.tell(&format!("set server {at} weight {}", wanted.weight), str::is_empty)?;
+                    }
+                    // A server that was made without checks gets them with the next generation, which nothing waits for.
+                    let checked = old.checked;
+                    known.insert(server.name.clone(), Known { checked, ..wanted });
+                }
+                // Another protocol needs another server, whose name is taken until this one has left.
+                Some(_) => *need = need.or(Some(Need::Backend)),
+                None => {
+                    self.add_server(&at, server, backend, socket)?;
+                    known.insert(server.name.clone(), wanted);
+                }
+            }
+        }
+        let gone: Vec<String> =
+            known.keys().filter(|name| !backend.servers.iter().any(|server| server.name == **name)).cloned().collect();
+        for server in gone {
+            let Some(old) = known.remove(&server) else { continue };
+            socket.tell(&format!("set server {name}/{server} state maint"), str::is_empty)?;
+            self.leaving.push(Leaving { backend: name.to_owned(), server, known: old });
+        }
+        Ok(())
+    }
+
+    fn add_server(
+        &mut self,
+        at: &str,
+        server: &Server,
+        backend: &Backend,
+        socket: &mut Socket,
+    ) -> Result<(), SocketError> {
+        let (ip, port) = (server.address.ip(), server.address.port());
+        let is_same = |old: &Leaving| format!("{}/{}", old.backend, old.server) == at && old.known.h2c == server.h2c;
+        if let Some(index) = self.leaving.iter().position(is_same) {
+            // A pod that was not ready for a while comes back as it was.
+            socket.tell(&format!("set server {at} addr {ip} port {port}"), is_address_answer)?;
+            socket.tell(&format!("set server {at} weight {}", server.weight), str::is_empty)?;
+            socket.tell(&format!("set server {at} state ready"), str::is_empty)?;
+            self.leaving.remove(index);
+            return Ok(());
+        }
+        let words = backend::server_words(backend, server, &self.settings, &self.places);
+        // HAProxy computes the cookie of an address when the address changes, not when a server is added.
+        let first = if port == 9 { 10 } else { 9 };
+        let begin = SocketAddr::new(ip, first);
+        socket.tell(&format!("add server {at} {begin} {words}"), |answer| answer.contains("registered"))?;
+        socket.tell(&format!("set server {at} addr {ip} port {port}"), is_address_answer)?;
+        if backend.servers.len() > 1 {
+            socket.tell(&format!("enable health {at}"), str::is_empty)?;
+        }
+        socket.tell(&format!("set server {at} state ready"), str::is_empty)
+    }
+
+    /// Makes sure that HAProxy has what the pods of a claim are checked against. It reads no such file while it runs, but takes
+    /// the content from the socket. False when that cannot be.
+    pub(super) fn knows_authority(&mut self, claim: &Claim, socket: &mut Socket) -> bool {
+        if claim.termination != Termination::Reencrypt {
+            return true;
+        }
+        let service_ca = || {
+            let file = self.settings.tls.destination_ca.clone()?;
+            fs::read_to_string(&file).ok().map(|pem| (file, pem))
+        };
+        let own = claim.destination_ca.as_ref().map(|pem| (self.places.authority(pem), pem.clone()));
+        let needs_service_ca = own.is_none() && self.settings.tls.destination_ca.is_some();
+        let Some((file, pem)) = own.or_else(service_ca) else { return !needs_service_ca };
+        if self.authorities.contains(&file) {
+            return true;
+        }
+        // A command must fit into one of HAProxy's buffers.
+        if pem.len() > LONGEST_AUTHORITY || pem.contains("\n\n") {
+            return false;
+        }
+        let at = file.display();
+        let told = socket
+            .tell(&format!("new ssl ca-file {at}"), |answer| answer.contains("created"))
+            .and_then(|()| {
+                socket.tell(&format!("set ssl ca-file {at} <<\n{}\n", pem.trim()), |answer| {
+                    answer.contains("transaction")
+                })
+            })
+            .and_then(|()| socket.tell(&format!("commit ssl ca-file {at}"), |answer| answer.contains("Success")));
+        match told {
+            Ok(()) => self.authorities.insert(file),
+            Err(error) => {
+                tracing::info!(%error, "HAProxy does not take an authority while it runs");
+                return false;
+            }
+        };
+        true
+    }
+}
+
+/// Longest authority that is brought through the socket.
+const LONGEST_AUTHORITY: usize = 12_000;
+
+fn is_address_answer(answer: &str) -> bool {
+    answer.contains("changed from") || answer.contains("no need to change")
+}
