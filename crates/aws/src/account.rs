@@ -8,6 +8,7 @@ mod classic;
 mod ec2;
 mod elbv2;
 mod error;
+mod limits;
 
 pub use classic::{
     ClassicAttributes, ClassicHealthCheck, ClassicListener, ClassicLoadBalancer, ClassicPolicy, NewClassicLoadBalancer,
@@ -22,6 +23,7 @@ pub use elbv2::{
     TargetHealth,
 };
 pub use error::{AwsError, Kind};
+pub use limits::{Limit, limit};
 
 use futures::future::BoxFuture;
 use net::Cidr;

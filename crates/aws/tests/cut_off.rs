@@ -12,26 +12,7 @@ use aws::{
     model::Settings,
 };
 use serde_json::{Value, json};
-use world::{Step, World, told};
-
-fn merged(changes: &[Value]) -> Value {
-    let mut all = json!({});
-    for change in changes {
-        merge(&mut all, change);
-    }
-    all
-}
-
-fn merge(into: &mut Value, change: &Value) {
-    match (into, change) {
-        (Value::Object(into), Value::Object(change)) => {
-            for (key, value) in change {
-                merge(into.entry(key.clone()).or_insert(Value::Null), value);
-            }
-        }
-        (into, change) => *into = change.clone(),
-    }
-}
+use world::{Step, World, families, merged, ports, ranges, shapes, told};
 
 fn step(name: &str, nodes: u8, changes: &[Value]) -> Step {
     Step { name: name.to_owned(), service: Some(service("web", &merged(changes))), nodes }
@@ -39,22 +20,6 @@ fn step(name: &str, nodes: u8, changes: &[Value]) -> Step {
 
 fn gone() -> Step {
     Step { name: "deleted".to_owned(), service: None, nodes: 0 }
-}
-
-fn families(policy: &str, list: &[&str]) -> Value {
-    json!({"spec": {"ipFamilyPolicy": policy, "ipFamilies": list}})
-}
-
-fn ports(list: &[(u16, u16, &str)]) -> Value {
-    let ports: Vec<Value> = list
-        .iter()
-        .map(|(port, node, protocol)| json!({"name": format!("p{port}"), "port": port, "nodePort": node, "protocol": protocol}))
-        .collect();
-    json!({"spec": {"ports": ports}})
-}
-
-fn ranges(list: &[&str]) -> Value {
-    json!({"spec": {"loadBalancerSourceRanges": list}})
 }
 
 fn unmanaged() -> Settings {
@@ -244,4 +209,90 @@ async fn every_call_is_throttled_once() {
         gone(),
     ];
     cut(&settings(), &story, |_| &[Fault::Throttle]).await;
+}
+
+#[tokio::test]
+async fn tcp_and_udp_share_a_port_and_part_again() {
+    let (tcp, both, udp) = (
+        ports(&[(53, 30053, "TCP")]),
+        ports(&[(53, 30053, "TCP"), (53, 30053, "UDP")]),
+        ports(&[(53, 30053, "UDP"), (80, 30080, "TCP")]),
+    );
+    for shape in shapes() {
+        let story = [
+            step("TCP", 3, &[shape.clone(), tcp.clone()]),
+            step("both", 3, &[shape.clone(), both.clone()]),
+            step("UDP, and TCP elsewhere", 3, &[shape, udp.clone()]),
+            gone(),
+        ];
+        cut_everywhere(&settings(), &story).await;
+    }
+}
+
+#[tokio::test]
+async fn certificates_are_exchanged() {
+    let (one, two) = (Example::CERTIFICATE, Example::OTHER_CERTIFICATE);
+    let list = |arns: &[&str]| annotated(&[("ssl-cert", &arns.join(","))]);
+    for shape in shapes() {
+        let story = [
+            step("one", 3, &[shape.clone(), list(&[one])]),
+            step("two", 3, &[shape.clone(), list(&[one, two])]),
+            step("the other one first", 3, &[shape.clone(), list(&[two, one])]),
+            step("the other one alone", 3, &[shape.clone(), list(&[two])]),
+            step("none", 3, &[shape]),
+            gone(),
+        ];
+        cut_everywhere(&settings(), &story).await;
+    }
+}
+
+#[tokio::test]
+async fn one_group_that_is_brought_is_exchanged_for_another() {
+    let (first, second) = (Example::BROUGHT_GROUP, Example::OTHER_GROUP);
+    let brought = |ids: &[&str], manage: &str| {
+        annotated(&[("security-groups", &ids.join(",")), ("manage-backend-security-group-rules", manage)])
+    };
+    for shape in shapes() {
+        let story = [
+            step("the first", 3, &[shape.clone(), brought(&[first], "true")]),
+            step("both", 3, &[shape.clone(), brought(&[first, second], "true")]),
+            step("the second", 3, &[shape.clone(), brought(&[second], "false")]),
+            step("managed", 3, &[shape]),
+            gone(),
+        ];
+        cut_everywhere(&settings(), &story).await;
+    }
+}
+
+#[tokio::test]
+async fn a_full_group_is_exchanged_rule_by_rule() {
+    let list = |from: u16| -> Vec<String> {
+        let four = (0..30).map(|number| format!("10.{}.0.0/16", number + from));
+        let six = (0..30).map(|number| format!("2001:db8:{:x}::/48", number + from));
+        four.chain(six).collect()
+    };
+    let sources = |from: u16| json!({"spec": {"loadBalancerSourceRanges": list(from)}});
+    // Reads are cut elsewhere; here it is the batches that count.
+    let writes = |call: &Made| -> &'static [Fault] { if call.write { &[Fault::Fail, Fault::Lose] } else { &[] } };
+    let dual = families("RequireDualStack", &["IPv6", "IPv4"]);
+    let story =
+        [step("full", 3, &[dual.clone(), sources(0)]), step("full of others", 3, &[dual, sources(100)]), gone()];
+    cut(&settings(), &story, writes).await;
+}
+
+#[tokio::test]
+async fn the_check_follows_the_traffic_policy() {
+    let local = json!({"spec": {"externalTrafficPolicy": "Local", "healthCheckNodePort": 32000}});
+    let logged = annotated(&[("access-log-enabled", "true"), ("access-log-s3-bucket-name", "logs")]);
+    for shape in shapes() {
+        for settings in [settings(), unmanaged(), shared()] {
+            let story = [
+                step("cluster", 3, std::slice::from_ref(&shape)),
+                step("local", 3, &[shape.clone(), local.clone()]),
+                step("cluster again, with a log", 2, &[shape.clone(), logged.clone()]),
+                gone(),
+            ];
+            cut_everywhere(&settings, &story).await;
+        }
+    }
 }

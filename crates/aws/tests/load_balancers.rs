@@ -10,22 +10,21 @@ use aws::{
         Example, State,
         testing::{annotated, service, settings},
     },
-    model::{Settings, request::Note},
+    model::Settings,
 };
 use k8s_openapi::api::core::v1::Service;
 use net::{Cidr, Family};
-use parking_lot::Mutex;
 use runtime::cloud::{CloudError, LoadBalancers};
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, sync::Arc};
-use world::{Step, World, nodes, told};
+use world::{Step, World, nodes, notes, shown, told};
 
 fn unmanaged() -> Settings {
     Settings { nlb_groups: GroupMode::Unmanaged, ..settings() }
 }
 
 fn dual(first: &str, second: &str) -> Value {
-    json!({"spec": {"ipFamilyPolicy": "RequireDualStack", "ipFamilies": [first, second]}})
+    world::families("RequireDualStack", &[first, second])
 }
 
 fn web(change: &Value) -> Service {
@@ -48,26 +47,8 @@ fn managed(state: &State) -> &SecurityGroup {
     group(state, &owner(&web(&json!({}))).network_group("kubernetes")).expect("the managed group is there")
 }
 
-fn shown(rules: &BTreeSet<Rule>) -> Vec<String> {
-    rules.iter().map(|rule| format!("{} {}", rule.protocol, rule.peer)).collect()
-}
-
 fn node_rules(state: &State) -> &BTreeSet<Rule> {
     &state.groups[Example::NODE_GROUP].ingress
-}
-
-async fn refused(world: &World, service: &Service) -> String {
-    match world.attempt(service, 3).await {
-        Err(CloudError::Refused(why)) => why,
-        other => panic!("{other:?}"),
-    }
-}
-
-fn notes(aws: &Aws) -> Arc<Mutex<Vec<Note>>> {
-    let notes: Arc<Mutex<Vec<Note>>> = Arc::default();
-    let kept = Arc::clone(&notes);
-    aws.tell(Box::new(move |_, note| kept.lock().push(note.clone())));
-    notes
 }
 
 #[tokio::test]
@@ -330,7 +311,7 @@ async fn what_is_not_ours_is_left_alone() {
         }
     });
     world.restart().await;
-    let why = refused(&world, &web(&json!({}))).await;
+    let why = world.refused(&web(&json!({}))).await;
     assert!(why.contains("left alone"), "{why}");
     world.delete(&web(&json!({}))).await.unwrap();
     assert_eq!(world.memory.state().load_balancers.len(), 1);
@@ -355,7 +336,7 @@ async fn a_group_of_upstreams_is_adopted_and_one_of_another_is_not() {
             world.through(&gone()).await;
             assert!(!world.memory.state().groups.contains_key("sg-old"));
         } else {
-            let why = refused(&world, &web(&json!({}))).await;
+            let why = world.refused(&web(&json!({}))).await;
             assert!(why.contains("sg-old"), "{why}");
         }
     }
@@ -368,7 +349,7 @@ async fn the_kind_of_a_load_balancer_does_not_change() {
         let mut world = World::new(&settings());
         world.through(&step(web(&first))).await;
         let before = told(&world.memory.state());
-        let why = refused(&world, &web(&second)).await;
+        let why = world.refused(&web(&second)).await;
         assert!(why.contains("cannot update Load Balancer Type annotation"), "{why}");
         assert_eq!(told(&world.memory.state()), before);
     }
@@ -382,11 +363,11 @@ async fn families_that_cannot_be_had_are_refused_before_anything_is_made() {
     let single = json!({"spec": {"ipFamilyPolicy": "SingleStack", "ipFamilies": ["IPv6"]}});
     let one = json!({"spec": {"ipFamilyPolicy": "RequireDualStack", "ipFamilies": ["IPv4"]}});
     for (change, said) in [(single.clone(), "single stack IPv6 is not supported"), (one, "requires 2 entries")] {
-        assert!(refused(&world, &web(&change)).await.contains(said));
+        assert!(world.refused(&web(&change)).await.contains(said));
     }
     for mut change in [single, dual("IPv4", "IPv6")] {
         change["metadata"] = classic["metadata"].clone();
-        assert!(refused(&world, &web(&change)).await.contains("does not support IPv6"));
+        assert!(world.refused(&web(&change)).await.contains("does not support IPv6"));
     }
     assert_eq!(told(&world.memory.state()), before);
 }
@@ -403,7 +384,7 @@ async fn subnets_without_ipv6_are_skipped_or_named() {
     assert_eq!(*subnets, ["subnet-public-a".to_owned(), "subnet-public-c".to_owned()].into());
     let mut explicit = dual("IPv4", "IPv6");
     explicit["metadata"] = annotated(&[("subnets", "subnet-public-a,subnet-public-b")])["metadata"].clone();
-    let why = refused(&world, &service("other", &explicit)).await;
+    let why = world.refused(&service("other", &explicit)).await;
     assert!(why.contains("subnet-public-b have no associated IPv6 CIDR block"), "{why}");
 }
 
@@ -425,7 +406,7 @@ async fn a_node_without_primary_ipv6_does_not_spoil_the_others() {
 async fn more_rules_than_a_group_holds_are_refused_with_the_number() {
     let world = World::new(&settings());
     let ranges: Vec<String> = (0..31).map(|number| format!("10.{number}.0.0/16")).collect();
-    let why = refused(&world, &web(&json!({"spec": {"loadBalancerSourceRanges": ranges}}))).await;
+    let why = world.refused(&web(&json!({"spec": {"loadBalancerSourceRanges": ranges}}))).await;
     assert!(why.contains("62 rules") && why.contains("60"), "{why}");
     assert!(world.memory.state().load_balancers.is_empty());
     // Thirty ranges fit, and so does exchanging all of them: revoked first.
@@ -448,8 +429,9 @@ async fn all_mistakes_are_told_in_one_go() {
         ("access-log-enabled", "perhaps"),
     ]);
     change["spec"] = json!({"sessionAffinity": "ClientIP", "loadBalancerIP": "192.0.2.1",
-        "ports": [{"port": 80, "nodePort": 30080, "protocol": "TCP"}, {"port": 53, "nodePort": 30053, "protocol": "UDP"}]});
-    let why = refused(&world, &web(&change)).await;
+        "ports": [{"port": 80, "nodePort": 30080, "protocol": "TCP"}, {"port": 80, "nodePort": 30053, "protocol": "UDP"},
+            {"port": 132, "nodePort": 30132, "protocol": "SCTP"}]});
+    let why = world.refused(&web(&change)).await;
     for part in [
         "BYO extra security group annotation",
         "Invalid health check port 'abc'",
@@ -458,7 +440,8 @@ async fn all_mistakes_are_told_in_one_go() {
         "access-log-enabled",
         "unsupported load balancer affinity: ClientIP",
         "LoadBalancerIP cannot be specified for AWS ELB",
-        "mixed protocol is not supported",
+        "Protocol SCTP not supported",
+        "give both the same nodePort",
     ] {
         assert!(why.contains(part), "{part} in {why}");
     }
@@ -478,25 +461,4 @@ async fn without_groups_nodes_are_opened_for_clients_and_checks_of_the_targets_f
     let rules = shown(node_rules(&world.memory.state()));
     assert!(rules.contains(&"tcp 30080 ::/0".to_owned()) && rules.contains(&"icmpv6 2/0 ::/0".to_owned()), "{rules:?}");
     assert!(!rules.iter().any(|rule| rule.contains("0.0.0.0/0")), "{rules:?}");
-}
-
-#[tokio::test]
-async fn many_services_and_a_node_change_take_few_calls() {
-    let world = World::new(&settings());
-    let services: Vec<Service> = (0..60_u16)
-        .map(|number| {
-            service(&format!("s{number:03}"), &json!({"spec": {"ports": [{"port": 80, "nodePort": 30000 + number}]}}))
-        })
-        .collect();
-    // Sixty rules are all that a nodes' group holds: rules are left to the administrator here.
-    let quiet = Aws::new(world.memory.clone(), Settings { disable_node_rules: true, ..settings() });
-    for service in &services {
-        quiet.ensure(service, &nodes(3)).await.unwrap();
-    }
-    world.memory.take_calls();
-    for service in &services {
-        quiet.update_nodes(service, &nodes(4)).await.unwrap();
-    }
-    let calls = world.memory.take_calls();
-    assert!(calls.len() <= services.len() * 2 + 2, "{} calls for {} Services", calls.len(), services.len());
 }

@@ -20,6 +20,8 @@ pub(super) struct Handles {
     pub(super) load_balancer: String,
     /// Host name of the load balancer.
     pub(super) dns_name: String,
+    /// ARNs of listeners by port.
+    listeners: BTreeMap<u16, String>,
     /// ARNs of target groups by name.
     pub(super) target_groups: BTreeMap<String, String>,
     /// Id of the managed group.
@@ -33,6 +35,8 @@ impl Handles {
         if let Some(seen) = &observed.network {
             handles.load_balancer.clone_from(&seen.load_balancer.arn);
             handles.dns_name.clone_from(&seen.load_balancer.dns_name);
+            let listeners = seen.listeners.iter().map(|listener| (listener.settings.port, listener.arn.clone()));
+            handles.listeners = listeners.collect();
         }
         if let Some(seen) = &observed.classic {
             handles.dns_name.clone_from(&seen.load_balancer.dns_name);
@@ -56,6 +60,13 @@ impl Handles {
             _ => rule.clone(),
         };
         rules.iter().map(resolve).collect()
+    }
+
+    fn listener(&self, port: u16) -> Result<String, AwsError> {
+        self.listeners.get(&port).cloned().ok_or_else(|| AwsError::NotFound {
+            kind: crate::account::Kind::Listener,
+            message: format!("{port} was not made"),
+        })
     }
 
     fn target_group(&self, name: &str) -> Result<String, AwsError> {
@@ -145,7 +156,17 @@ impl Run<'_> {
             Action::CreateListener { listener, tags } => {
                 let load_balancer = self.handles.load_balancer.clone();
                 let new = NewListener { load_balancer, settings: self.settings(listener)?, tags: tags.clone() };
-                account.create_listener(&new).await?;
+                let made = account.create_listener(&new).await?;
+                self.handles.listeners.insert(listener.port, made.arn);
+            }
+            Action::AddCertificates { port, certificates } => {
+                account.add_listener_certificates(&self.handles.listener(*port)?, certificates).await?;
+            }
+            Action::RemoveCertificates { port, certificates } => {
+                account.remove_listener_certificates(&self.handles.listener(*port)?, certificates).await?;
+            }
+            Action::TagListener { port, tags } => {
+                account.add_tags(&[self.handles.listener(*port)?], tags).await?;
             }
             Action::ModifyListener { arn, listener } => {
                 account.modify_listener(arn, &self.settings(listener)?).await?;
@@ -206,14 +227,14 @@ impl Run<'_> {
             match self.account.authorize(group, direction, &some).await {
                 Err(error) if error.is_duplicate() => {}
                 outcome => {
-                    outcome?;
+                    outcome.map_err(|error| full(group, error))?;
                     continue;
                 }
             }
             for rule in some {
                 match self.account.authorize(group, direction, &[rule].into()).await {
                     Err(error) if error.is_duplicate() => {}
-                    outcome => outcome?,
+                    outcome => outcome.map_err(|error| full(group, error))?,
                 }
             }
         }
@@ -243,7 +264,35 @@ impl Run<'_> {
     }
 }
 
+/// Says which group is full, and what can be done.
+fn full(group: &str, error: AwsError) -> AwsError {
+    match error {
+        AwsError::LimitExceeded { code, message } => {
+            let advice = "take rules away that nobody needs, or ask AWS for a higher quota of rules per security group";
+            AwsError::LimitExceeded { code, message: format!("{group}: {message} To go on, {advice}") }
+        }
+        error => error,
+    }
+}
+
 fn chunks<T: Clone + Ord>(all: &BTreeSet<T>, size: usize) -> Vec<BTreeSet<T>> {
     let list: Vec<T> = all.iter().cloned().collect();
     list.chunks(size).map(|some| some.iter().cloned().collect()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_cut_into_pieces() {
+        for (count, size, expected) in
+            [(0, 2, &[][..]), (1, 2, &[1]), (2, 2, &[2]), (4, 2, &[2, 2]), (5, 2, &[2, 2, 1]), (3, 100, &[3])]
+        {
+            let all: BTreeSet<u32> = (0..count).collect();
+            let pieces = chunks(&all, size);
+            assert_eq!(pieces.iter().map(BTreeSet::len).collect::<Vec<_>>(), expected, "{count} by {size}");
+            assert_eq!(pieces.into_iter().flatten().collect::<BTreeSet<_>>(), all);
+        }
+    }
 }

@@ -6,7 +6,7 @@ use crate::{
         TargetGroupFilter,
     },
     model::{
-        Desired, Groups,
+        Balancer, Desired, Groups,
         names::{Cluster, Owner},
     },
     plan::{Observed, SeenClassic, SeenNetwork, SeenTargetGroup},
@@ -81,22 +81,23 @@ pub(super) async fn network(
     let mut ids: BTreeSet<String> = desired.node_rules.keys().cloned().collect();
     if let Some(load_balancer) = load_balancer {
         ids.extend(load_balancer.security_groups.iter().cloned());
-        let listeners = account.describe_listeners(&load_balancer.arn).await?;
-        attached.extend(listeners.iter().map(|listener| listener.settings.target_group.clone()));
-        let (mut attributes, mut tags) = (None, None);
+        let mut seen = SeenNetwork::bare(load_balancer);
+        seen.listeners = account.describe_listeners(&seen.load_balancer.arn).await?;
+        attached.extend(seen.listeners.iter().map(|listener| listener.settings.target_group.clone()));
         if depth == Depth::Everything {
-            attributes = Some(account.describe_load_balancer_attributes(&load_balancer.arn).await?);
-            let arns = [load_balancer.arn.clone()];
-            tags = Some(account.describe_tags(&arns).await?.remove(&arns[0]).unwrap_or_default());
+            look_closely(account, &mut seen).await?;
         }
-        observed.network = Some(SeenNetwork { load_balancer, listeners, attributes, tags });
+        observed.network = Some(seen);
+    }
+    if let Groups::Given(given) = &desired.groups {
+        ids.extend(given.iter().cloned());
     }
     observed.target_groups = match (&observed.network, depth) {
         (Some(seen), Depth::Glance | Depth::Targets) => {
             let groups = account.describe_target_groups(TargetGroupFilter::Of(&seen.load_balancer.arn)).await?;
             groups.into_iter().map(bare).collect()
         }
-        _ => target_groups(account, cluster, &desired.owner, &attached).await?,
+        _ => target_groups(account, cluster, &desired.owner, &attached, &target_group_names(desired)).await?,
     };
     for seen in &mut observed.target_groups {
         if depth == Depth::Everything {
@@ -113,6 +114,30 @@ pub(super) async fn network(
     Ok(observed)
 }
 
+/// Attributes, tags, and certificates of TLS listeners.
+async fn look_closely(account: &dyn Account, seen: &mut SeenNetwork) -> Result<(), AwsError> {
+    let arn = seen.load_balancer.arn.clone();
+    seen.attributes = Some(account.describe_load_balancer_attributes(&arn).await?);
+    let listeners = seen.listeners.iter().map(|listener| listener.arn.clone());
+    let arns: Vec<String> = [arn.clone()].into_iter().chain(listeners).collect();
+    let mut tags = account.describe_tags(&arns).await?;
+    seen.tags = Some(tags.remove(&arn).unwrap_or_default());
+    seen.listener_tags = tags;
+    for listener in seen.listeners.iter().filter(|listener| listener.settings.protocol == "TLS") {
+        let certificates = account.describe_listener_certificates(&listener.arn).await?;
+        seen.certificates.insert(listener.arn.clone(), certificates);
+    }
+    Ok(())
+}
+
+/// Names that the Service's target groups are to have.
+fn target_group_names(desired: &Desired) -> BTreeSet<String> {
+    match &desired.balancer {
+        Balancer::Network(network) => network.listeners.iter().map(|listener| listener.target.name.clone()).collect(),
+        Balancer::Classic(_) => BTreeSet::new(),
+    }
+}
+
 fn bare(group: TargetGroup) -> SeenTargetGroup {
     SeenTargetGroup { group, attributes: None, tags: None, targets: None }
 }
@@ -123,12 +148,13 @@ pub(super) async fn targets(account: &dyn Account, arn: &str) -> Result<BTreeSet
     Ok(health.into_iter().filter(|one| !one.draining).map(|one| one.target).collect())
 }
 
-/// Target groups that listeners lead to, or whose tags say they are this Service's.
+/// Target groups that listeners lead to, that have one of these names, or whose tags say they are this Service's.
 async fn target_groups(
     account: &dyn Account,
     cluster: &Cluster,
     owner: &Owner,
     attached: &BTreeSet<String>,
+    names: &BTreeSet<String>,
 ) -> Result<Vec<SeenTargetGroup>, AwsError> {
     let prefix = owner.target_group_prefix();
     let mut all = account.describe_target_groups(TargetGroupFilter::All).await?;
@@ -143,7 +169,9 @@ async fn target_groups(
         SeenTargetGroup { tags, ..bare(group) }
     });
     let ours = |seen: &SeenTargetGroup| {
-        attached.contains(&seen.group.arn) || seen.tags.as_ref().is_some_and(|tags| cluster.owns_for(tags, owner))
+        attached.contains(&seen.group.arn)
+            || names.contains(&seen.group.name)
+            || seen.tags.as_ref().is_some_and(|tags| cluster.owns_for(tags, owner))
     };
     Ok(seen.filter(ours).collect())
 }
@@ -196,14 +224,14 @@ pub(super) async fn leftovers(account: &dyn Account, cluster: &Cluster, owner: &
         attached.extend(listeners.iter().map(|listener| listener.settings.target_group.clone()));
         let arns = [load_balancer.arn.clone()];
         let tags = Some(account.describe_tags(&arns).await?.remove(&arns[0]).unwrap_or_default());
-        observed.network = Some(SeenNetwork { load_balancer, listeners, attributes: None, tags });
+        observed.network = Some(SeenNetwork { listeners, tags, ..SeenNetwork::bare(load_balancer) });
     }
     if let Some(load_balancer) = account.describe_classic(Some(&name)).await?.into_iter().next() {
         let names = [load_balancer.name.clone()];
         let tags = Some(account.describe_classic_tags(&names).await?.remove(&names[0]).unwrap_or_default());
         observed.classic = Some(SeenClassic { load_balancer, attributes: None, tags });
     }
-    observed.target_groups = target_groups(account, cluster, owner, &attached).await?;
+    observed.target_groups = target_groups(account, cluster, owner, &attached, &BTreeSet::new()).await?;
     observed.groups = groups_by_owner(account, cluster, owner).await?;
     Ok(observed)
 }

@@ -1,6 +1,8 @@
 //! Finds what is ours by its tags and belongs to a Service that is no more, and removes it.
 //!
-//! Leftovers come of a process that ended between two calls, of a group that AWS kept in use, or of what upstream forgot.
+//! Leftovers come of a process that ended between two calls, of a group that AWS kept in use, or of what upstream forgot. What is found is only
+//! suspected at first, and removed when the next sweep finds it again: a Service may have come between the moment when Services were
+//! listed and the moment when AWS was looked at.
 
 use super::{Aws, execute::Handles, execute::Run, observe};
 use crate::{
@@ -11,6 +13,7 @@ use crate::{
     },
     plan::Action,
 };
+use parking_lot::Mutex;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Services that have, or may still have, a load balancer.
@@ -35,14 +38,42 @@ impl Alive {
     }
 }
 
+/// What a sweep came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// Found for the first time: looked at again by the next sweep.
+    pub suspected: usize,
+    /// Found again, and removed or about to be.
+    pub removed: usize,
+}
+
+/// What the last sweep found, by words that say what it is.
+pub(super) type Suspects = Mutex<BTreeSet<String>>;
+
+/// Something that should not be there.
+struct Leftover {
+    what: String,
+    action: Action,
+}
+
+impl Leftover {
+    fn new(what: impl Into<String>, action: Action) -> Self {
+        Self { what: what.into(), action }
+    }
+}
+
 impl Aws {
-    /// Removes leftovers; says how many things it found.
-    pub async fn sweep(&self, alive: &Alive) -> Result<usize, AwsError> {
-        let mut actions = self.dead_balancers(alive).await?;
-        actions.extend(self.dead_target_groups(alive).await?);
-        actions.extend(self.dead_groups(alive).await?);
-        let found = actions.len();
-        for action in actions {
+    /// Looks for leftovers, and removes those that the sweep before found too.
+    pub async fn sweep(&self, alive: &Alive) -> Result<Swept, AwsError> {
+        let mut found = self.dead_balancers(alive).await?;
+        found.extend(self.dead_target_groups(alive).await?);
+        found.extend(self.dead_groups(alive).await?);
+        let suspects = std::mem::take(&mut *self.suspects.lock());
+        let (again, new): (Vec<_>, Vec<_>) = found.into_iter().partition(|one| suspects.contains(&one.what));
+        // Until it is gone it stays suspected.
+        *self.suspects.lock() = again.iter().chain(&new).map(|one| one.what.clone()).collect();
+        let swept = Swept { suspected: new.len(), removed: again.len() };
+        for action in merged(again) {
             let mut run = Run {
                 account: &*self.account,
                 name: "leftover",
@@ -54,7 +85,7 @@ impl Aws {
                 outcome => outcome?,
             }
         }
-        Ok(found)
+        Ok(swept)
     }
 
     fn is_dead(&self, tags: &Tags, alive: &Alive, fits: impl Fn(&Owner) -> bool) -> bool {
@@ -62,8 +93,8 @@ impl Aws {
         ours && !alive.of(tags).is_some_and(fits)
     }
 
-    async fn dead_balancers(&self, alive: &Alive) -> Result<Vec<Action>, AwsError> {
-        let mut actions = Vec::new();
+    async fn dead_balancers(&self, alive: &Alive) -> Result<Vec<Leftover>, AwsError> {
+        let mut dead = Vec::new();
         let looks_ours = |name: &str| name.starts_with('a') && name.len() > 1;
         let mut network = self.account.describe_load_balancers(None).await?;
         network.retain(|one| looks_ours(&one.name) && !alive.has_balancer(&one.name));
@@ -71,11 +102,11 @@ impl Aws {
         if !arns.is_empty() {
             let tags = self.account.describe_tags(&arns).await?;
             for one in network {
-                let dead = tags
+                let is_dead = tags
                     .get(&one.arn)
                     .is_some_and(|tags| self.is_dead(tags, alive, |owner| owner.load_balancer() == one.name));
-                if dead {
-                    actions.push(Action::DeleteLoadBalancer { arn: one.arn });
+                if is_dead {
+                    dead.push(Leftover::new(&one.arn, Action::DeleteLoadBalancer { arn: one.arn.clone() }));
                 }
             }
         }
@@ -84,32 +115,33 @@ impl Aws {
         let names: Vec<String> = classic.iter().map(|one| one.name.clone()).collect();
         if !names.is_empty() {
             let tags = self.account.describe_classic_tags(&names).await?;
-            let dead = |name: &String| {
+            let is_dead = |name: &String| {
                 tags.get(name).is_some_and(|tags| self.is_dead(tags, alive, |owner| owner.load_balancer() == *name))
             };
-            actions.extend(names.into_iter().filter(dead).map(|name| Action::DeleteClassic { name }));
+            let leftover = |name: String| Leftover::new(format!("classic {name}"), Action::DeleteClassic { name });
+            dead.extend(names.into_iter().filter(is_dead).map(leftover));
         }
-        Ok(actions)
+        Ok(dead)
     }
 
-    async fn dead_target_groups(&self, alive: &Alive) -> Result<Vec<Action>, AwsError> {
+    async fn dead_target_groups(&self, alive: &Alive) -> Result<Vec<Leftover>, AwsError> {
         let mut groups = self.account.describe_target_groups(TargetGroupFilter::All).await?;
-        let of_the_living =
-            |name: &str| alive.owners.values().any(|owner| name.starts_with(&owner.target_group_prefix()));
         groups.retain(|group| group.name.starts_with("k8s-"));
-        let suspects: Vec<String> =
-            groups.iter().filter(|group| !of_the_living(&group.name)).map(|group| group.arn.clone()).collect();
-        if suspects.is_empty() {
+        if groups.is_empty() {
             return Ok(Vec::new());
         }
-        let tags = self.account.describe_tags(&suspects).await?;
-        let dead = |arn: &String| tags.get(arn).is_some_and(|tags| self.is_dead(tags, alive, |_| true));
-        let dead = groups.into_iter().filter(|group| suspects.contains(&group.arn) && dead(&group.arn));
-        Ok(dead.map(|group| Action::DeleteTargetGroup { arn: group.arn, group: group.name }).collect())
+        // Names are shortened, and so those of the dead and of the living look alike: tags tell.
+        let arns: Vec<String> = groups.iter().map(|group| group.arn.clone()).collect();
+        let tags = self.account.describe_tags(&arns).await?;
+        groups.retain(|group| tags.get(&group.arn).is_some_and(|tags| self.is_dead(tags, alive, |_| true)));
+        let leftover = |group: crate::account::TargetGroup| {
+            Leftover::new(&group.arn, Action::DeleteTargetGroup { arn: group.arn.clone(), group: group.name })
+        };
+        Ok(groups.into_iter().map(leftover).collect())
     }
 
     /// Dead groups, and rules on nodes' groups that nobody wants.
-    async fn dead_groups(&self, alive: &Alive) -> Result<Vec<Action>, AwsError> {
+    async fn dead_groups(&self, alive: &Alive) -> Result<Vec<Leftover>, AwsError> {
         let cluster = &self.settings.cluster;
         let groups = observe::cluster_groups(&*self.account, cluster).await?;
         let named = |owner: &Owner, group: &SecurityGroup| {
@@ -121,7 +153,7 @@ impl Aws {
             .map(|group| &group.id)
             .collect();
         let wanted = self.ledger.others(None);
-        let mut actions = Vec::new();
+        let mut leftovers = Vec::new();
         for group in groups.values().filter(|group| !dead.contains(&group.id)) {
             let surplus = |rule: &&Rule| {
                 if let Peer::Group(id) = &rule.peer {
@@ -138,13 +170,28 @@ impl Aws {
                     && wanted.complete
                     && !wanted.wants.get(&group.id).is_some_and(|rules| rules.contains(rule))
             };
-            let rules: BTreeSet<Rule> = group.ingress.iter().filter(surplus).cloned().collect();
-            if !rules.is_empty() {
-                let (group, direction) = (group.id.clone(), Direction::Ingress);
-                actions.push(Action::Revoke { group, direction, rules });
-            }
+            leftovers.extend(group.ingress.iter().filter(surplus).map(|rule| {
+                let (id, direction) = (group.id.clone(), Direction::Ingress);
+                let action = Action::Revoke { group: id, direction, rules: [rule.clone()].into() };
+                Leftover::new(format!("{} {rule}", group.id), action)
+            }));
         }
-        actions.extend(dead.into_iter().map(|group| Action::RemoveGroup { group: group.clone() }));
-        Ok(actions)
+        leftovers.extend(dead.into_iter().map(|id| Leftover::new(id, Action::RemoveGroup { group: id.clone() })));
+        Ok(leftovers)
     }
+}
+
+/// The actions in their order, rules of one group together.
+fn merged(leftovers: Vec<Leftover>) -> Vec<Action> {
+    let mut actions: Vec<Action> = Vec::new();
+    for Leftover { action, .. } in leftovers {
+        match (actions.last_mut(), action) {
+            (
+                Some(Action::Revoke { group: last, rules: all, .. }),
+                Action::Revoke { group, direction: Direction::Ingress, rules },
+            ) if *last == group => all.extend(rules),
+            (_, action) => actions.push(action),
+        }
+    }
+    actions
 }

@@ -18,11 +18,19 @@ use serde::de::DeserializeOwned;
 use serde_json::json;
 use std::{sync::Arc, time::Duration};
 
-/// The controller of this room; off unless it is picked.
+/// The controller of this room, beside those of the cloud controller manager; off unless it is picked.
 pub const CONTROLLERS: &[Controller<Options>] = &[Controller {
     name: "cloud-config-sync-controller",
     alias: "cloud-config-sync",
     default_on: false,
+    run: |context| Box::pin(run(context)),
+}];
+
+/// The same by itself.
+pub const ALONE: &[Controller<()>] = &[Controller {
+    name: "cloud-config-sync-controller",
+    alias: "cloud-config-sync",
+    default_on: true,
     run: |context| Box::pin(run(context)),
 }];
 
@@ -39,7 +47,7 @@ struct Sync {
     events: Events,
 }
 
-async fn run(context: Context<Options>) -> Result<()> {
+async fn run<O: Send + std::marker::Sync + 'static>(context: Context<O>) -> Result<()> {
     let maps = context.store::<ConfigMap>();
     let queue: Queue<Key> = context.queue("cloud-config-sync");
     let target = Key::new(TARGET.0, TARGET.1);
@@ -64,8 +72,11 @@ impl Reconcile for Sync {
     async fn reconcile(&self, target: &Key) -> Result<Next> {
         let (source, text) = match self.source().await? {
             Ok(found) => found,
-            Err(problem) => {
+            Err(Unreadable { map, problem }) => {
                 tracing::warn!(problem, "the cloud-config is left as it is");
+                if let Some(map) = map {
+                    self.events.warning(&reference(&*map), "CloudConfigInvalid", problem).await;
+                }
                 return Ok(Next::After(PERIOD));
             }
         };
@@ -88,9 +99,15 @@ impl Reconcile for Sync {
 
 type Source = (Option<Arc<ConfigMap>>, String);
 
+/// What is named and cannot be read.
+struct Unreadable {
+    map: Option<Arc<ConfigMap>>,
+    problem: String,
+}
+
 impl Sync {
     /// What the administrator wrote; nothing at all is an empty file.
-    async fn source(&self) -> Result<Result<Source, String>> {
+    async fn source(&self) -> Result<Result<Source, Unreadable>> {
         let file = |map: &ConfigMap, key: &str| map.data.as_ref().and_then(|data| data.get(key).cloned());
         if let Some(map) = self.maps.get(&Key::new(MANAGED.0, MANAGED.1)) {
             let text = file(&map, FILE).unwrap_or_default();
@@ -101,15 +118,16 @@ impl Sync {
             return Ok(Ok((None, String::new())));
         };
         let Some(map) = self.maps.get(&Key::new("openshift-config", &named.name)) else {
-            return Ok(Err(format!(
-                "ConfigMap {} that the Infrastructure names is not in openshift-config",
-                named.name
-            )));
+            let problem = format!("ConfigMap {} that the Infrastructure names is not in openshift-config", named.name);
+            return Ok(Err(Unreadable { map: None, problem }));
         };
         let key = if named.key.is_empty() { FILE } else { &named.key };
         Ok(match file(&map, key) {
             Some(text) => Ok((Some(map), text)),
-            None => Err(format!("ConfigMap {} has no key {key}, which the Infrastructure names", named.name)),
+            None => {
+                let problem = format!("ConfigMap {} has no key {key}, which the Infrastructure names", named.name);
+                Err(Unreadable { map: Some(map), problem })
+            }
         })
     }
 

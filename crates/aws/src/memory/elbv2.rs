@@ -263,8 +263,13 @@ impl State {
             ("stickiness.enabled", "false"),
         ];
         let attributes = attributes.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
-        let held =
-            HeldTargetGroup { group: group.clone(), attributes, tags: new.tags.clone(), targets: BTreeSet::new() };
+        let held = HeldTargetGroup {
+            group: group.clone(),
+            attributes,
+            tags: new.tags.clone(),
+            targets: BTreeSet::new(),
+            draining: BTreeSet::new(),
+        };
         self.target_groups.insert(group.arn.clone(), held);
         Ok(group)
     }
@@ -325,12 +330,14 @@ impl State {
             let code = "TooManyTargets".to_owned();
             return Err(AwsError::LimitExceeded { code, message: "500 targets".to_owned() });
         }
+        held.draining.retain(|target| !targets.contains(target));
         held.targets.extend(targets.iter().cloned());
         Ok(())
     }
 
     pub(super) fn deregister(&mut self, arn: &str, targets: &BTreeSet<Target>) -> Outcome<()> {
         let held = self.target_group(arn)?;
+        held.draining.extend(held.targets.intersection(targets).cloned());
         held.targets.retain(|target| !targets.contains(target));
         Ok(())
     }
@@ -353,7 +360,7 @@ impl State {
             return Err(invalid("InvalidConfigurationRequest", message));
         }
         let dualstack = kind.ip_address_type == IpAddressType::Dualstack;
-        if settings.protocol == "UDP" && dualstack && kind.ipv6_source_nat != Some(true) {
+        if settings.protocol.contains("UDP") && dualstack && kind.ipv6_source_nat != Some(true) {
             return Err(invalid("InvalidConfigurationRequest", "UDP on dualstack needs EnablePrefixForIpv6SourceNat"));
         }
         if settings.protocol == "TLS" {

@@ -33,8 +33,12 @@ impl Example {
     pub const NODE_GROUP: &'static str = "sg-nodes";
     /// A group that somebody else made.
     pub const BROUGHT_GROUP: &'static str = "sg-brought";
+    /// Another one.
+    pub const OTHER_GROUP: &'static str = "sg-other";
     /// A certificate.
     pub const CERTIFICATE: &'static str = "arn:aws:acm:us-east-1:1:certificate/1";
+    /// Another one.
+    pub const OTHER_CERTIFICATE: &'static str = "arn:aws:acm:us-east-1:1:certificate/2";
 
     /// The account.
     pub fn state(self) -> State {
@@ -93,6 +97,7 @@ impl Example {
         let nodes = group(Self::NODE_GROUP, "nodes", &[("kubernetes.io/cluster/example", "owned")]);
         state.groups.insert(Self::NODE_GROUP.to_owned(), nodes);
         state.groups.insert(Self::BROUGHT_GROUP.to_owned(), group(Self::BROUGHT_GROUP, "brought", &[]));
+        state.groups.insert(Self::OTHER_GROUP.to_owned(), group(Self::OTHER_GROUP, "other", &[]));
         for number in 0..self.nodes {
             let letter = ["a", "b", "c"][usize::from(number % 3)];
             let id = format!("i-{number:04x}");
@@ -103,7 +108,7 @@ impl Example {
             let public_ipv4 = Ipv4Addr::new(192, 0, 2, number);
             state.addresses.insert(allocation.clone(), Address { allocation, public_ipv4, association: None });
         }
-        state.certificates.insert(Self::CERTIFICATE.to_owned());
+        state.certificates = [Self::CERTIFICATE.to_owned(), Self::OTHER_CERTIFICATE.to_owned()].into();
         state
     }
 

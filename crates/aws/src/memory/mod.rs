@@ -36,11 +36,13 @@ pub enum Fault {
     Kill,
     /// A read tells what was true before the last change; anything else works.
     Stale,
+    /// The permission for it is missing.
+    Deny,
 }
 
 impl Fault {
     /// All of them, for tables.
-    pub const ALL: [Self; 5] = [Self::Fail, Self::Lose, Self::Throttle, Self::Kill, Self::Stale];
+    pub const ALL: [Self; 6] = [Self::Fail, Self::Lose, Self::Throttle, Self::Kill, Self::Stale, Self::Deny];
 }
 
 /// A call that was made.
@@ -114,6 +116,8 @@ pub struct HeldTargetGroup {
     pub attributes: Attributes,
     pub tags: Tags,
     pub targets: BTreeSet<Target>,
+    /// On their way out, and still shown.
+    pub draining: BTreeSet<Target>,
 }
 
 /// A classic load balancer that is held.
@@ -134,6 +138,7 @@ struct Inner {
     fault: Option<(usize, Fault)>,
     killed: bool,
     lingers: u32,
+    forgets: bool,
 }
 
 /// An account in memory.
@@ -169,6 +174,11 @@ impl Memory {
     /// Keeps groups and target groups of what is deleted in use for so many attempts, as AWS does for minutes.
     pub fn linger(&self, attempts: u32) {
         self.inner.lock().lingers = attempts;
+    }
+
+    /// Does not keep what was true before a change: no read can be old, and much is done fast.
+    pub fn forget_history(&self) {
+        self.inner.lock().forgets = true;
     }
 
     /// The nth call from now on, counted from 0, meets this fault.
@@ -223,11 +233,17 @@ impl Memory {
                 let (code, request_id) = ("InternalFailure".to_owned(), "memory".to_owned());
                 return Err(AwsError::Other { code, message: "injected".to_owned(), request_id });
             }
+            Some(Fault::Deny) => {
+                let (action, message) = (action.to_owned(), "You are not authorized".to_owned());
+                return Err(AwsError::Unauthorized { action, message });
+            }
             Some(Fault::Throttle) => return Err(AwsError::Throttled { message: "Rate exceeded".to_owned() }),
             _ => {}
         }
         let lingers = inner.lingers;
-        let outcome = if access == Access::Write {
+        let outcome = if access == Access::Write && inner.forgets {
+            work(&mut inner.state, lingers)
+        } else if access == Access::Write {
             let before = inner.state.clone();
             let outcome = work(&mut inner.state, lingers);
             if inner.state != before {

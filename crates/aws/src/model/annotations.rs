@@ -98,8 +98,8 @@ pub struct Annotations {
     pub node_labels: BTreeMap<String, String>,
     /// `-target-group-attributes`.
     pub target_attributes: Attributes,
-    /// `-ssl-cert`.
-    pub certificate: Option<String>,
+    /// `-ssl-cert`: the listeners' own one first, then those that are chosen by the name that a client asks for.
+    pub certificates: Vec<String>,
     /// `-ssl-ports`.
     pub ssl_ports: Option<Ports>,
     /// `-ssl-negotiation-policy`.
@@ -157,7 +157,7 @@ impl Annotations {
             tags: reader.pairs("additional-resource-tags"),
             node_labels: reader.pairs("target-node-labels"),
             target_attributes: reader.target_attributes(kind),
-            certificate: reader.filled("ssl-cert"),
+            certificates: reader.certificates(kind),
             ssl_ports: reader.text("ssl-ports").map(|value| match value {
                 "" | "*" => Ports::All,
                 list => Ports::Some(list_set(&list.to_lowercase())),
@@ -307,6 +307,21 @@ impl<'a> Reader<'a> {
             }
         }
         attributes
+    }
+
+    fn certificates(&mut self, kind: Kind) -> Vec<String> {
+        let mut certificates: Vec<String> = Vec::new();
+        for arn in self.text("ssl-cert").map(list).unwrap_or_default() {
+            if !certificates.contains(&arn) {
+                certificates.push(arn);
+            }
+        }
+        let most = if kind == Kind::Classic { 1 } else { 26 };
+        if certificates.len() > most {
+            let (annotation, count) = (name("ssl-cert"), certificates.len());
+            self.mistakes.push(format!("{annotation}: {count} certificates; up to {most} are accepted here"));
+        }
+        certificates
     }
 
     fn backend_protocol(&mut self) -> Option<String> {

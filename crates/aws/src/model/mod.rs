@@ -8,12 +8,15 @@ pub mod health;
 pub mod names;
 pub mod nodes;
 pub mod request;
+#[cfg(test)]
+mod request_tests;
 pub mod rules;
+pub mod strangers;
 pub mod subnets;
 #[cfg(test)]
 mod tests;
 
-pub use desire::{Existing, desire};
+pub use desire::{Existing, Refusal, desire};
 
 use crate::{
     account::{
@@ -132,7 +135,7 @@ pub struct Network {
 impl Network {
     /// Whether IPv6 clients of UDP need addresses to be translated to.
     pub fn needs_source_nat(&self) -> bool {
-        let udp = self.listeners.iter().any(|listener| listener.protocol == "UDP");
+        let udp = self.listeners.iter().any(|listener| listener.protocol.contains("UDP"));
         self.ip_address_type == IpAddressType::Dualstack && udp
     }
 }
@@ -142,10 +145,12 @@ impl Network {
 pub struct Listener {
     /// The port.
     pub port: u16,
-    /// `TCP`, `UDP` or `TLS`.
+    /// `TCP`, `UDP`, `TCP_UDP` or `TLS`.
     pub protocol: String,
     /// ARN of the certificate, for TLS.
     pub certificate: Option<String>,
+    /// ARNs of certificates beside it, chosen by the name that a client asks for.
+    pub more_certificates: BTreeSet<String>,
     /// The TLS policy, if it is not left to AWS.
     pub ssl_policy: Option<String>,
     /// Where it leads.
@@ -157,7 +162,7 @@ pub struct Listener {
 pub struct TargetGroup {
     /// Name to make it with; one that serves may have another.
     pub name: String,
-    /// `TCP`, `UDP` or `TLS`.
+    /// `TCP`, `UDP`, `TCP_UDP` or `TLS`.
     pub protocol: String,
     /// The node port.
     pub port: u16,

@@ -136,6 +136,17 @@ impl Cluster {
         self.owns(tags) && tags.get(SERVICE_TAG).is_some_and(|value| *value == owner.key())
     }
 
+    /// Whether tags say that something is another Service's, another cluster's, or not for one cluster alone. What has our name and says nothing
+    /// of the kind has lost its tags.
+    pub fn is_claimed(&self, tags: &Tags, owner: &Owner) -> bool {
+        tags.iter().any(|(key, value)| match key.as_str() {
+            SERVICE_TAG => *value != owner.key(),
+            LEGACY_TAG => *value != self.id,
+            key if key.starts_with(CLUSTER_TAG) => key != self.tag() || value != "owned",
+            _ => false,
+        })
+    }
+
     /// Whether something is used by this cluster, owned or shared.
     pub fn uses(&self, tags: &Tags) -> bool {
         tags.contains_key(&self.tag()) || tags.get(LEGACY_TAG).is_some_and(|value| *value == self.id)

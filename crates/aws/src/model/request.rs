@@ -3,6 +3,7 @@
 use super::{
     annotations::{Annotations, Kind, Ports, name},
     names::Owner,
+    strangers,
 };
 use crate::account::IpAddressType;
 use k8s_openapi::api::core::v1::{Service, ServicePort};
@@ -45,6 +46,9 @@ pub struct Request {
     pub notes: Vec<Note>,
 }
 
+/// Reason of the note about a load balancer that can have no security group.
+pub const NO_GROUP: &str = "SecurityGroupNotSupported";
+
 /// Something that people should know.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Note {
@@ -59,7 +63,8 @@ impl Request {
     pub fn read(service: &Service) -> Result<Option<Self>, Vec<String>> {
         let empty = Default::default();
         let mut mistakes = Vec::new();
-        let annotations = Annotations::read(service.metadata.annotations.as_ref().unwrap_or(&empty), &mut mistakes);
+        let given_annotations = service.metadata.annotations.as_ref().unwrap_or(&empty);
+        let annotations = Annotations::read(given_annotations, &mut mistakes);
         if annotations.kind == Kind::Elsewhere {
             return Ok(None);
         }
@@ -79,6 +84,8 @@ impl Request {
             });
         let (ip_address_type, target_family) = shape;
         let mut notes = Vec::new();
+        strangers::check(given_annotations, &annotations, ip_address_type, &mut notes, &mut mistakes);
+        notes.extend(tls_nowhere(&annotations, &ports));
         let given = spec.load_balancer_source_ranges.filter(|ranges| !ranges.is_empty());
         let ranges = ranges(given, annotations.source_ranges.as_deref(), ip_address_type, &mut notes, &mut mistakes);
         let preserved = annotations.target_attributes.get("preserve_client_ip.enabled");
@@ -120,10 +127,6 @@ fn ports(given: &[ServicePort], annotations: &Annotations, mistakes: &mut Vec<St
     }
     let protocol = |port: &ServicePort| port.protocol.clone().unwrap_or_else(|| "TCP".to_owned());
     let protocols: BTreeSet<String> = given.iter().map(protocol).collect();
-    if protocols.len() > 1 {
-        mistakes
-            .push("spec.ports: mixed protocol is not supported for LoadBalancer; make one Service for each".to_owned());
-    }
     let accepted: &[&str] = if annotations.kind == Kind::Network { &["TCP", "UDP"] } else { &["TCP"] };
     for other in protocols.iter().filter(|protocol| !accepted.contains(&protocol.as_str())) {
         mistakes.push(format!(
@@ -131,8 +134,9 @@ fn ports(given: &[ServicePort], annotations: &Annotations, mistakes: &mut Vec<St
             accepted.join(", ")
         ));
     }
-    if given.len() > 50 {
-        mistakes.push(format!("spec.ports: {} ports; a load balancer has up to 50 listeners", given.len()));
+    let numbers: BTreeSet<i32> = given.iter().map(|port| port.port).collect();
+    if numbers.len() > 50 {
+        mistakes.push(format!("spec.ports: {} ports; a load balancer has up to 50 listeners", numbers.len()));
     }
     let mut ports = Vec::new();
     for one in given {
@@ -149,10 +153,43 @@ fn ports(given: &[ServicePort], annotations: &Annotations, mistakes: &mut Vec<St
             None | Some(Ports::All) => true,
             Some(Ports::Some(list)) => list.contains(&port.to_string()) || list.contains(&name.to_lowercase()),
         };
-        let tls = annotations.certificate.is_some() && chosen && !udp;
+        let tls = !annotations.certificates.is_empty() && chosen && !udp;
         ports.push(Port { name, port, node_port, udp, tls });
     }
+    check_pairs(&ports, mistakes);
     ports
+}
+
+/// TCP and UDP of one port share a listener and its target group, and so the node port; TLS has no such pair.
+fn check_pairs(ports: &[Port], mistakes: &mut Vec<String>) {
+    for udp in ports.iter().filter(|port| port.udp) {
+        let Some(tcp) = ports.iter().find(|port| !port.udp && port.port == udp.port) else { continue };
+        if tcp.tls {
+            mistakes.push(format!(
+                "spec.ports: port {} is TLS and UDP, and a load balancer has one listener for a port; leave it out of {}",
+                udp.port,
+                name("ssl-ports")
+            ));
+        } else if tcp.node_port != udp.node_port {
+            mistakes.push(format!(
+                "spec.ports: port {} leads to node port {} with TCP and {} with UDP; one listener serves both, so give both the same \
+                 nodePort",
+                udp.port, tcp.node_port, udp.node_port
+            ));
+        }
+    }
+}
+
+/// A word of `ssl-ports` that is no port of the Service.
+fn tls_nowhere(annotations: &Annotations, ports: &[Port]) -> Option<Note> {
+    let Some(Ports::Some(list)) = &annotations.ssl_ports else { return None };
+    let is_port =
+        |word: &&String| ports.iter().any(|port| port.port.to_string() == **word || port.name.to_lowercase() == **word);
+    let strange: Vec<&str> = list.iter().filter(|word| !is_port(word)).map(String::as_str).collect();
+    (!strange.is_empty()).then(|| Note {
+        reason: "AnnotationNotKnown",
+        message: format!("{}: {} is no port of the Service", name("ssl-ports"), strange.join(", ")),
+    })
 }
 
 /// Families of the load balancer and of its targets. Each row that is refused says why.

@@ -3,7 +3,10 @@
 //! Mirrors upstream's discovery; differs in that a dual-stack load balancer takes only subnets with an IPv6 block, and that every
 //! rejected subnet is told with its reason.
 
-use super::names::{CLUSTER_TAG, Cluster};
+use super::{
+    names::{CLUSTER_TAG, Cluster},
+    request::Note,
+};
 use crate::account::{AvailabilityZone, RouteTable, RouteTarget, Scheme, Subnet};
 use std::{cmp::Reverse, collections::BTreeMap};
 
@@ -67,6 +70,24 @@ pub fn discover(offer: Offer<'_>, cluster: &Cluster, need: Need) -> (Vec<Subnet>
     (chosen, rejected)
 }
 
+const WITHOUT_IPV6: &str = "has no associated IPv6 CIDR block";
+
+/// Zones that a dual-stack load balancer does without because their subnets have no IPv6 block.
+pub fn lost_zones(all: &[Subnet], chosen: &[Subnet], rejected: &[Rejected]) -> Option<Note> {
+    let served = |zone: &str| chosen.iter().any(|subnet| subnet.zone == zone);
+    let lost: Vec<String> = rejected
+        .iter()
+        .filter(|one| one.reason == WITHOUT_IPV6)
+        .filter_map(|one| all.iter().find(|subnet| subnet.id == one.subnet))
+        .filter(|subnet| !served(&subnet.zone))
+        .map(|subnet| format!("{} in zone {}", subnet.id, subnet.zone))
+        .collect();
+    (!lost.is_empty()).then(|| Note {
+        reason: "SubnetsSkipped",
+        message: format!("{} {WITHOUT_IPV6}: the load balancer does without", lost.join(", ")),
+    })
+}
+
 /// Why a subnet cannot be had for this load balancer.
 fn unfit(subnet: &Subnet, offer: Offer<'_>, cluster: &Cluster, need: Need) -> Option<String> {
     let claimed = subnet.tags.keys().any(|key| key.starts_with(CLUSTER_TAG));
@@ -81,7 +102,7 @@ fn unfit(subnet: &Subnet, offer: Offer<'_>, cluster: &Cluster, need: Need) -> Op
         return Some("is private: its route table has no route to an internet gateway".to_owned());
     }
     if need.ipv6 && subnet.ipv6.is_empty() {
-        return Some("has no associated IPv6 CIDR block".to_owned());
+        return Some(WITHOUT_IPV6.to_owned());
     }
     None
 }

@@ -5,7 +5,7 @@ use super::{
     health,
     nodes::instance_id,
     request::{Request, address_type},
-    subnets::{Need, Offer, discover, named},
+    subnets::{Need, Offer, discover, lost_zones, named},
 };
 use crate::{
     account::{
@@ -99,8 +99,35 @@ fn one_subnet_of_each_zone_the_best_one() {
     let mut local = plain.clone();
     local.zones[2].kind = "local-zone".into();
     assert_eq!(found(&local, internet, false), ["public-a", "public-b"]);
+    local.zones[2].kind = "wavelength-zone".into();
+    assert_eq!(found(&local, internet, true), ["public-a", "public-b"]);
+    let mut none = plain.clone();
+    none.subnets.clear();
+    assert!(found(&none, internet, false).is_empty());
+    let mut single = plain.clone();
+    single.subnets.retain(|subnet| subnet.id == "subnet-public-b");
+    assert_eq!(found(&single, internet, true), ["public-b"]);
+    let mut nobodys = plain.clone();
+    nobodys.subnets.iter_mut().for_each(|subnet| subnet.tags.clear());
+    assert_eq!(found(&nobodys, internet, true), ["public-a", "public-b", "public-c"], "untagged ones will do");
+    let mut ordered = plain.clone();
+    let mut twin = ordered.subnets[0].clone();
+    twin.id = "subnet-a-first".into();
+    ordered.subnets.push(twin);
+    ordered.route_tables[0].subnets.insert("subnet-a-first".into());
+    assert_eq!(found(&ordered, internet, true)[0], "a-first", "the smaller id");
+    change(&mut ordered, "public-a", |subnet| {
+        subnet.tags.insert("kubernetes.io/role/elb".into(), String::new());
+    });
+    assert_eq!(found(&ordered, internet, true)[0], "public-a", "the role, whatever its value");
     let mut four = plain;
     change(&mut four, "public-c", |subnet| subnet.ipv6.clear());
+    let offer = Offer { subnets: &four.subnets, tables: &four.route_tables, zones: &four.zones };
+    let need = Need { scheme: internet, ipv6: true };
+    let (chosen, rejected) = discover(offer, &settings().cluster, need);
+    let note = lost_zones(&four.subnets, &chosen, &rejected).unwrap();
+    assert!(note.message.starts_with("subnet-public-c in zone us-east-1c has no associated IPv6"), "{}", note.message);
+    assert_eq!(lost_zones(&four.subnets, &four.subnets, &rejected), None);
     assert_eq!(found(&four, internet, true), ["public-a", "public-b"]);
     assert_eq!(found(&four, internet, false).len(), 3);
 }
@@ -149,6 +176,18 @@ fn targets_are_checked_as_asked() {
         ("healthcheck-port", "8080"),
     ]);
     assert_eq!(check(&all, Some(&shared)), "HTTP 8080/healthz 23s 7/5");
+    let elsewhere = SharedProbe { port: 9999, path: "/alive".into() };
+    assert_eq!(check(&json!({}), Some(&elsewhere)), "HTTP 9999/alive 30s 3/3");
+    let mut plain = annotated(&[("healthcheck-protocol", "TCP"), ("healthcheck-port", "traffic-port")]);
+    assert_eq!(check(&plain, Some(&shared)), "TCP traffic-port 30s 3/3");
+    plain["spec"] = local["spec"].clone();
+    assert_eq!(check(&plain, None), "TCP traffic-port 10s 2/2");
+    let mut path = annotated(&[("healthcheck-path", "/ready"), ("healthcheck-protocol", "https")]);
+    assert_eq!(check(&path, None), "HTTPS traffic-port/ready 30s 3/3");
+    path["spec"] = local["spec"].clone();
+    assert_eq!(check(&path, None), "HTTPS 32000/ready 10s 2/2");
+    let timeout = health::network(&request(&annotated(&[("healthcheck-timeout", "4")])), None).timeout;
+    assert_eq!(timeout, Some(4), "it is sent");
     let classic = |change: &Value, shared: Option<&SharedProbe>| health::classic(&request(change), shared).target;
     assert_eq!(classic(&json!({}), None), "TCP:30080");
     assert_eq!(classic(&json!({}), Some(&shared)), "HTTP:10256/healthz");

@@ -11,7 +11,7 @@ pub use describe::{Facts, facts};
 
 use crate::{
     account::{Instance, InstanceFilter},
-    apply::{Alive, Aws, owner},
+    apply::{Alive, Aws, Swept, owner},
     model::nodes::instance_id,
 };
 use k8s_openapi::api::core::v1::{Node, Service};
@@ -61,6 +61,12 @@ pub const CONTROLLERS: &[Controller<Options>] = &[
         alias: "aws-security-group-removal",
         default_on: true,
         run: |context| Box::pin(async move { context.options().provider.remove_groups().await }),
+    },
+    Controller {
+        name: "aws-service-conditions-controller",
+        alias: "aws-service-conditions",
+        default_on: true,
+        run: |context| Box::pin(async move { context.options().provider.write_conditions(context.client()).await }),
     },
 ];
 
@@ -143,13 +149,12 @@ impl Nodes {
     }
 }
 
-/// Looks for leftovers, at the start and then from time to time.
+/// Looks for leftovers, at the start and then from time to time. What the first look finds goes with the second.
 async fn sweep(context: Context<Options>) -> Result<()> {
     let services = context.store::<Service>();
     context.synced(&[&services]).await;
     let options = context.options();
     loop {
-        tokio::time::sleep(options.sweep).await;
         let has_finalizer = |service: &Service| {
             service.finalizers().iter().any(|one| one == "service.kubernetes.io/load-balancer-cleanup")
         };
@@ -158,9 +163,10 @@ async fn sweep(context: Context<Options>) -> Result<()> {
         let alive = services.all().into_iter().filter(|service| wants(service) || has_finalizer(service));
         let alive = Alive::new(alive.map(|service| owner(&service)));
         match options.provider.sweep(&alive).await {
-            Ok(0) => {}
-            Ok(found) => tracing::info!(found, "removed what was left of Services that are gone"),
+            Ok(Swept { removed: 0, .. }) => {}
+            Ok(Swept { removed, .. }) => tracing::info!(removed, "removed what was left of Services that are gone"),
             Err(error) => tracing::warn!(%error, "could not look for leftovers"),
         }
+        tokio::time::sleep(options.sweep).await;
     }
 }

@@ -35,6 +35,9 @@ pub enum Action {
     Register { group: String, targets: BTreeSet<Target> },
     CreateListener { listener: ListenerPlan, tags: Tags },
     ModifyListener { arn: String, listener: ListenerPlan },
+    AddCertificates { port: u16, certificates: BTreeSet<String> },
+    RemoveCertificates { port: u16, certificates: BTreeSet<String> },
+    TagListener { port: u16, tags: Tags },
     DeleteListener { arn: String, port: u16 },
     DeleteTargetGroup { arn: String, group: String },
     DeleteLoadBalancer { arn: String },
@@ -146,6 +149,13 @@ impl fmt::Display for Action {
             Self::ModifyListener { listener, .. } => {
                 write!(f, "change listener {} {} to {}", listener.protocol, listener.port, listener.target_group)
             }
+            Self::AddCertificates { port, certificates } => {
+                write!(f, "add certificates to listener {port}: {}", list(certificates))
+            }
+            Self::RemoveCertificates { port, certificates } => {
+                write!(f, "take certificates from listener {port}: {}", list(certificates))
+            }
+            Self::TagListener { port, tags } => write!(f, "tag listener {port} with {}", pairs(tags)),
             Self::DeleteListener { port, .. } => write!(f, "delete listener {port}"),
             Self::DeleteTargetGroup { group, .. } => write!(f, "delete target group {group}"),
             Self::DeleteLoadBalancer { arn } => write!(f, "delete network load balancer {arn}"),

@@ -64,7 +64,7 @@ fn everything_out() -> BTreeSet<Rule> {
 }
 
 /// The managed group is there with its rules.
-pub(super) fn prepare(desired: &Desired, own: Option<&SecurityGroup>, _observed: &Observed, actions: &mut Vec<Action>) {
+pub(super) fn prepare(desired: &Desired, own: Option<&SecurityGroup>, actions: &mut Vec<Action>) {
     let Groups::Managed(managed) = &desired.groups else { return };
     let Some(group) = own else {
         actions.push(Action::CreateGroup(NewSecurityGroup {
@@ -128,32 +128,40 @@ pub(super) fn wanted_on_nodes(desired: &Desired, own: Option<&SecurityGroup>) ->
     desired.node_rules.iter().map(|(group, rules)| (group.clone(), resolve(rules))).collect()
 }
 
-/// Nodes let the load balancer in before it goes live.
+/// Nodes let the load balancer in before it goes live. A group that could not hold what it has and what it gets loses first what is not
+/// wanted any more.
 pub(super) fn authorize_nodes(
     desired: &Desired,
     own: Option<&SecurityGroup>,
     observed: &Observed,
+    surplus: &BTreeMap<String, BTreeSet<Rule>>,
     actions: &mut Vec<Action>,
 ) {
+    let empty = BTreeSet::new();
     for (group, wanted) in wanted_on_nodes(desired, own) {
-        let has = observed.groups.get(&group).map(|group| &group.ingress);
-        let missing: BTreeSet<Rule> =
-            wanted.into_iter().filter(|rule| has.is_none_or(|has| !has.contains(rule))).collect();
-        if !missing.is_empty() {
-            actions.push(Action::Authorize { group, direction: Direction::Ingress, rules: missing });
+        let has = observed.groups.get(&group).map_or(&empty, |group| &group.ingress);
+        let missing: BTreeSet<Rule> = wanted.difference(has).cloned().collect();
+        if missing.is_empty() {
+            continue;
         }
+        let both: BTreeSet<Rule> = has.union(&wanted).cloned().collect();
+        let direction = Direction::Ingress;
+        if let Some(rules) = surplus.get(&group).filter(|_| fullness(&both) > RULE_LIMIT) {
+            actions.push(Action::Revoke { group: group.clone(), direction, rules: rules.clone() });
+        }
+        actions.push(Action::Authorize { group, direction, rules: missing });
     }
 }
 
-/// Nodes let nobody in for this load balancer who is not wanted any more, and whom no other one wants.
-pub(super) fn revoke_nodes(
+/// Rules on nodes for this load balancer that are not wanted any more, and that no other one wants.
+pub(super) fn surplus_on_nodes(
     desired: &Desired,
     own: Option<&SecurityGroup>,
     observed: &Observed,
     others: &Others,
-    actions: &mut Vec<Action>,
-) {
+) -> BTreeMap<String, BTreeSet<Rule>> {
     let wanted = wanted_on_nodes(desired, own);
+    let mut all = BTreeMap::new();
     for group in observed.groups.values() {
         let wanted = wanted.get(&group.id);
         let surplus = |rule: &&Rule| {
@@ -167,8 +175,18 @@ pub(super) fn revoke_nodes(
         };
         let surplus: BTreeSet<Rule> = group.ingress.iter().filter(surplus).cloned().collect();
         if !surplus.is_empty() {
-            let (group, direction) = (group.id.clone(), Direction::Ingress);
-            actions.push(Action::Revoke { group, direction, rules: surplus });
+            all.insert(group.id.clone(), surplus);
+        }
+    }
+    all
+}
+
+/// Nodes let nobody in for this load balancer who is not wanted any more.
+pub(super) fn revoke_nodes(surplus: BTreeMap<String, BTreeSet<Rule>>, actions: &mut Vec<Action>) {
+    for (group, rules) in surplus {
+        let planned: BTreeSet<Rule> = actions.iter().flat_map(|action| planned_revokes(action, &group)).collect();
+        if !rules.is_subset(&planned) {
+            actions.push(Action::Revoke { group, direction: Direction::Ingress, rules });
         }
     }
 }

@@ -55,6 +55,12 @@ pub struct SeenNetwork {
     /// Its tags.
     #[serde(default)]
     pub tags: Option<Tags>,
+    /// Tags of its listeners, by ARN.
+    #[serde(default)]
+    pub listener_tags: BTreeMap<String, Tags>,
+    /// Certificates that listeners have beside their own one, by ARN of the listener.
+    #[serde(default)]
+    pub certificates: BTreeMap<String, BTreeSet<String>>,
 }
 
 /// A target group.
@@ -86,6 +92,27 @@ pub struct SeenClassic {
     pub tags: Option<Tags>,
 }
 
+impl SeenNetwork {
+    /// Of which nothing more was looked at.
+    pub(crate) fn bare(load_balancer: LoadBalancer) -> Self {
+        Self {
+            load_balancer,
+            listeners: Vec::new(),
+            attributes: None,
+            tags: None,
+            listener_tags: BTreeMap::new(),
+            certificates: BTreeMap::new(),
+        }
+    }
+}
+
+impl SeenClassic {
+    /// Of which nothing more was looked at.
+    pub(crate) fn bare(load_balancer: ClassicLoadBalancer) -> Self {
+        Self { load_balancer, attributes: None, tags: None }
+    }
+}
+
 /// Rules on nodes' groups that other Services want.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Others {
@@ -106,13 +133,14 @@ pub fn plan(desired: &Desired, observed: &Observed, others: &Others, cluster: &C
     refuse_what_is_not_ours(desired, observed, cluster)?;
     let mut actions = Vec::new();
     let own = groups::own(&desired.groups, observed, cluster, &desired.owner)?;
-    groups::prepare(desired, own, observed, &mut actions);
-    groups::authorize_nodes(desired, own, observed, &mut actions);
+    let surplus = groups::surplus_on_nodes(desired, own, observed, others);
+    groups::prepare(desired, own, &mut actions);
+    groups::authorize_nodes(desired, own, observed, &surplus, &mut actions);
     match &desired.balancer {
-        Balancer::Network(network) => network::plan(desired, network, own, observed, &mut actions)?,
+        Balancer::Network(network) => network::plan(desired, network, own, observed, cluster, &mut actions)?,
         Balancer::Classic(classic) => classic::plan(desired, classic, own, observed, &mut actions),
     }
-    groups::revoke_nodes(desired, own, observed, others, &mut actions);
+    groups::revoke_nodes(surplus, &mut actions);
     groups::retire(desired, observed, cluster, &mut actions);
     Ok(actions)
 }
@@ -138,9 +166,9 @@ fn refuse_what_is_not_ours(desired: &Desired, observed: &Observed, cluster: &Clu
     let network = observed.network.as_ref().and_then(|seen| seen.tags.as_ref());
     let classic = observed.classic.as_ref().and_then(|seen| seen.tags.as_ref());
     for tags in network.into_iter().chain(classic) {
-        if !cluster.owns_for(tags, &desired.owner) {
+        if cluster.is_claimed(tags, &desired.owner) {
             return Err(format!(
-                "load balancer {} is there, but its tags do not say that it is of {} in cluster {}; it is left alone",
+                "load balancer {} is there, but its tags say that it is not of {} in cluster {}; it is left alone",
                 desired.name,
                 desired.owner.key(),
                 cluster.id

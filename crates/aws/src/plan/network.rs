@@ -1,9 +1,11 @@
 //! A network load balancer with its listeners and target groups.
 
-use super::{Action, ListenerPlan, Observed, SeenNetwork, SeenTargetGroup, differing, groups};
+mod listeners;
+
+use super::{Action, Observed, SeenNetwork, SeenTargetGroup, differing, groups};
 use crate::{
-    account::{HealthCheck, IpAddressType, NewLoadBalancer, NewTargetGroup, SecurityGroup, Target},
-    model::{self, Desired, Network},
+    account::{Attributes, HealthCheck, IpAddressType, NewLoadBalancer, NewTargetGroup, SecurityGroup, Target},
+    model::{self, Desired, Network, names::Cluster},
 };
 use net::Family;
 use std::collections::BTreeSet;
@@ -13,6 +15,7 @@ pub(super) fn plan(
     network: &Network,
     own: Option<&SecurityGroup>,
     observed: &Observed,
+    cluster: &Cluster,
     actions: &mut Vec<Action>,
 ) -> Result<(), String> {
     match &observed.network {
@@ -26,9 +29,17 @@ pub(super) fn plan(
     let narrow = narrows.then_some(Action::SetIpAddressType { kind: IpAddressType::Ipv4 });
     let leads_to_ipv6 = observed.target_groups.iter().any(|seen| seen.group.family == Family::V6);
     actions.extend(narrow.clone().filter(|_| !leads_to_ipv6));
-    let used = listeners(desired, network, observed, actions)?;
+    // What is not ours may have been put behind a listener by hand: it is neither used nor deleted.
+    let owner = &desired.owner;
+    let ours = |seen: &&SeenTargetGroup| {
+        let named = network.listeners.iter().any(|listener| listener.target.name == seen.group.name);
+        let says = |tags| cluster.owns_for(tags, owner) || (named && !cluster.is_claimed(tags, owner));
+        seen.tags.as_ref().is_none_or(says)
+    };
+    let own_groups: Vec<&SeenTargetGroup> = observed.target_groups.iter().filter(ours).collect();
+    let used = listeners::plan(desired, network, observed.network.as_ref(), &own_groups, actions)?;
     actions.extend(narrow.filter(|_| leads_to_ipv6));
-    for seen in observed.target_groups.iter().filter(|seen| !used.contains(&seen.group.arn)) {
+    for seen in own_groups.into_iter().filter(|seen| !used.contains(&seen.group.arn)) {
         let (arn, group) = (seen.group.arn.clone(), seen.group.name.clone());
         actions.push(Action::DeleteTargetGroup { arn, group });
     }
@@ -84,88 +95,12 @@ fn update(
 }
 
 /// AWS checks the bucket when the log is switched on: what belongs to the log goes together.
-fn whole_log(mut attributes: crate::account::Attributes, network: &Network) -> crate::account::Attributes {
+fn whole_log(mut attributes: Attributes, network: &Network) -> Attributes {
     if attributes.keys().any(|key| key.starts_with("access_logs.")) {
         let log = network.attributes.iter().filter(|(key, _)| key.starts_with("access_logs."));
         attributes.extend(log.map(|(key, value)| (key.clone(), value.clone())));
     }
     attributes
-}
-
-/// Plans listeners with their target groups; says which target groups that are there stay in use.
-fn listeners(
-    desired: &Desired,
-    network: &Network,
-    observed: &Observed,
-    actions: &mut Vec<Action>,
-) -> Result<BTreeSet<String>, String> {
-    let seen = observed.network.as_ref().map(|seen| seen.listeners.as_slice()).unwrap_or_default();
-    let keeps = |has: &crate::account::Listener| {
-        network
-            .listeners
-            .iter()
-            .any(|wanted| wanted.port == has.settings.port && wanted.protocol == has.settings.protocol)
-    };
-    let replaced = |has: &&crate::account::Listener| {
-        !keeps(has) && network.listeners.iter().any(|wanted| wanted.port == has.settings.port)
-    };
-    // A port has one listener: the old one goes first.
-    for old in seen.iter().filter(replaced) {
-        actions.push(Action::DeleteListener { arn: old.arn.clone(), port: old.settings.port });
-    }
-    let mut used = BTreeSet::new();
-    for wanted in &network.listeners {
-        let has = seen.iter().find(|has| has.settings.port == wanted.port && keeps(has));
-        let serving = has.and_then(|has| find(observed, |group| group.group.arn == has.settings.target_group));
-        let named = || find(observed, |group| group.group.name == wanted.target.name);
-        let group = serving.filter(|group| fits(group, &wanted.target, &desired.vpc)).or_else(named);
-        let name = match group {
-            Some(group) if !fits(group, &wanted.target, &desired.vpc) => {
-                return Err(format!(
-                    "target group {} is there, but with another protocol, port, family or VPC; delete it",
-                    wanted.target.name
-                ));
-            }
-            Some(group) => {
-                update_target_group(desired, &wanted.target, group, actions);
-                used.insert(group.group.arn.clone());
-                group.group.name.clone()
-            }
-            None => {
-                create_target_group(desired, &wanted.target, actions);
-                wanted.target.name.clone()
-            }
-        };
-        let listener = ListenerPlan {
-            port: wanted.port,
-            protocol: wanted.protocol.clone(),
-            target_group: name,
-            certificate: wanted.certificate.clone(),
-            ssl_policy: wanted.ssl_policy.clone(),
-        };
-        match has {
-            None => actions.push(Action::CreateListener { listener, tags: desired.tags.clone() }),
-            Some(has) => {
-                let tls = wanted.protocol == "TLS";
-                let same_policy = wanted.ssl_policy.is_none() || wanted.ssl_policy == has.settings.ssl_policy;
-                let leads_there = group.is_some_and(|group| group.group.arn == has.settings.target_group);
-                let same_tls = !tls || (wanted.certificate == has.settings.certificate && same_policy);
-                if !(leads_there && same_tls) {
-                    actions.push(Action::ModifyListener { arn: has.arn.clone(), listener });
-                }
-            }
-        }
-    }
-    let gone =
-        |has: &&crate::account::Listener| !network.listeners.iter().any(|wanted| wanted.port == has.settings.port);
-    for old in seen.iter().filter(gone) {
-        actions.push(Action::DeleteListener { arn: old.arn.clone(), port: old.settings.port });
-    }
-    Ok(used)
-}
-
-fn find(observed: &Observed, is: impl Fn(&SeenTargetGroup) -> bool) -> Option<&SeenTargetGroup> {
-    observed.target_groups.iter().find(|group| is(group))
 }
 
 /// Whether what can never change is as wanted.

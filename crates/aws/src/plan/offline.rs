@@ -68,7 +68,7 @@ pub fn offline(service: &str, snapshot: &str, config: &CloudConfig, cluster_name
                 groups: one.security_groups.clone(),
             })
         });
-    let desired = desire(&request, &settings, &around, existing.as_ref(), &nodes)?;
+    let desired = desire(&request, &settings, &around, existing.as_ref(), &nodes).map_err(|refusal| refusal.why)?;
     let others = Others { complete: true, ..Others::default() };
     let actions = plan(&desired, &observed, &others, &settings.cluster)?;
     Ok(Plan { actions, notes: desired.notes })

@@ -3,17 +3,90 @@
 
 use aws::{
     account::{Peer, Rule, Tags},
-    apply::{Alive, Aws, owner},
-    memory::{Example, Memory, State},
-    model::Settings,
+    apply::{Alive, Aws, Swept, owner},
+    memory::{Example, HeldBalancer, Memory, State},
+    model::{Settings, request::Note},
 };
 use k8s_openapi::api::core::v1::{Node, Service};
+use parking_lot::Mutex;
 use runtime::cloud::{CloudError, LoadBalancers};
+use serde_json::{Value, json};
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write,
     sync::Arc,
+    time::Duration,
 };
+
+/// Families of a Service, as a change of it.
+pub(crate) fn families(policy: &str, list: &[&str]) -> Value {
+    json!({"spec": {"ipFamilyPolicy": policy, "ipFamilies": list}})
+}
+
+/// IPv4, dual-stack with IPv4 first, dual-stack with IPv6 first.
+pub(crate) fn shapes() -> [Value; 3] {
+    [json!({}), families("RequireDualStack", &["IPv4", "IPv6"]), families("RequireDualStack", &["IPv6", "IPv4"])]
+}
+
+/// Ports of a Service, as a change of it: port, node port, protocol.
+pub(crate) fn ports(list: &[(u16, u16, &str)]) -> Value {
+    let ports: Vec<Value> = list
+        .iter()
+        .map(|(port, node, protocol)| {
+            let name = format!("p{port}{}", protocol.to_lowercase());
+            json!({"name": name, "port": port, "nodePort": node, "protocol": protocol})
+        })
+        .collect();
+    json!({"spec": {"ports": ports}})
+}
+
+/// Who may connect, as a change of a Service.
+pub(crate) fn ranges(list: &[&str]) -> Value {
+    json!({"spec": {"loadBalancerSourceRanges": list}})
+}
+
+/// Several changes in one; a later one wins.
+pub(crate) fn merged(changes: &[Value]) -> Value {
+    let mut all = json!({});
+    for change in changes {
+        merge(&mut all, change);
+    }
+    all
+}
+
+fn merge(into: &mut Value, change: &Value) {
+    match (into, change) {
+        (Value::Object(into), Value::Object(change)) => {
+            for (key, value) in change {
+                merge(into.entry(key.clone()).or_insert(Value::Null), value);
+            }
+        }
+        (into, change) => *into = change.clone(),
+    }
+}
+
+/// The only network load balancer.
+pub(crate) fn balancer(state: &State) -> &HeldBalancer {
+    let mut all = state.load_balancers.values();
+    let one = all.next().expect("there is a load balancer");
+    assert!(all.next().is_none(), "there is one load balancer");
+    one
+}
+
+/// Rules in words, in order.
+pub(crate) fn shown(rules: &BTreeSet<Rule>) -> Vec<String> {
+    let mut shown: Vec<String> = rules.iter().map(|rule| format!("{} {}", rule.protocol, rule.peer)).collect();
+    shown.sort();
+    shown
+}
+
+/// What is told of a provider's Services from now on.
+pub(crate) fn notes(aws: &Aws) -> Arc<Mutex<Vec<Note>>> {
+    let notes: Arc<Mutex<Vec<Note>>> = Arc::default();
+    let kept = Arc::clone(&notes);
+    aws.tell(Box::new(move |_, note| kept.lock().push(note.clone())));
+    notes
+}
 
 /// Something that happens to a Service.
 #[derive(Clone, Debug)]
@@ -64,6 +137,26 @@ impl World {
         for (service, _) in self.alive.values() {
             self.aws.adopt(service);
         }
+    }
+
+    /// A process that looks at everything each time.
+    pub(crate) fn thorough(&mut self) {
+        let aws = Aws::new(self.memory.clone(), self.settings.clone());
+        self.aws = aws.with_thorough_looks(Duration::ZERO);
+    }
+
+    /// Why an attempt is refused.
+    pub(crate) async fn refused(&self, service: &Service) -> String {
+        match self.attempt(service, 3).await {
+            Err(CloudError::Refused(why)) => why,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// The settings from now on, as after a restart with another cloud-config.
+    pub(crate) async fn set(&mut self, settings: &Settings) {
+        self.settings = settings.clone();
+        self.restart().await;
     }
 
     /// One attempt at a Service.
@@ -122,7 +215,7 @@ impl World {
             let waiting = self.aws.remove_waiting().await.unwrap();
             let alive = Alive::new(self.alive.values().map(|(service, _)| owner(service)));
             let found = self.aws.sweep(&alive).await.unwrap();
-            if waiting == 0 && found == 0 {
+            if waiting == 0 && found == Swept::default() {
                 return;
             }
             assert!(round < 12, "leftovers do not go");
@@ -168,8 +261,9 @@ pub(crate) fn told(state: &State) -> String {
         for held in listeners {
             let one = &held.listener.settings;
             let target = state.target_groups.get(&one.target_group).map(|held| held.group.name.clone());
-            let tls = (&one.certificate, &one.ssl_policy);
-            writeln!(out, "  listener {} {} {target:?} {tls:?}", one.port, one.protocol).unwrap();
+            let tls = (&one.certificate, &held.certificates, &one.ssl_policy);
+            let tags = tags(&held.tags);
+            writeln!(out, "  listener {} {} {target:?} {tls:?} {tags:?}", one.port, one.protocol).unwrap();
         }
     }
     let mut targets: Vec<_> = state.target_groups.values().collect();

@@ -1,5 +1,7 @@
 //! `twinstack cloud-config transform`: a cloud-config with the defaults that OpenShift wants.
 
+pub(super) mod sync;
+
 use super::Command;
 use crate::flag::flag;
 use aws::cloud_config::{Gate, transform};

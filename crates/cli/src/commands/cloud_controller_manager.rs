@@ -1,6 +1,7 @@
 //! `twinstack cloud-controller-manager`: load balancers, routes and nodes of a cloud, against any Kubernetes.
 
 mod account;
+pub(super) mod dns;
 pub(super) mod plan;
 
 use super::Command;
@@ -37,7 +38,8 @@ pub(super) const COMMAND: Command = Command {
     about: "make load balancers, routes and node facts in AWS",
     more: "Services of type LoadBalancer get network load balancers with security groups, dual-stack where the Service asks for both families, \
            or classic ones. Nodes get their provider id, addresses and zone; pods get routes. Flags are those of cloud-controller-manager where it has \
-           them. --aws-account example works on an account in memory that refuses what AWS refuses: to try things out.",
+           them. Region, credentials and endpoints are found as AWS's own tools find them; docs/guide/aws-iam.md lists the permissions. \
+           --aws-account example works on an account in memory that refuses what AWS refuses: to try things out.",
     example: "printf '[Global]\\nNLBSecurityGroupMode = Managed\\n' > cloud.conf\n\
               twinstack cloud-controller-manager --kubeconfig ./data/admin.kubeconfig --cloud-config cloud.conf --aws-account example",
     flags: FLAGS,
@@ -51,7 +53,7 @@ const FLAGS: &[Flag] = &[
     flag("kubeconfig", "FILE", "", "how to reach the API; the pod's service account when not given"),
     flag("cloud-provider", "NAME", "aws", "the cloud: aws"),
     flag("cloud-config", "FILE", "", "what to know about the account; gcfg or YAML"),
-    flag("aws-account", "PLACE", "", "where the account is: example, in memory"),
+    flag("aws-account", "aws|example", "aws", "where the account is: at AWS, or an example in memory"),
     flag("cluster-name", "NAME", "kubernetes", "part of the names of security groups"),
     flag("controllers", "NAME,...", "*", "which to run: * for all that are on by default, a name, -name for not that one"),
     flag("concurrent-service-syncs", "COUNT", "1", "load balancers that are worked on at a time"),
@@ -108,7 +110,7 @@ fn run(settings: Settings) -> anyhow::Result<()> {
     let Flags { manager, config, place, cluster_name, picked, workers, clusters, route_period, sweep } = flags;
     component::run(&log, async |admin, tasks| {
         let client = manager.connect("twinstack-cloud-controller-manager", &admin, &tasks).await?;
-        let Opened { account, region, cluster } = account::open(place, &config, &cluster_name)?;
+        let Opened { account, region, cluster } = account::open(place, &config, &cluster_name, &admin.metrics).await?;
         let table = Some(config.global.route_table.clone()).filter(|table| !table.is_empty());
         let settings = model::Settings::of(&config, cluster);
         let aws = Arc::new(Aws::new(account, settings).with_route_table(table));
@@ -185,7 +187,8 @@ fn flags(given: &mut Settings) -> Option<Flags> {
         other => Err(format!("there is no provider {other:?} here")),
     });
     let config = cloud_config(given);
-    let place = given.required("aws-account", "example", |text| match text {
+    let place = given.or("aws-account", Place::Aws, "aws, example", |text| match text {
+        "aws" => Ok(Place::Aws),
         "example" => Ok(Place::Example),
         other => Err(format!("there is no account {other:?} here")),
     });
@@ -206,7 +209,7 @@ fn flags(given: &mut Settings) -> Option<Flags> {
         clusters,
         route_period: given.or("route-reconciliation-period", Duration::from_secs(10), DURATION, read::duration),
         sweep: given.or("leftovers-period", Duration::from_secs(600), DURATION, read::duration),
-        place: place?,
+        place,
     })
 }
 

@@ -19,6 +19,7 @@ use ingress::operator::{
 };
 use net::{DualStack, flags};
 use runtime::{cloud::DnsProvider, config::Settings, controller::Context};
+use serde_json::json;
 use std::{net::IpAddr, path::PathBuf, sync::Arc};
 
 pub(super) const COMMAND: Command = Command {
@@ -28,7 +29,8 @@ pub(super) const COMMAND: Command = Command {
            says in their conditions how that goes. Makes the definitions that are missing, and the IngressController \"default\" where \
            the cluster's configuration names a domain. With --operand process routers run as processes beside this one.",
     example: "twinstack ingress-operator --kubeconfig ~/.kube/config --router-image registry.example.com/twinstack:latest\n\
-              twinstack ingress-operator --kubeconfig ./data/admin.kubeconfig --operand process --dns-provider lab",
+              twinstack ingress-operator --kubeconfig ./data/admin.kubeconfig --operand process --dns-provider lab\n\
+              twinstack ingress-operator --manifests --router-image registry.example.com/twinstack:latest | kubectl apply -f -",
     flags: FLAGS,
     positional: None,
     long_running: true,
@@ -38,9 +40,10 @@ pub(super) const COMMAND: Command = Command {
 #[rustfmt::skip]
 const FLAGS: &[Flag] = &[
     flag("kubeconfig", "FILE", "", "how to reach the API; the pod's service account when not given"),
+    flag("manifests", "BOOL", "false", "print what it takes to run this on a cluster (namespace, account, rights, Deployment) and end"),
     flag("operand", "workload|process", "workload", "what routers are: Deployments, or a process beside this one for each IngressController"),
     flag("router-image", "IMAGE", IMAGE, "image of routers; it has twinstack and haproxy"),
-    flag("dns-provider", "lab|none", "none", "who publishes DNSRecords: lab (the DNS server's plugin dnsrecords answers from them), or nobody"),
+    flag("dns-provider", "aws|lab|none", "none", "who publishes DNSRecords: aws (Route53; docs/guide/aws-iam.md), lab (the DNS server's plugin dnsrecords answers from them), or nobody"),
     flag("operand-address", "ADDRESS[,ADDRESS]", "", "with --operand process: where Services reach the router, one address of each family; without it they have no endpoints"),
     flag("operand-ports", "HTTP,HTTPS,STATS", "10080,10443,11936", "with --operand process: ports of the router, but for the strategy HostNetwork, which brings its own"),
     flag("operand-node", "NAME", "", "with --operand process: the node that the router is on, for Services that keep traffic local"),
@@ -62,17 +65,38 @@ const IMAGE: &str = "localhost/twinstack:latest";
 const LEASE: &str = "ingress-operator";
 const PORTS: Ports = Ports { http: 10080, https: 10443, stats: 11936 };
 
+/// Who publishes DNSRecords.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Dns {
+    Nobody,
+    Lab,
+    Route53,
+}
+
 /// Everything the flags say.
 struct Flags {
     manager: Manager,
     options: Options,
+    /// Whether records go to Route53, which is opened later.
+    route53: bool,
+    /// Print what it takes to run this on a cluster, and end.
+    manifests: bool,
 }
 
 fn run(settings: Settings) -> anyhow::Result<()> {
     let (log, flags) = settings.read(|given| Some((component::log(given), flags(given)?)))?;
-    let Flags { manager, options } = flags;
+    let Flags { manager, mut options, route53, manifests } = flags;
+    if manifests {
+        let items = operator::manifests::objects(&options.image);
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
+        anstream::println!("{}", serde_json::to_string_pretty(&list)?);
+        return Ok(());
+    }
     component::run(&log, async |admin, tasks| {
         let client = manager.connect("twinstack-ingress-operator", &admin, &tasks).await?;
+        if route53 {
+            options.dns = Some(super::cloud_controller_manager::dns::route53(&admin.metrics).await?);
+        }
         let context = Context::new(client.clone(), options, &admin, &tasks);
         manager.lead(client, &tasks, move || operator::start(&context));
         Ok(())
@@ -93,12 +117,18 @@ fn flags(given: &mut Settings) -> Option<Flags> {
         "" => Err("is empty"),
         image => Ok(image.to_owned()),
     });
-    let lab = given.or("dns-provider", false, "lab, none", |text| match text {
-        "lab" => Ok(true),
-        "none" => Ok(false),
+    let dns = given.or("dns-provider", Dns::Nobody, "aws, lab, none", |text| match text {
+        "aws" => Ok(Dns::Route53),
+        "lab" => Ok(Dns::Lab),
+        "none" => Ok(Dns::Nobody),
         _ => Err("is no DNS provider"),
     });
-    Some(Flags { manager, options: options(image, as_process.then_some(process), lab) })
+    Some(Flags {
+        manager,
+        options: options(image, as_process.then_some(process), dns == Dns::Lab),
+        route53: dns == Dns::Route53,
+        manifests: given.or("manifests", false, "true, false", str::parse::<bool>),
+    })
 }
 
 /// With the lab's provider a zone of its own stands in where the configuration names none.

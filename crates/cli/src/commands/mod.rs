@@ -48,6 +48,7 @@ pub(crate) static ALL: &[Command] = &[
     cloud_controller_manager::COMMAND,
     cloud_controller_manager::plan::COMMAND,
     cloud_config::COMMAND,
+    cloud_config::sync::COMMAND,
     proxy::COMMAND,
     ingress_operator::COMMAND,
     router::COMMAND,

@@ -2,15 +2,19 @@
 
 use aws::{
     account::Account,
+    clients::{Found, RealAccount, Session, discover},
     cloud_config::CloudConfig,
     memory::{Example, Memory},
     model::names::Cluster,
 };
+use runtime::metrics::Metrics;
 use std::sync::Arc;
 
 /// Where the account is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
+    /// At AWS, or at the endpoints that are set instead.
+    Aws,
     /// In this process: an example VPC that refuses what AWS refuses, gone when the process ends.
     Example,
 }
@@ -26,20 +30,37 @@ pub(super) struct Opened {
 }
 
 /// Opens the account that the flags and the cloud-config name.
-pub(super) fn open(place: Place, config: &CloudConfig, cluster_name: &str) -> anyhow::Result<Opened> {
+pub(super) async fn open(
+    place: Place,
+    config: &CloudConfig,
+    cluster_name: &str,
+    metrics: &Metrics,
+) -> anyhow::Result<Opened> {
     match place {
-        Place::Example => {
-            let account = Arc::new(Memory::new(Example { nodes: EXAMPLE_NODES }.state()));
-            let id = config.cluster_id().unwrap_or(Example::CLUSTER).to_owned();
-            anyhow::ensure!(
-                id == Example::CLUSTER,
-                "the example account belongs to cluster {:?}, but KubernetesClusterID is {id:?}",
-                Example::CLUSTER
-            );
-            let cluster =
-                Cluster { id, name: cluster_name.to_owned(), vpc: Example::VPC.to_owned(), legacy_tag: false };
-            let region = config.region().unwrap_or_else(|| "us-east-1".to_owned());
-            Ok(Opened { account, region, cluster })
-        }
+        Place::Aws => at_aws(config, cluster_name, metrics).await,
+        Place::Example => example(config, cluster_name),
     }
+}
+
+async fn at_aws(config: &CloudConfig, cluster_name: &str, metrics: &Metrics) -> anyhow::Result<Opened> {
+    let session = Session::open(config, metrics).await?;
+    let account = RealAccount::new(&session)?;
+    let Found { vpc, cluster_id: id, legacy_tag } = discover(&session, &account, config).await?;
+    let region = session.region().to_owned();
+    tracing::info!(region, vpc, cluster = id, "works on AWS");
+    let cluster = Cluster { id, name: cluster_name.to_owned(), vpc, legacy_tag };
+    Ok(Opened { account: Arc::new(account), region, cluster })
+}
+
+fn example(config: &CloudConfig, cluster_name: &str) -> anyhow::Result<Opened> {
+    let account = Arc::new(Memory::new(Example { nodes: EXAMPLE_NODES }.state()));
+    let id = config.cluster_id().unwrap_or(Example::CLUSTER).to_owned();
+    anyhow::ensure!(
+        id == Example::CLUSTER,
+        "the example account belongs to cluster {:?}, but KubernetesClusterID is {id:?}",
+        Example::CLUSTER
+    );
+    let cluster = Cluster { id, name: cluster_name.to_owned(), vpc: Example::VPC.to_owned(), legacy_tag: false };
+    let region = config.region().unwrap_or_else(|| "us-east-1".to_owned());
+    Ok(Opened { account, region, cluster })
 }

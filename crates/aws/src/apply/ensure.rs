@@ -1,0 +1,106 @@
+//! A Service gets what it asks for: passes until nothing is to be done, and the short way when only nodes have changed.
+
+use super::{
+    Aws, IN_USE,
+    execute::{Handles, Run},
+    failed, observe,
+    pass::{Done, Pass, without_targets},
+};
+use crate::{
+    account::Target,
+    model::{Balancer, request::Note},
+    plan,
+};
+use k8s_openapi::api::core::v1::{Node, Service};
+use runtime::cloud::CloudError;
+use std::{collections::BTreeSet, sync::Arc};
+
+/// How often AWS is looked at until it shows what was set.
+const LOOKS: usize = 4;
+
+impl Aws {
+    /// Passes until one finds nothing to do: AWS may show what was true a moment ago, so a change is looked at once more.
+    pub(super) async fn ensure_one(&self, service: &Service, nodes: &[Arc<Node>]) -> Result<Handles, CloudError> {
+        self.note_nodes(nodes);
+        let ask = self.ask(service, nodes)?;
+        let before = self.done.lock().remove(&ask.request.owner.uid);
+        let told = before.as_ref().map(|before| before.desired.notes.clone()).unwrap_or_default();
+        let mut changed = None;
+        let mut astray = None;
+        for look in 0..LOOKS {
+            let before = before.as_ref().filter(|_| look == 0);
+            match self.pass(&ask, before).await? {
+                Pass::Settled(done) => return Ok(self.keep(service, &told, done)),
+                Pass::Changed(done) => changed = Some(done),
+                Pass::Astray(error) => {
+                    changed = None;
+                    astray = Some(error);
+                }
+            }
+        }
+        match (changed, astray) {
+            (Some(done), _) => {
+                tracing::warn!(service = ask.request.owner.key(), "AWS shows other than what was set; taken as it is");
+                Ok(self.keep(service, &told, done))
+            }
+            (None, Some(error)) => Err(failed(error)),
+            (None, None) => Err(CloudError::Later { reason: "AWS does not settle".to_owned(), after: IN_USE }),
+        }
+    }
+
+    /// Remembers what was seen through, and tells what was not told before.
+    fn keep(&self, service: &Service, told: &[Note], done: Done) -> Handles {
+        let (uid, handles) = (done.desired.owner.uid.clone(), done.handles.clone());
+        let new = done.desired.notes.iter().filter(|note| !told.contains(note));
+        if let Some(tell) = self.tell.get() {
+            new.for_each(|note| tell(service, note));
+        }
+        self.conditions.set(service, &done.desired.notes);
+        self.done.lock().insert(uid, done);
+        handles
+    }
+
+    /// Only the targets, with what was seen through before; `None` when more has changed.
+    pub(super) async fn retarget(&self, service: &Service, nodes: &[Arc<Node>]) -> Result<Option<()>, CloudError> {
+        self.note_nodes(nodes);
+        let ask = self.ask(service, nodes)?;
+        let Some(before) = self.done.lock().get(&ask.request.owner.uid).cloned() else { return Ok(None) };
+        let Balancer::Network(network) = &before.desired.balancer else { return Ok(None) };
+        let Some(existing) = &before.existing else { return Ok(None) };
+        let desired = self.desired(&ask, Some(existing)).await?;
+        if without_targets(&desired) != without_targets(&before.desired) {
+            return Ok(None);
+        }
+        let Balancer::Network(wanted) = &desired.balancer else { return Ok(None) };
+        let mut actions = Vec::new();
+        for (listener, old) in wanted.listeners.iter().zip(&network.listeners) {
+            let Some((name, arn)) = serving(&before.handles, &listener.target.name) else { return Ok(None) };
+            let seen = match observe::targets(&*self.account, arn).await {
+                Err(error) if error.is_not_found() => return Ok(None),
+                seen => seen.map_err(failed)?,
+            };
+            // AWS may show what was true a moment ago: a target is there only if it was wanted too.
+            let sure: BTreeSet<Target> = seen.intersection(&old.target.targets).cloned().collect();
+            let leaving = seen.union(&old.target.targets).filter(|one| !listener.target.targets.contains(one));
+            let has: BTreeSet<Target> = leaving.chain(&sure).cloned().collect();
+            plan::change_targets(name, &has, &listener.target.targets, &mut actions);
+        }
+        let mut run = Run {
+            account: &*self.account,
+            name: &desired.name,
+            removals: &self.removals,
+            handles: before.handles.clone(),
+        };
+        match run.all(&actions).await {
+            Err(error) if error.is_not_found() => return Ok(None),
+            outcome => outcome.map_err(failed)?,
+        }
+        let told = before.desired.notes.clone();
+        self.keep(service, &told, Done { desired, ..before });
+        Ok(Some(()))
+    }
+}
+
+fn serving<'a>(handles: &'a Handles, name: &str) -> Option<(&'a str, &'a str)> {
+    handles.target_groups.get_key_value(name).map(|(name, arn)| (name.as_str(), arn.as_str()))
+}

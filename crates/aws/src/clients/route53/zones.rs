@@ -1,0 +1,96 @@
+//! Which hosted zone: by its id, or the one that has the tags.
+//!
+//! Zones are listed and their tags read; of all zones only those that can hold the name. The tagging API, which upstream asks, is one
+//! permission more and has no zones in some partitions.
+
+use super::{Route53, failed, names::holds};
+use crate::{
+    account::AwsError,
+    clients::{actions, paging::Marker},
+};
+use aws_sdk_route53::types as sdk;
+use runtime::cloud::{CloudError, DnsZone};
+use std::collections::BTreeMap;
+
+/// Zones whose tags one call tells.
+const ZONES: usize = 10;
+
+/// A zone that was found by its tags.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Found {
+    pub(super) id: String,
+    pub(super) name: String,
+}
+
+impl Route53 {
+    /// The zone's id.
+    pub(super) async fn zone(&self, zone: &DnsZone, name: &str) -> Result<String, CloudError> {
+        if let Some(id) = &zone.id {
+            return Ok(bare(id));
+        }
+        if zone.tags.is_empty() {
+            return Err(CloudError::Refused(format!("the zone of {name} has neither an id nor tags")));
+        }
+        let known = self.zones.lock().get(&zone.tags).filter(|found| holds(&found.name, name)).cloned();
+        if let Some(found) = known {
+            return Ok(found.id);
+        }
+        let mut all = self.tagged(&zone.tags, name).await.map_err(failed)?;
+        let tags: Vec<String> = zone.tags.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let tags = tags.join(", ");
+        match (all.pop(), all.as_slice()) {
+            (Some(found), []) => {
+                self.zones.lock().insert(zone.tags.clone(), found.clone());
+                Ok(found.id)
+            }
+            (None, _) => Err(CloudError::Refused(format!("no hosted zone that can hold {name} has the tags {tags}"))),
+            (Some(last), others) => {
+                let ids: Vec<&str> = others.iter().chain([&last]).map(|found| found.id.as_str()).collect();
+                let ids = ids.join(", ");
+                Err(CloudError::Refused(format!(
+                    "several hosted zones that can hold {name} have the tags {tags}: {ids}"
+                )))
+            }
+        }
+    }
+
+    /// The zones that can hold the name and have the tags.
+    async fn tagged(&self, tags: &BTreeMap<String, String>, name: &str) -> Result<Vec<Found>, AwsError> {
+        let (mut candidates, mut marker) = (Vec::new(), Marker::default());
+        loop {
+            let send = || self.client.list_hosted_zones().set_marker(marker.current()).send();
+            let page = self.caller.sdk(actions::LIST_HOSTED_ZONES, send).await?;
+            let fitting = page.hosted_zones.into_iter().filter(|zone| holds(&zone.name, name));
+            candidates.extend(fitting.map(|zone| Found { id: bare(&zone.id), name: zone.name }));
+            if !marker.advance(page.next_marker.filter(|_| page.is_truncated))? {
+                break;
+            }
+        }
+        let mut found = Vec::new();
+        for some in candidates.chunks(ZONES) {
+            let ids: Vec<String> = some.iter().map(|zone| zone.id.clone()).collect();
+            let request = self
+                .client
+                .list_tags_for_resources()
+                .resource_type(sdk::TagResourceType::Hostedzone)
+                .set_resource_ids(Some(ids));
+            let answer = self.caller.sdk(actions::LIST_TAGS_FOR_RESOURCES, || request.clone().send()).await?;
+            for set in answer.resource_tag_sets {
+                let id = set.resource_id.as_deref().map(bare).unwrap_or_default();
+                let has = |(key, value): (&String, &String)| {
+                    let mut all = set.tags.iter().flatten();
+                    all.any(|tag| tag.key.as_ref() == Some(key) && tag.value.as_deref().unwrap_or_default() == value)
+                };
+                if tags.iter().all(has) {
+                    found.extend(some.iter().filter(|zone| zone.id == id).cloned());
+                }
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// Without what Route53 puts in front of it in some answers.
+fn bare(id: &str) -> String {
+    id.trim_start_matches("/hostedzone/").to_owned()
+}
