@@ -208,11 +208,19 @@ impl World {
         self.processes.clear();
     }
 
-    /// How many HAProxies run here.
-    pub fn haproxies(&self) -> usize {
+    /// The HAProxies that run here.
+    pub fn haproxies(&self) -> Vec<String> {
         let pids = quietly("ip", &["netns", "pids", self.space.name()]);
         let name = |pid: &&str| std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
-        pids.split_whitespace().filter(|pid| name(pid).trim() == "haproxy").count()
+        pids.split_whitespace().filter(|pid| name(pid).trim() == "haproxy").map(str::to_owned).collect()
+    }
+
+    /// Ends every HAProxy at once, as a crash would.
+    pub fn kill_haproxies(&self) {
+        let killed = self.haproxies();
+        killed.iter().for_each(|pid| drop(quietly("kill", &["-9", pid])));
+        let gone = wait_for(PATIENCE, || self.haproxies().iter().all(|pid| !killed.contains(pid)).then_some(()));
+        assert!(gone.is_some(), "killed processes end");
     }
 
     /// How to reach the API.
@@ -359,6 +367,16 @@ impl World {
         String::from_utf8_lossy(&answer).to_lowercase()
     }
 
+    /// Sends a piece and nothing more; whether the connection is closed because of it.
+    pub fn is_closed_after(&self, (address, port): (&str, u16), piece: &[u8]) -> bool {
+        let mut stream = self.connect(address, port).expect("the router listens");
+        let read = stream.write_all(piece).and_then(|()| stream.read(&mut [0; 1]));
+        match read {
+            Ok(count) => count == 0,
+            Err(error) => !matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut),
+        }
+    }
+
     /// Asks until the answer contains `wanted`.
     pub fn until(&self, at: (&str, u16), host: &str, path: &str, wanted: &str) {
         let mut last = String::new();
@@ -405,7 +423,7 @@ fn answer_all(mut stream: TcpStream, pod: usize) {
         }
         let text = String::from_utf8_lossy(&buffer);
         if text.starts_with("GET /slow") {
-            thread::sleep(SLOW);
+            wait_for(SLOW, || None::<()>);
         }
         let body = format!("pod-{pod} answers\n{text}");
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());

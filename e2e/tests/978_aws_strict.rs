@@ -323,7 +323,7 @@ fn security_groups() {
 
     // What is used stays: by a rule, by an instance, by a load balancer, and by one that is gone for a while.
     let refers = permission(nodes, &format!("{tcp}&Groups.1.GroupId={fresh}"));
-    ok(&aws, Api::Ec2, ingress, &refers);
+    ok(&aws, Api::Ec2, ingress, &format!("{refers}&IpPermissions.1.Groups.1.Description=why"));
     refused_by_both(&aws, Api::Ec2, "DeleteSecurityGroup", &format!("GroupId={fresh}"), "DependencyViolation");
     ok(&aws, Api::Ec2, "RevokeSecurityGroupIngress", &refers);
     let lb = format!("Subnets.member.1={}&SecurityGroups.member.1={fresh}", example.subnets["public-a"]);

@@ -289,7 +289,10 @@ fn a_dual_stack_cluster_gets_its_load_balancer_and_records() {
         cluster.condition("LoadBalancerDualStack", "False");
         let classic = cluster.host();
         assert!(cluster.network(&classic).is_none() && cluster.network(&host).is_none(), "{classic}");
-        cluster.has_records(&["A"], &classic);
+        // Records follow the cluster's families; the classic one has nothing to say for AAAA.
+        cluster.has_records(&["A", "AAAA"], &classic);
+        let ask = |kind: &str| cluster.aws.resolve(cluster.aws.dns()[1], "console.apps.example.test", kind);
+        assert_eq!((ask("A").unwrap().len(), ask("AAAA")), (3, Ok(vec![])));
         let (content, said) = cluster.support(cluster.aws.dns()[0]);
         assert!(!content && said.contains("WRONG"), "{said}");
 

@@ -1,4 +1,5 @@
 //! How many calls things take, of each kind, and what AWS's limits make of that.
+#![allow(clippy::unwrap_used, reason = "a test may end where it fails")]
 
 mod world;
 

@@ -13,6 +13,7 @@ use aws::{
         testing::{annotated, service, settings},
     },
     model::Settings,
+    nodes::{CONTROLLERS, Options},
 };
 use k8s_openapi::{
     api::core::v1::{ConfigMap, Event, Namespace, Service},
@@ -22,6 +23,7 @@ use kube::{
     Api, Client,
     api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams},
 };
+use net::{Families, Family};
 use runtime::{
     admin::Admin,
     cloud::LoadBalancers,
@@ -230,10 +232,18 @@ async fn a_load_balancer_without_security_group_is_a_lasting_condition() {
         let before = Settings { nlb_groups: GroupMode::Unmanaged, ..settings() };
         Aws::new(memory.clone(), before).ensure(&shaped(made), &nodes).await.unwrap();
         let aws = Arc::new(Aws::new(memory.clone(), settings()));
-        let writer = tokio::spawn({
-            let (aws, client) = (Arc::clone(&aws), client.clone());
-            async move { aws.write_conditions(client).await }
-        });
+        let admin = Admin { health: Health::new(), metrics: Metrics::new() };
+        let tasks = Tasks::new(&admin.metrics, &admin.health);
+        let options = Options {
+            provider: Arc::clone(&aws),
+            families: Families::one(Family::V4),
+            region: "us-east-1".to_owned(),
+            sweep: Duration::from_secs(600),
+        };
+        let context = Context::new(client.clone(), options, &admin, &tasks);
+        let all: Vec<_> = CONTROLLERS.iter().collect();
+        let picked = Selection::parse("aws-service-conditions-controller", &all).unwrap();
+        controller::start(&context, &all, &picked);
         aws.ensure(&shaped(api.get("web").await.unwrap()), &nodes).await.unwrap();
         let first = eventually("a condition", async || condition(&api).await).await;
         assert_eq!((first.status.as_str(), first.reason.as_str()), ("False", "CreatedWithoutSecurityGroup"));
@@ -254,6 +264,6 @@ async fn a_load_balancer_without_security_group_is_a_lasting_condition() {
         aws.ensure(&shaped(api.get("web").await.unwrap()), &nodes).await.unwrap();
         eventually("it is solved", async || condition(&api).await.filter(|condition| condition.status == "True")).await;
         assert!(memory.state().load_balancers.values().all(|held| !held.load_balancer.security_groups.is_empty()));
-        writer.abort();
+        tasks.stop(Duration::from_secs(5)).await;
     }
 }

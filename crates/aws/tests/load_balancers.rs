@@ -219,7 +219,11 @@ async fn a_rule_that_two_services_need_goes_with_the_last() {
             Settings { shared_probe: Some(SharedProbe { port: 10256, path: "/healthz".into() }), ..settings() },
             annotated(&[("security-groups", Example::BROUGHT_GROUP), ("manage-backend-security-group-rules", "true")]),
         ),
-    ] {
+    ]
+    .into_iter()
+    .flat_map(|(settings, change)| {
+        world::shapes().map(|shape| (settings.clone(), world::merged(&[shape, change.clone()])))
+    }) {
         let world = World::new(&settings);
         let empty = told(&world.memory.state());
         let two: Vec<Service> = [("one", 30001), ("two", 30002)]

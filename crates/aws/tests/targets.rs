@@ -1,4 +1,5 @@
 //! Nodes behind load balancers: which are registered, how many fit, how they are checked, and the addresses in front of them.
+#![allow(clippy::unwrap_used, reason = "a test may end where it fails")]
 
 mod world;
 
@@ -121,7 +122,7 @@ async fn another_check_changes_the_target_group_in_place() {
     ];
     for shape in shapes() {
         let mut world = World::new(&settings());
-        world.through(&step(&web(&[shape.clone()]))).await;
+        world.through(&step(&web(std::slice::from_ref(&shape)))).await;
         let ids = |state: &State| -> Vec<String> {
             state.target_groups.keys().chain(state.listeners.keys()).cloned().collect()
         };
@@ -171,7 +172,7 @@ async fn the_last_resort_is_the_subnet_of_the_cloud_config() {
         let fallback = aws::model::Settings { fallback_subnet: Some("subnet-private-a".into()), ..settings() };
         let world = World::new(&fallback);
         world.memory.change(|state| state.route_tables.retain(|table| table.main));
-        world.attempt(&web(&[shape.clone()]), 3).await.unwrap();
+        world.attempt(&web(std::slice::from_ref(&shape)), 3).await.unwrap();
         let state = world.memory.state();
         assert_eq!(balancer(&state).load_balancer.subnets, ["subnet-private-a".to_owned()].into());
         let world = World::new(&settings());

@@ -1,4 +1,5 @@
 //! From one state of a Service to another: security groups (each row of the table), scheme, certificates, protocols, modes.
+#![allow(clippy::unwrap_used, reason = "a test may end where it fails")]
 
 mod world;
 
@@ -18,6 +19,9 @@ use runtime::cloud::{CloudError, LoadBalancers};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use world::{Step, World, balancer, merged, nodes, notes, ports, ranges, shapes, shown, told};
+
+/// A port, its node port, its protocol.
+type Port<'a> = (u16, u16, &'a str);
 
 fn unmanaged() -> Settings {
     Settings { nlb_groups: GroupMode::Unmanaged, ..settings() }
@@ -74,8 +78,9 @@ fn mine() -> Rule {
 async fn every_row_of_the_table_of_security_groups() {
     let own = own_name();
     let (both, other) = ([Example::BROUGHT_GROUP, Example::OTHER_GROUP].join(","), Example::OTHER_GROUP);
-    // What the Service brings first and then, and what the load balancer has after each.
-    let rows: &[(Option<&str>, &[&str], Option<&str>, &[&str])] = &[
+    /// What the Service brings first and then, and what the load balancer has after each.
+    type Row<'a> = (Option<&'a str>, &'a [&'a str], Option<&'a str>, &'a [&'a str]);
+    let rows: &[Row<'_>] = &[
         (None, &[&own], None, &[&own]),
         (Some(Example::BROUGHT_GROUP), &["brought"], Some(Example::BROUGHT_GROUP), &["brought"]),
         (None, &[&own], Some(Example::BROUGHT_GROUP), &["brought"]),
@@ -186,7 +191,7 @@ async fn who_writes_rules_for_groups_that_are_brought() {
 
 #[tokio::test]
 async fn ports_come_and_go_in_the_group_and_on_the_nodes() {
-    let web_ports: &[&[(u16, u16, &str)]] = &[
+    let web_ports: &[&[Port<'_>]] = &[
         &[(80, 30080, "TCP")],
         &[(80, 30080, "TCP"), (443, 30443, "TCP")],
         &[(53, 30053, "UDP")],
@@ -235,7 +240,9 @@ async fn tls_opens_tcp() {
 
 #[tokio::test]
 async fn tcp_and_udp_of_one_port_share_a_listener() {
-    let stages: &[(&[(u16, u16, &str)], &[(u16, &str)])] = &[
+    /// Ports, and the listeners for them.
+    type Stage<'a> = (&'a [Port<'a>], &'a [(u16, &'a str)]);
+    let stages: &[Stage<'_>] = &[
         (&[(53, 30053, "TCP")], &[(53, "TCP")]),
         (&[(53, 30053, "TCP"), (53, 30053, "UDP")], &[(53, "TCP_UDP")]),
         (&[(53, 30053, "UDP")], &[(53, "UDP")]),
@@ -363,7 +370,7 @@ async fn an_internal_load_balancer_lets_in_what_it_is_told() {
 async fn a_full_group_of_the_nodes_loses_first_what_is_not_wanted() {
     for shape in shapes() {
         let mut world = World::new(&settings());
-        world.through(&step(&web(&[shape.clone()]))).await;
+        world.through(&step(&web(std::slice::from_ref(&shape)))).await;
         // As full as it can be with rules of the administrator's.
         world.memory.change(|state| {
             let nodes = state.groups.get_mut(Example::NODE_GROUP).unwrap();

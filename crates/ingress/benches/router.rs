@@ -22,6 +22,7 @@ use runtime::{
     controller::Key,
     pki::{Authority, Purpose},
 };
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
 use std::{
     collections::{BTreeMap, HashMap},
@@ -149,13 +150,14 @@ fn answer(stream: &mut TcpStream) -> Outcome<String> {
     }
 }
 
-/// Requests per second over a few connections, each for a random host and a path that nobody asked for before.
-fn rate(port: u16, routes: usize, seconds: u64) -> Outcome<f64> {
+/// Requests per second over a few connections, each begun with a header of the PROXY protocol or nothing, each for a random host and a path that nobody asked for before.
+fn rate(port: u16, routes: usize, seconds: u64, header: &str) -> Outcome<f64> {
     let at = SocketAddr::new(IpAddr::from([127, 0, 0, 1]), port);
     let mut streams = Vec::new();
     for _ in 0..CONNECTIONS {
-        let stream = TcpStream::connect(at)?;
+        let mut stream = TcpStream::connect(at)?;
         stream.set_nodelay(true)?;
+        stream.write_all(header.as_bytes())?;
         stream.set_read_timeout(Some(Duration::from_secs(30)))?;
         streams.push(stream);
     }
@@ -189,18 +191,69 @@ fn resident_kb(pid: i32) -> u64 {
     line.split_whitespace().nth(1).and_then(|number| number.parse().ok()).unwrap_or(0)
 }
 
-/// What upstream's default is, for both sides; it also bounds how many connections to pods are kept.
-const MAX_CONNECTIONS: &str = "50000";
+/// How many connections HAProxy may have, the same for both sides: upstream's default, or what the limit of open files
+/// allows. It also bounds how many connections to pods are kept.
+fn max_connections(files_each: u64) -> u64 {
+    let wanted = Rlimit { current: Some(200_000), maximum: Some(200_000) };
+    let given = getrlimit(Resource::Nofile);
+    // Only the administrator may raise it; the pods here need it as well.
+    let enough = given.current.is_none_or(|files| files >= 200_000);
+    if !enough && setrlimit(Resource::Nofile, wanted).is_err() {
+        let _ = setrlimit(Resource::Nofile, Rlimit { current: given.maximum, ..given });
+    }
+    let files = getrlimit(Resource::Nofile).maximum.unwrap_or(200_000);
+    (files.saturating_sub(1_000) / files_each).min(50_000)
+}
 
-fn settings(port: u16) -> Outcome<Settings> {
-    let variables = [
-        ("ROUTER_THREADS", "1".to_owned()),
-        ("ROUTER_SERVICE_HTTP_PORT", port.to_string()),
-        ("ROUTER_SERVICE_HTTPS_PORT", (port + 1).to_string()),
-        ("ROUTER_MAX_CONNECTIONS", MAX_CONNECTIONS.to_owned()),
+fn settings(more: &[(&str, &str)]) -> Outcome<Settings> {
+    let connections = max_connections(2).to_string();
+    let common = [
+        ("ROUTER_THREADS", "1"),
+        ("ROUTER_SERVICE_HTTP_PORT", "9080"),
+        ("ROUTER_SERVICE_HTTPS_PORT", "9081"),
+        ("ROUTER_MAX_CONNECTIONS", connections.as_str()),
     ];
-    Settings::from_environment(variables.map(|(name, value)| (name.to_owned(), value)))
-        .map_err(|mistakes| mistakes.join("; ").into())
+    let variables = common.iter().chain(more).map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    Settings::from_environment(variables).map_err(|mistakes| mistakes.join("; ").into())
+}
+
+/// A certificate for names without one of their own.
+fn certificate() -> Outcome<Certificate> {
+    let now = SystemTime::now();
+    let purpose = Purpose::Serving { names: vec!["router.test".to_owned()], addresses: Vec::new() };
+    let identity = Authority::create("bench", now)?.issue(&purpose, now)?;
+    Ok(Certificate::read(identity.chain_pem(), identity.key_pem().expose(), "")?)
+}
+
+/// What the PROXY protocol costs: none of it, its header read by HAProxy alone, its header waited for.
+fn proxy_protocol(seconds: u64, folder: &Path) -> Outcome<()> {
+    let (on, alone) = (("ROUTER_USE_PROXY_PROTOCOL", "true"), ("ROUTER_PROXY_PROTOCOL_SPLIT_HEADERS", "false"));
+    let header = "PROXY TCP4 198.51.100.7 127.0.0.1 4242 9080\r\n";
+    let connections = max_connections(4).to_string();
+    let connections = ("ROUTER_MAX_CONNECTIONS", connections.as_str());
+    println!("\nThe PROXY protocol, 100 Routes\n\n| header | requests/s |\n|---|---|");
+    for (name, more, header) in [
+        ("none", &[connections][..], ""),
+        ("read by HAProxy alone", &[connections, on, alone], header),
+        ("may arrive in pieces", &[connections, on], header),
+    ] {
+        let settings = settings(more)?;
+        let places = Places::new(&folder.join(name.replace(' ', "-")))?;
+        let mut cluster = Cluster::default();
+        let mut model = Model::new(settings.admission.clone());
+        for number in 0..100 {
+            model.object_changed(Source::Route, cluster.put(number, 0, "")?);
+        }
+        model.settle(&cluster);
+        let certificate = certificate()?;
+        write(Files { settings: &settings, places: &places, default_certificate: &certificate }, 1, &model)?;
+        let mut process = Process::new("haproxy", places);
+        process.start(1)?;
+        let rate = rate(9080, 100, seconds, header);
+        process.end();
+        println!("| {name} | {:.0} |", rate?);
+    }
+    Ok(())
 }
 
 /// What one size comes to. Times are in milliseconds, memory in KB.
@@ -230,7 +283,7 @@ impl Figures {
 }
 
 fn ours(routes: usize, seconds: u64, folder: &Path) -> Outcome<Figures> {
-    let settings = Arc::new(settings(9080)?);
+    let settings = Arc::new(settings(&[])?);
     let places = Places::new(folder)?;
     let mut cluster = Cluster::default();
     let mut model = Model::new(settings.admission.clone());
@@ -238,10 +291,7 @@ fn ours(routes: usize, seconds: u64, folder: &Path) -> Outcome<Figures> {
         model.object_changed(Source::Route, cluster.put(number, 0, "")?);
     }
     model.settle(&cluster);
-    let now = SystemTime::now();
-    let purpose = Purpose::Serving { names: vec!["router.test".to_owned()], addresses: Vec::new() };
-    let identity = Authority::create("bench", now)?.issue(&purpose, now)?;
-    let certificate = Certificate::read(identity.chain_pem(), identity.key_pem().expose(), "")?;
+    let certificate = certificate()?;
     let begun = Instant::now();
     let generation =
         write(Files { settings: &settings, places: &places, default_certificate: &certificate }, 1, &model)?;
@@ -257,7 +307,7 @@ fn ours(routes: usize, seconds: u64, folder: &Path) -> Outcome<Figures> {
         let mut socket = Socket::new(&places.admin());
         let resident = || resident_kb(process.pid().unwrap_or_default());
         let before = resident();
-        let rate = rate(9080, routes, seconds)?;
+        let rate = rate(9080, routes, seconds, "")?;
         let after = resident();
         let mut stream = TcpStream::connect(("127.0.0.1", 9080))?;
         // A change from the object to the answer of the pod that it leads to.
@@ -338,10 +388,11 @@ fn write_peer(routes: usize, pod: usize, folder: &Path) -> Outcome<()> {
     fs::write(at("os_http_be.map"), map)?;
     fs::write(at("os_route_http_redirect.map"), redirect)?;
     let config = format!(
-        "global\n  maxconn {MAX_CONNECTIONS}\n  nbthread 1\n  stats socket {admin} level admin expose-fd listeners\n  tune.bufsize 32768\n  tune.maxrewrite 8192\ndefaults\n  mode http\n  option forwardfor\n  \
+        "global\n  maxconn {connections}\n  nbthread 1\n  stats socket {admin} level admin expose-fd listeners\n  tune.bufsize 32768\n  tune.maxrewrite 8192\ndefaults\n  mode http\n  option forwardfor\n  \
          timeout connect 5s\n  timeout client 30s\n  timeout server 30s\n  timeout http-request 10s\n  timeout http-keep-alive 300s\n\
          frontend public\n  bind 127.0.0.1:9180\n  acl redirect base,map_reg_int({redirect}) -m bool\n  http-request set-header Host %[req.hdr(Host),lower]\n  \
          http-request redirect scheme https if redirect\n  use_backend %[base,map_reg({map})]\n  default_backend none\nbackend none\n{backends}",
+        connections = max_connections(2),
         admin = at("admin.sock"),
         redirect = at("os_route_http_redirect.map"),
         map = at("os_http_be.map"),
@@ -364,7 +415,7 @@ fn peer(routes: usize, seconds: u64, folder: &Path) -> Outcome<Figures> {
     let start = timed(&|| haproxy(&["-D", "-f", &config, "-p", &pid_file]))?;
     let outcome = (|| {
         let before = resident_kb(pid()?);
-        let rate = rate(9180, routes, seconds)?;
+        let rate = rate(9180, routes, seconds, "")?;
         let after = resident_kb(pid()?);
         // Any change is everything written and loaded anew; the old process goes on for its connections.
         let changed = timed(&|| {
@@ -431,7 +482,7 @@ fn run() -> Outcome<()> {
     );
     println!("| Routes | requests/s | new Route live | endpoint live | load of a configuration | memory |");
     println!("|---|---|---|---|---|---|\n{ratios}");
-    Ok(())
+    proxy_protocol(seconds, &folder.path().join("proxy"))
 }
 
 fn main() -> Outcome<()> {

@@ -40,7 +40,8 @@ pub struct Level {
 
 impl Level {
     /// Libraries that say much and mean little below a warning; held back so that `debug` shows our own words.
-    const QUIET: [&str; 5] = ["h2", "hyper", "hyper_util", "rustls", "tower"];
+    /// `aws_` begins the names of all crates of the AWS SDK.
+    const QUIET: [&str; 6] = ["aws_", "h2", "hyper", "hyper_util", "rustls", "tower"];
 
     /// Kubernetes' `-v`: up to 3 is information, 4 and 5 help to debug, 6 and more show requests and everything else.
     #[must_use]

@@ -150,9 +150,13 @@ pub(super) fn plain(api: Api, region: &str, action: &str, path: &str, body: Byte
     Call::read(method, path, headers, body)
 }
 
-/// The answer as a document, or why there is none.
+/// The answer as a document, empty when there is nothing to say; or why there is none.
 pub(super) fn understood(answer: Answer) -> Result<Element, Refusal> {
-    match Element::parse(&answer.text()) {
+    let text = answer.text();
+    if text.is_empty() && answer.status < 300 {
+        return Ok(Element::default());
+    }
+    match Element::parse(&text) {
         Some(element) if answer.status < 300 => Ok(element),
         _ => Err(Refusal::Theirs(answer)),
     }

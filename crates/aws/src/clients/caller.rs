@@ -23,8 +23,10 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Attempts of one call. With the delays of [`BACKOFF`] a call is given up after some ten seconds of waiting.
+/// Attempts of one call, with the delays of [`BACKOFF`] between them.
 const ATTEMPTS: u32 = 6;
+/// No attempt begins so long after the first: who called has other work, and comes back by itself.
+const PATIENCE: Duration = Duration::from_secs(20);
 const BACKOFF: Backoff = Backoff { first: Duration::from_millis(300), cap: Duration::from_secs(5) };
 
 /// Below what AWS allows an account, so that others who use it get their share. EC2's own buckets hold 100 reads, refilled with 20 a second, and 50
@@ -153,13 +155,14 @@ impl Caller {
         F: Future<Output = Result<Answered<T>, Failure>>,
     {
         let bucket = self.bucket(&action);
-        let mut failures = 0;
+        let (mut failures, mut begun) = (0, None);
         loop {
             let wait = bucket.map_or(Duration::ZERO, |bucket| bucket.take(Instant::now()));
             if !wait.is_zero() {
                 tokio::time::sleep(wait).await;
             }
             let started = Instant::now();
+            let begun = *begun.get_or_insert(started);
             let outcome = attempt().await;
             let seconds = started.elapsed().as_secs_f64();
             let failure = match outcome {
@@ -181,7 +184,7 @@ impl Caller {
                 Class::Passing => {}
                 Class::Denied | Class::Final => return Err(failure.into_error(&action)),
             }
-            if failures >= ATTEMPTS {
+            if failures >= ATTEMPTS || begun.elapsed() > PATIENCE {
                 return Err(failure.into_error(&action));
             }
             tokio::time::sleep(self.inner.backoff.delay(failures, backoff::random())).await;

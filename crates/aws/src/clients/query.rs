@@ -63,11 +63,13 @@ impl Form {
     }
 }
 
-/// Everything but letters, digits and `-._~`, as signatures want it.
+/// As forms are written: everything but letters, digits and `-._~` as bytes, a space as `+`.
 fn escape(text: &str, out: &mut String) {
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             out.push(char::from(byte));
+        } else if byte == b' ' {
+            out.push('+');
         } else {
             // Writing to a string does not fail.
             let _ = write!(out, "%{byte:02X}");
@@ -188,14 +190,14 @@ mod tests {
     use super::{super::actions, *};
 
     #[test]
-    fn a_form_is_written_as_signatures_want_it() {
+    fn a_form_is_written_as_forms_are() {
         let mut form = Form::default();
         form.set("GroupName", "a b+c/ü");
         form.list("ResourceId", &["sg-1".to_owned(), "sg-2".to_owned()]);
         form.tags("Tag", &Tags::from([("k8s/x".to_owned(), String::new())]));
         assert_eq!(
             form.encoded(&actions::CREATE_TAGS, "2016-11-15"),
-            "Action=CreateTags&Version=2016-11-15&GroupName=a%20b%2Bc%2F%C3%BC&ResourceId.1=sg-1&ResourceId.2=sg-2\
+            "Action=CreateTags&Version=2016-11-15&GroupName=a+b%2Bc%2F%C3%BC&ResourceId.1=sg-1&ResourceId.2=sg-2\
              &Tag.1.Key=k8s%2Fx&Tag.1.Value="
         );
     }

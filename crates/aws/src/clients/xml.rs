@@ -86,6 +86,14 @@ impl Element {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text in "(<[a-c]+>|</[a-c]+>|<[a-c]/>|&[a-z#0-9]{0,4};?|<!--|-->|[ -~\\n])*") {
+            let _ = Element::parse(&text);
+        }
+    }
 
     #[test]
     fn an_answer_is_read() {

@@ -177,6 +177,33 @@ fn the_transformer_prints_what_upstream_prints() {
     }
 }
 
+#[test]
+fn the_transformer_keeps_what_was_there_with_its_overrides() {
+    let text = "[Global]\nVPC = vpc-1\nSubnetID = subnet-1\nClusterServiceLoadBalancerHealthProbeMode = ServiceNodePort\n\
+        [ServiceOverride \"2\"]\nService = s2\nRegion = r\nURL = http://[::1]:2\nSigningRegion = r\n\
+        [ServiceOverride \"1\"]\nService = s1\nRegion = r\nURL = http://127.0.0.1:1\nSigningRegion = r\nSigningMethod = m\nSigningName = n\n";
+    let expected = "[Global]\n\
+        VPC                                             = vpc-1\n\
+        SubnetID                                        = subnet-1\n\
+        DisableSecurityGroupIngress                     = false\n\
+        ClusterServiceLoadBalancerHealthProbeMode       = ServiceNodePort\n\
+        ClusterServiceSharedLoadBalancerHealthProbePort = 0\n\n\
+        [ServiceOverride \"1\"]\n\
+        Service       = s1\nRegion        = r\nURL           = http://127.0.0.1:1\nSigningRegion = r\n\
+        SigningMethod = m\nSigningName   = n\n\n\
+        [ServiceOverride \"2\"]\n\
+        Service       = s2\nRegion        = r\nURL           = http://[::1]:2\nSigningRegion = r\n";
+    assert_eq!(transform(text, Gate::Off).unwrap(), (expected.to_owned(), Vec::new()));
+    for family in ["ipv4", "ipv6"] {
+        let (printed, _) = transform(&format!("[global]\nnodeipfamilies = {family}\n"), Gate::On).unwrap();
+        assert!(
+            printed.contains(&format!("NodeIPFamilies                                  = {family}\n")),
+            "{printed}"
+        );
+        assert_eq!(read(&printed).node_families().to_string().to_lowercase(), family);
+    }
+}
+
 proptest! {
     #[test]
     fn values_survive_being_written(value in "[ -~]{0,20}") {

@@ -26,7 +26,7 @@ fn balancer(kind: IpAddressType, groups: &[&str]) -> NewLoadBalancer {
 
 fn target_group(family: Family, protocol: &str) -> NewTargetGroup {
     NewTargetGroup {
-        name: format!("t{protocol}{family}"),
+        name: format!("t{}{family}", protocol.replace('_', "-")),
         protocol: protocol.into(),
         port: 30080,
         vpc: Example::VPC.into(),
@@ -97,6 +97,56 @@ async fn listeners_and_targets() {
     assert!(memory.register_targets(&six, &target("i-0001")).await.is_err());
     assert!(memory.register_targets(&four, &target("i-none")).await.is_err());
     memory.deregister_targets(&four, &target("i-none")).await.unwrap();
+    let health = async |memory: &Memory| {
+        let told = memory.describe_target_health(&four).await.unwrap();
+        told.into_iter().map(|one| (one.target.instance, one.draining)).collect::<Vec<_>>()
+    };
+    memory.deregister_targets(&four, &target("i-0001")).await.unwrap();
+    assert_eq!(health(&memory).await, [("i-0001".to_owned(), true)], "on its way out, and still shown");
+    memory.register_targets(&four, &target("i-0001")).await.unwrap();
+    assert_eq!(health(&memory).await, [("i-0001".to_owned(), false)]);
+}
+
+#[tokio::test]
+async fn listeners_have_certificates_where_they_speak_tls() {
+    let memory = memory();
+    let arn = memory.create_load_balancer(&balancer(IpAddressType::Dualstack, &[])).await.unwrap().arn;
+    for family in Family::BOTH {
+        let tcp = memory.create_target_group(&target_group(family, "TCP")).await.unwrap().arn;
+        let both = memory.create_target_group(&target_group(family, "TCP_UDP")).await.unwrap().arn;
+        let new = |port, protocol: &str, group: &str, certificate: Option<&str>| NewListener {
+            load_balancer: arn.clone(),
+            settings: ListenerSettings {
+                port,
+                protocol: protocol.into(),
+                target_group: group.into(),
+                certificate: certificate.map(str::to_owned),
+                ssl_policy: None,
+            },
+            tags: Tags::new(),
+        };
+        let offset = if family == Family::V4 { 0 } else { 1000 };
+        let plain = memory.create_listener(&new(80 + offset, "TCP", &tcp, None)).await.unwrap().arn;
+        let tls = new(443 + offset, "TLS", &tcp, Some(Example::CERTIFICATE));
+        let tls = memory.create_listener(&tls).await.unwrap().arn;
+        let other: BTreeSet<String> = [Example::OTHER_CERTIFICATE.to_owned()].into();
+        assert!(memory.add_listener_certificates(&plain, &other).await.is_err());
+        for _ in 0..2 {
+            memory.add_listener_certificates(&tls, &other).await.unwrap();
+        }
+        assert_eq!(memory.describe_listener_certificates(&tls).await.unwrap(), other);
+        let unknown = ["arn:none".to_owned()].into();
+        assert!(memory.add_listener_certificates(&tls, &unknown).await.unwrap_err().is_not_found());
+        let own = [Example::CERTIFICATE.to_owned()].into();
+        assert!(memory.remove_listener_certificates(&tls, &own).await.is_err(), "the listener's own");
+        for _ in 0..2 {
+            memory.remove_listener_certificates(&tls, &other).await.unwrap();
+        }
+        assert!(memory.describe_listener_certificates(&tls).await.unwrap().is_empty());
+        let udp = new(53 + offset, "TCP_UDP", &both, None);
+        let refused = memory.create_listener(&udp).await.unwrap_err();
+        assert!(refused.to_string().contains("EnablePrefixForIpv6SourceNat"), "{refused}");
+    }
 }
 
 #[tokio::test]
@@ -145,8 +195,8 @@ async fn security_groups() {
 #[tokio::test]
 async fn faults_hit_the_call_they_are_meant_for() {
     let new = balancer(IpAddressType::Ipv4, &[]);
-    for (fault, made) in [(Fault::Fail, 0), (Fault::Throttle, 0), (Fault::Lose, 1), (Fault::Kill, 1), (Fault::Stale, 1)]
-    {
+    let faults = Fault::ALL.into_iter().zip([0, 1, 0, 1, 1, 0]);
+    for (fault, made) in faults {
         let memory = memory();
         memory.inject(1, fault);
         assert!(memory.describe_load_balancers(None).await.unwrap().is_empty());

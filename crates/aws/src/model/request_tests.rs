@@ -158,8 +158,9 @@ fn fields_of_the_service_that_cannot_be_had() {
 
 #[test]
 fn source_ranges_are_sorted_into_families() {
-    let rows: &[(&[&str], &[&str], &[&str], &[&str])] = &[
-        // Given, and what becomes of it for IPv4 alone and for both; then reasons that are told for both.
+    /// Given, and what becomes of it for IPv4 alone and for both; then reasons that are told for both.
+    type Row<'a> = (&'a [&'a str], &'a [&'a str], &'a [&'a str], &'a [&'a str]);
+    let rows: &[Row<'_>] = &[
         (&[], &["0.0.0.0/0"], &["0.0.0.0/0", "::/0"], &[]),
         (&["10.1.2.3/8"], &["10.0.0.0/8"], &["10.0.0.0/8"], &["FamilyClosed"]),
         (&["2001:db8::1/32"], &[], &["2001:db8::/32"], &["FamilyClosed"]),
@@ -293,8 +294,9 @@ fn whose_something_is_by_its_tags() {
     let cluster = settings().cluster;
     let owner = Owner { namespace: "ns".into(), name: "web".into(), uid: "u".into() };
     let (ours, service) = ("kubernetes.io/cluster/example", "kubernetes.io/service-name");
-    // Tags; whether the cluster owns it, whether it owns it for the Service, whether somebody else claims it.
-    let rows: &[(&[(&str, &str)], bool, bool, bool)] = &[
+    /// Tags; whether the cluster owns it, whether it owns it for the Service, whether somebody else claims it.
+    type Row<'a> = (&'a [(&'a str, &'a str)], bool, bool, bool);
+    let rows: &[Row<'_>] = &[
         (&[], false, false, false),
         (&[("team", "a")], false, false, false),
         (&[(ours, "owned")], true, false, false),

@@ -4,7 +4,9 @@ mod listeners;
 
 use super::{Action, Observed, SeenNetwork, SeenTargetGroup, differing, groups};
 use crate::{
-    account::{Attributes, HealthCheck, IpAddressType, NewLoadBalancer, NewTargetGroup, SecurityGroup, Target},
+    account::{
+        Attributes, HealthCheck, IpAddressType, Listener, NewLoadBalancer, NewTargetGroup, SecurityGroup, Target,
+    },
     model::{self, Desired, Network, names::Cluster},
 };
 use net::Family;
@@ -27,7 +29,13 @@ pub(super) fn plan(
         seen.load_balancer.ip_address_type == IpAddressType::Dualstack && network.ip_address_type == IpAddressType::Ipv4
     });
     let narrow = narrows.then_some(Action::SetIpAddressType { kind: IpAddressType::Ipv4 });
-    let leads_to_ipv6 = observed.target_groups.iter().any(|seen| seen.group.family == Family::V6);
+    let mut seen = observed.network.clone();
+    let mut leads_to_ipv6 = observed.target_groups.iter().any(|seen| seen.group.family == Family::V6);
+    let udp = network.listeners.iter().any(|listener| listener.protocol.contains("UDP"));
+    if narrows && leads_to_ipv6 && udp {
+        actions.extend(seen.as_mut().into_iter().flat_map(|seen| part_from_ipv6(seen, &observed.target_groups)));
+        leads_to_ipv6 = false;
+    }
     actions.extend(narrow.clone().filter(|_| !leads_to_ipv6));
     // What is not ours may have been put behind a listener by hand: it is neither used nor deleted.
     let owner = &desired.owner;
@@ -37,13 +45,23 @@ pub(super) fn plan(
         seen.tags.as_ref().is_none_or(says)
     };
     let own_groups: Vec<&SeenTargetGroup> = observed.target_groups.iter().filter(ours).collect();
-    let used = listeners::plan(desired, network, observed.network.as_ref(), &own_groups, actions)?;
+    let used = listeners::plan(desired, network, seen.as_ref(), &own_groups, actions)?;
     actions.extend(narrow.filter(|_| leads_to_ipv6));
     for seen in own_groups.into_iter().filter(|seen| !used.contains(&seen.group.arn)) {
         let (arn, group) = (seen.group.arn.clone(), seen.group.name.clone());
         actions.push(Action::DeleteTargetGroup { arn, group });
     }
     Ok(())
+}
+
+/// Listeners that lead to IPv6 targets go.
+fn part_from_ipv6(seen: &mut SeenNetwork, groups: &[SeenTargetGroup]) -> Vec<Action> {
+    let leads = |listener: &mut Listener| {
+        let group = groups.iter().find(|seen| seen.group.arn == listener.settings.target_group);
+        group.is_some_and(|seen| seen.group.family == Family::V6)
+    };
+    let gone = seen.listeners.extract_if(.., leads);
+    gone.map(|listener| Action::DeleteListener { arn: listener.arn, port: listener.settings.port }).collect()
 }
 
 fn create(desired: &Desired, network: &Network, own: Option<&SecurityGroup>, actions: &mut Vec<Action>) {

@@ -85,16 +85,20 @@ fn any_service() -> impl Strategy<Value = Value> {
     let families = prop_oneof![
         Just(json!({"spec": {"ipFamilyPolicy": "SingleStack", "ipFamilies": ["IPv4"]}})),
         Just(json!({"spec": {"ipFamilyPolicy": "RequireDualStack", "ipFamilies": ["IPv4", "IPv6"]}})),
+        Just(json!({"spec": {"ipFamilyPolicy": "RequireDualStack", "ipFamilies": ["IPv6", "IPv4"]}})),
     ];
+    let protocols = proptest::sample::select(vec![&["TCP"][..], &["UDP"], &["TCP", "UDP"]]);
     let ports = proptest::sample::subsequence(vec![(80, 30080), (443, 30443), (8080, 30880)], 1..3);
     let ranges = proptest::sample::subsequence(vec!["10.0.0.0/8", "192.0.2.0/24", "2001:db8:1::/48"], 0..3);
     let groups = prop_oneof![Just(None), Just(Some(Example::BROUGHT_GROUP))];
-    (families, ports, any::<bool>(), ranges, groups, any::<bool>()).prop_map(
-        |(mut change, ports, udp, ranges, groups, cross_zone)| {
-            let protocol = if udp { "UDP" } else { "TCP" };
-            let ports: Vec<Value> = ports
-                .iter()
-                .map(|(port, node)| json!({"name": format!("p{port}"), "port": port, "nodePort": node, "protocol": protocol}))
+    (families, ports, protocols, ranges, groups, any::<bool>()).prop_map(
+        |(mut change, ports, protocols, ranges, groups, cross_zone)| {
+            let pairs = ports.iter().flat_map(|port| protocols.iter().map(move |protocol| (port, *protocol)));
+            let ports: Vec<Value> = pairs
+                .map(|((port, node), protocol)| {
+                    let name = format!("p{port}{}", protocol.to_lowercase());
+                    json!({"name": name, "port": port, "nodePort": node, "protocol": protocol})
+                })
                 .collect();
             change["spec"]["ports"] = json!(ports);
             change["spec"]["loadBalancerSourceRanges"] = json!(ranges);

@@ -38,6 +38,7 @@ impl World {
                 self.mended(call, |element| element.change(LIST, &mut |one| mend(one, &region))).await
             }
             "CreateLoadBalancer" => self.create_classic(call).await,
+            "DescribeLoadBalancerAttributes" => self.mended(call, mend_attributes).await,
             "DeleteLoadBalancer" => {
                 let groups = match self.classic_named(name).await {
                     Ok(one) => one.texts("SecurityGroups/member"),
@@ -153,4 +154,19 @@ fn mend(one: &mut Element, region: &str) {
         let default = default.map(|(key, value)| Element::leaf(key, value)).into();
         one.children.push(Element::branch("HealthCheck", default));
     }
+}
+
+/// moto adds to a list with each change, and shows less before the first one.
+fn mend_attributes(element: &mut Element) {
+    element.change("DescribeLoadBalancerAttributesResult/LoadBalancerAttributes", &mut |attributes| {
+        attributes.remove("AdditionalAttributes");
+        let mode = [("Key", "elb.http.desyncmitigationmode"), ("Value", "defensive")];
+        let mode = Element::branch("member", mode.map(|(key, value)| Element::leaf(key, value)).into());
+        attributes.children.push(Element::branch("AdditionalAttributes", vec![mode]));
+        attributes.change("ConnectionDraining", &mut |draining| {
+            if draining.text("Timeout").is_empty() {
+                draining.set("Timeout", "300");
+            }
+        });
+    });
 }

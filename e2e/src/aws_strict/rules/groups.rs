@@ -8,7 +8,7 @@ use crate::aws_strict::{
     xml::Element,
 };
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeMap, BTreeSet},
     net::{Ipv4Addr, Ipv6Addr},
 };
 
@@ -230,15 +230,43 @@ impl World {
         Ok(Answer::xml(200, understood(self.forward(&call).await)?.write()))
     }
 
-    /// All of the rules or none.
+    /// The rules of a group with moto's ids of them.
+    async fn numbered(&self, group: &str, egress: bool) -> Outcome<BTreeMap<Rule, String>> {
+        let filter = [("Filter.1.Name", "group-id"), ("Filter.1.Value.1", group)];
+        let found = self.ask(Api::Ec2, "DescribeSecurityGroupRules", &filter).await?;
+        let mut rules = BTreeMap::new();
+        for one in
+            found.all("securityGroupRuleSet/item").into_iter().filter(|one| (one.text("isEgress") == "true") == egress)
+        {
+            let number = |key: &str| one.text(key).parse::<i64>().ok();
+            let protocol = protocol(one.text("ipProtocol")).unwrap_or_default();
+            let ports = number("fromPort").zip(number("toPort")).filter(|_| protocol != "-1");
+            let peer = [
+                ("cidrIpv4", Peer::V4 as fn(String) -> Peer),
+                ("cidrIpv6", Peer::V6),
+                ("referencedGroupInfo/groupId", Peer::Group),
+                ("prefixListId", Peer::List),
+            ];
+            let peer = peer.iter().find_map(|(path, peer)| Some(peer(one.one(path)?.text.trim().to_owned())));
+            rules.extend(peer.map(|peer| (Rule { protocol, ports, peer }, one.text("securityGroupRuleId").to_owned())));
+        }
+        Ok(rules)
+    }
+
+    /// All of the rules or none. By their ids: moto takes a rule with a description for another one than without.
     pub(super) async fn revoke(&mut self, call: &Call) -> Outcome {
-        let call = normalised(call);
+        let mut call = normalised(call);
         let asked = asked(&call.params)?;
-        let groups = self.groups().await?;
-        let has = held(&self.group(&groups, call.params.get("GroupId")).await?, direction(&call));
-        if let Some(rule) = asked.iter().find(|rule| !has.contains(rule)) {
-            let message = format!("The specified rule does not exist in this security group: {rule:?}");
-            return Err(refused("InvalidPermission.NotFound", message));
+        let group = call.params.get("GroupId").to_owned();
+        self.group(&self.groups().await?, &group).await?;
+        let has = self.numbered(&group, call.action.ends_with("Egress")).await?;
+        call.params.0.retain(|(key, _)| !key.starts_with("IpPermissions."));
+        for (index, rule) in asked.iter().enumerate() {
+            let Some(id) = has.get(rule) else {
+                let message = format!("The specified rule does not exist in this security group: {rule:?}");
+                return Err(refused("InvalidPermission.NotFound", message));
+            };
+            call.params.set(&format!("SecurityGroupRuleId.{}", index + 1), id);
         }
         Ok(self.forward(&call).await)
     }

@@ -66,7 +66,7 @@ impl Ec2 {
             Direction::Ingress => actions::AUTHORIZE_INGRESS,
             Direction::Egress => actions::AUTHORIZE_EGRESS,
         };
-        self.query.ask(action, &rules_form(group, rules, Descriptions::Told)).await.map(drop)
+        self.query.ask(action, &rules_form(group, rules)).await.map(drop)
     }
 
     pub(in crate::clients) async fn revoke(
@@ -79,7 +79,7 @@ impl Ec2 {
             Direction::Ingress => actions::REVOKE_INGRESS,
             Direction::Egress => actions::REVOKE_EGRESS,
         };
-        let answer = self.query.ask(action, &rules_form(group, rules, Descriptions::Left)).await?;
+        let answer = self.query.ask(action, &rules_form(group, rules)).await?;
         match rules_of(&answer, "unknownIpPermissionSet").into_iter().next() {
             Some(rule) => Err(AwsError::NotFound { kind: Kind::Rule, message: rule.to_string() }),
             None => Ok(()),
@@ -135,14 +135,7 @@ fn protocol(permission: &Element) -> Option<Protocol> {
     })
 }
 
-/// Whether descriptions are sent. To revoke a rule nobody needs them.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Descriptions {
-    Told,
-    Left,
-}
-
-fn rules_form(group: &str, rules: &BTreeSet<Rule>, descriptions: Descriptions) -> Form {
+fn rules_form(group: &str, rules: &BTreeSet<Rule>) -> Form {
     let mut form = Form::default();
     form.set("GroupId", group);
     for (number, rule) in (1..).zip(rules) {
@@ -168,7 +161,7 @@ fn rules_form(group: &str, rules: &BTreeSet<Rule>, descriptions: Descriptions) -
             Peer::PrefixList(id) => ("PrefixListIds", "PrefixListId", id.clone()),
         };
         form.set(format!("{place}.{list}.1.{name}"), value);
-        if descriptions == Descriptions::Told && !rule.description.is_empty() {
+        if !rule.description.is_empty() {
             form.set(format!("{place}.{list}.1.Description"), &rule.description);
         }
     }

@@ -61,7 +61,8 @@ impl Route53 {
 
     async fn ensure_entry(&self, zone: &DnsZone, entry: &DnsEntry) -> Result<Option<String>, CloudError> {
         let target = target(entry)?;
-        let zone = self.zone(zone, &entry.name).await?;
+        // A zone that is not there is told before load balancers are asked for.
+        self.zone(zone, &entry.name).await?;
         let (wanted, target_zone) = if self.has_aliases() {
             let target_zone = self.target_zone(target, entry.target_zone.as_deref()).await?;
             (plan::aliases(entry, target, &target_zone), Some(target_zone))
@@ -69,17 +70,32 @@ impl Route53 {
             (vec![plan::name_of(entry, target)], None)
         };
         let steps = |there: &[Record]| plan::ensure(there, &wanted, target);
-        self.change(&zone, &entry.name, steps).await.map_err(failed)?;
+        self.change_in(zone, &entry.name, steps).await?.map_err(failed)?;
         Ok(target_zone)
     }
 
     async fn delete_entry(&self, zone: &DnsZone, entry: &DnsEntry) -> Result<(), CloudError> {
-        let zone = self.zone(zone, &entry.name).await?;
         let steps = |there: &[Record]| plan::delete(there, &entry.targets);
-        match self.change(&zone, &entry.name, steps).await {
+        match self.change_in(zone, &entry.name, steps).await? {
             // Without the zone there are no records.
-            Err(AwsError::Invalid { code, .. }) if code == "NoSuchHostedZone" => Ok(()),
+            Err(error) if is_no_zone(&error) => Ok(()),
             outcome => outcome.map_err(failed),
+        }
+    }
+
+    /// Changes a name in a zone. One that was found by its tags and has gone is looked for anew: there may be another.
+    async fn change_in(
+        &self,
+        zone: &DnsZone,
+        name: &str,
+        steps: impl Fn(&[Record]) -> Vec<Step>,
+    ) -> Result<Result<(), AwsError>, CloudError> {
+        loop {
+            let id = self.zone(zone, name).await?;
+            match self.change(&id, name, &steps).await {
+                Err(error) if is_no_zone(&error) && self.forget_zone(&zone.tags, &id) => {}
+                outcome => return Ok(outcome),
+            }
         }
     }
 
@@ -143,6 +159,10 @@ impl Route53 {
         let request = self.client.change_resource_record_sets().hosted_zone_id(zone).change_batch(batch);
         self.caller.sdk(actions::CHANGE_RECORD_SETS, || request.clone().send()).await.map(drop)
     }
+}
+
+fn is_no_zone(error: &AwsError) -> bool {
+    matches!(error, AwsError::Invalid { code, .. } if code == "NoSuchHostedZone")
 }
 
 /// The load balancer's host name that an entry leads to.

@@ -269,12 +269,18 @@ async fn a_zone_is_found_by_tags_among_those_that_can_hold_the_name() {
     };
     let wanted = DnsZone { id: None, tags: BTreeMap::from([("Name".to_owned(), "blue-int".to_owned())]) };
     let found = tags(tagged("ZPUBLIC", "x") + &tagged("ZPRIVATE", "blue-int"));
-    let server = Server::saying(vec![first(), second(), found, listed(""), listed("")]);
+    let gone = "<ErrorResponse><Error><Code>NoSuchHostedZone</Code><Message>none</Message></Error></ErrorResponse>";
+    let gone = Say::Body(404, gone.to_owned());
+    let moved = tags(tagged("ZPUBLIC", "blue-int") + &tagged("ZPRIVATE", "x"));
+    let answers = vec![first(), second(), found, listed(""), listed(""), gone, first(), second(), moved, listed("")];
+    let server = Server::saying(answers);
     let provider = route53(&server).await;
-    provider.delete(&wanted, &entry(true)).await.expect("nothing there");
-    // The second time it is known.
-    provider.delete(&wanted, &entry(true)).await.expect("nothing there");
+    // The second time it is known; the third time it has gone and another has its tags.
+    for _ in 0..3 {
+        provider.delete(&wanted, &entry(true)).await.expect("nothing there");
+    }
     let lines: Vec<String> = server.asked().into_iter().map(|asked| asked.line).collect();
+    assert!(lines[9].contains("/hostedzone/ZPUBLIC/rrset"), "{lines:?}");
     assert!(lines[1].contains("marker=m2"), "{lines:?}");
     assert!(
         lines[3].contains("/hostedzone/ZPRIVATE/rrset") && lines[4].contains("/hostedzone/ZPRIVATE/rrset"),

@@ -54,6 +54,16 @@ impl Route53 {
         }
     }
 
+    /// Takes back what was found by tags; says whether it was this zone.
+    pub(super) fn forget_zone(&self, tags: &BTreeMap<String, String>, id: &str) -> bool {
+        let mut zones = self.zones.lock();
+        let known = zones.get(tags).is_some_and(|found| found.id == id);
+        if known {
+            zones.remove(tags);
+        }
+        known
+    }
+
     /// The zones that can hold the name and have the tags.
     async fn tagged(&self, tags: &BTreeMap<String, String>, name: &str) -> Result<Vec<Found>, AwsError> {
         let (mut candidates, mut marker) = (Vec::new(), Marker::default());
