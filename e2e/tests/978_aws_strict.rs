@@ -368,6 +368,13 @@ fn classic_load_balancers() {
     refused(&aws, Api::Elb, "SetLoadBalancerPoliciesForBackendServer", policy, "PolicyNotFound");
     let instance = "LoadBalancerName=web&Instances.member.1.InstanceId=i-0123456789abcdef0";
     refused_by_both(&aws, Api::Elb, "RegisterInstancesWithLoadBalancer", instance, "InvalidInstance");
+    let again = format!("LoadBalancerName=web&Instances.member.1.InstanceId={}", example.instances[0].0);
+    for _ in 0..2 {
+        ok(&aws, Api::Elb, "RegisterInstancesWithLoadBalancer", &again);
+    }
+    let found = ok(&aws, Api::Elb, "DescribeLoadBalancers", "LoadBalancerNames.member.1=web");
+    let path = "DescribeLoadBalancersResult/LoadBalancerDescriptions/member/Instances/member/InstanceId";
+    assert_eq!(found.texts(path), [example.instances[0].0.as_str()], "once is enough");
     let idle = "LoadBalancerName=web&LoadBalancerAttributes.ConnectionSettings.IdleTimeout=5000";
     refused(&aws, Api::Elb, "ModifyLoadBalancerAttributes", idle, "ValidationError");
     let held = format!("GroupId={}", example.brought_group);

@@ -381,11 +381,14 @@ fn few_calls_are_made() {
     cloud.is_empty();
 }
 
-/// AWS's buckets for an account in a region: which calls, how many at once, how many a second.
+/// A name, which calls, how many at once, how many a second.
+type Bucket = (&'static str, fn(&Made) -> bool, u32, f64);
+
+/// AWS's buckets for an account in a region.
 /// <https://docs.aws.amazon.com/elasticloadbalancing/latest/userguide/elb-api-throttling.html> and
 /// <https://docs.aws.amazon.com/ec2/latest/devguide/ec2-api-throttling.html>; for changes of load balancers the figures that
 /// aws-load-balancer-controller keeps to.
-const BUCKETS: &[(&str, fn(&Made) -> bool, u32, f64)] = &[
+const BUCKETS: &[Bucket] = &[
     ("reads of load balancers", |call| call.api == Api::Elbv2 && !call.write, 40, 10.0),
     ("targets", |call| call.api == Api::Elbv2 && call.write && call.action.ends_with("Targets"), 20, 4.0),
     (

@@ -294,20 +294,20 @@ async fn cut(stories: impl FnOnce(&Example) -> Vec<Vec<Step>>, least: usize) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_load_balancer_of_one_family_and_its_ports() {
-    cut(
+    Box::pin(cut(
         |example| {
             let both = ports(&[(80, 30080, "TCP"), (443, 30443, "TCP")]);
             let tls = annotated(&[("ssl-cert", &example.certificate), ("ssl-ports", "443")]);
             vec![vec![step("created", 3, &[]), step("a second port with TLS", 2, &[both, tls]), gone()]]
         },
         26,
-    )
+    ))
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn dual_stack_with_each_primary() {
-    cut(
+    Box::pin(cut(
         |_| {
             let six = families("RequireDualStack", &["IPv6", "IPv4"]);
             let four = families("PreferDualStack", &["IPv4", "IPv6"]);
@@ -317,13 +317,13 @@ async fn dual_stack_with_each_primary() {
             ]
         },
         26,
-    )
+    ))
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn groups_are_brought_and_taken_back() {
-    cut(
+    Box::pin(cut(
         |example| {
             let brought = annotated(&[("security-groups", &example.brought_group)]);
             let dual = families("RequireDualStack", &["IPv4", "IPv6"]);
@@ -336,13 +336,13 @@ async fn groups_are_brought_and_taken_back() {
             ]
         },
         26,
-    )
+    ))
     .await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_classic_load_balancer() {
-    cut(
+    Box::pin(cut(
         |_| {
             let classic =
                 json!({"metadata": {"annotations": {"service.beta.kubernetes.io/aws-load-balancer-type": null}}});
@@ -354,6 +354,6 @@ async fn a_classic_load_balancer() {
             ]]
         },
         26,
-    )
+    ))
     .await;
 }

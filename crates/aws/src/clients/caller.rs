@@ -29,14 +29,15 @@ const ATTEMPTS: u32 = 6;
 const PATIENCE: Duration = Duration::from_secs(20);
 const BACKOFF: Backoff = Backoff { first: Duration::from_millis(300), cap: Duration::from_secs(5) };
 
-/// Below what AWS allows an account, so that others who use it get their share. EC2's own buckets hold 100 reads, refilled with 20 a second, and 50
-/// writes, refilled with 5; Route53 takes 5 requests a second of an account, whichever they are.
+/// Below what AWS allows an account, so that others who use it get their share. EC2's own buckets hold 100 reads, refilled with 20 a second,
+/// and 50 writes, refilled with 5; those of load balancers hold 40 reads, refilled with 10, and 20 writes, refilled with 3 (targets with 4);
+/// Route53 takes 5 requests a second of an account, whichever they are.
 fn rate(service: Service, access: Access) -> Rate {
     let (per_second, burst) = match (service, access) {
         (Service::Ec2, Access::Read) => (15.0, 75.0),
         (Service::Ec2, Access::Write) => (4.0, 30.0),
-        (Service::LoadBalancing, Access::Read) => (15.0, 60.0),
-        (Service::LoadBalancing, Access::Write) => (4.0, 20.0),
+        (Service::LoadBalancing, Access::Read) => (8.0, 36.0),
+        (Service::LoadBalancing, Access::Write) => (2.5, 16.0),
         (Service::Route53, _) => (4.0, 5.0),
         (Service::Sts, _) => (1.0, 5.0),
     };

@@ -67,7 +67,7 @@ impl Server {
                     }
                     let Some((mut stream, request)) = connection.ok().and_then(receive) else { continue };
                     let mut asked = asked.lock();
-                    let answer = answers.get(asked.len()).or(answers.last()).cloned().unwrap_or(Say::HangUp);
+                    let answer = answers.get(asked.len()).or_else(|| answers.last()).cloned().unwrap_or(Say::HangUp);
                     asked.push(request);
                     if let Say::Body(status, body) = answer {
                         let length = body.len();

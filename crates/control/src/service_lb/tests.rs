@@ -5,10 +5,26 @@ use super::{
     nodes::eligible,
     provider::{Provider, Providers},
 };
-use k8s_openapi::api::core::v1::{Node, Service};
+use crate::framework::{Context, Options, Selection, start};
+use apiserver::client::{InProcess, myself};
+use k8s_openapi::api::core::v1::{LoadBalancerStatus, Node, Service};
+use kube::{Api, Client, api::PostParams};
 use net::{Families, flags::one_or_pair};
-use runtime::cloud::{CloudError, LoadBalancers};
+use runtime::{
+    admin::Admin,
+    cloud::{Answer, CloudError, CloudProvider, LoadBalancers},
+    health::Health,
+    metrics::Metrics,
+    task::Tasks,
+};
 use serde_json::{Value, json};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 fn service(uid: &str, families: Families, policy: &str, more: Value) -> Service {
     let list: Vec<String> = families.iter().map(|family| family.to_string()).collect();
@@ -123,4 +139,84 @@ fn nodes_that_are_taken_out_do_not_count() {
     ] {
         assert!(!eligible(&node(out)));
     }
+}
+
+/// A cloud whose load balancers others may change; counts how often it is asked.
+#[derive(Default)]
+struct Changing {
+    asked: AtomicUsize,
+}
+
+impl CloudProvider for Changing {
+    fn name(&self) -> &str {
+        "changing"
+    }
+
+    fn load_balancers(&self) -> Option<&dyn LoadBalancers> {
+        Some(self)
+    }
+}
+
+impl LoadBalancers for Changing {
+    fn exists<'a>(&'a self, _: &'a Service) -> Answer<'a, bool> {
+        Box::pin(async { Ok(false) })
+    }
+
+    fn ensure<'a>(&'a self, _: &'a Service, _: &'a [Arc<Node>]) -> Answer<'a, LoadBalancerStatus> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        let status = serde_json::from_value(json!({"ingress": [{"hostname": "lb.example.test"}]})).unwrap();
+        Box::pin(async { Ok(status) })
+    }
+
+    fn update_nodes<'a>(&'a self, _: &'a Service, _: &'a [Arc<Node>]) -> Answer<'a, ()> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn delete<'a>(&'a self, _: &'a Service) -> Answer<'a, ()> {
+        Box::pin(async { Ok(()) })
+    }
+
+    fn look_again(&self) -> Option<Duration> {
+        Some(Duration::from_millis(5))
+    }
+}
+
+/// The provider, which the test looks into.
+struct Shared(Arc<Changing>);
+
+impl CloudProvider for Shared {
+    fn name(&self) -> &str {
+        self.0.name()
+    }
+
+    fn load_balancers(&self) -> Option<&dyn LoadBalancers> {
+        self.0.load_balancers()
+    }
+}
+
+#[tokio::test]
+async fn a_load_balancer_that_others_may_change_is_looked_at_again() {
+    let client = Client::new(InProcess::new(apiserver::testing::server().await, myself()), "default");
+    let cloud = Arc::new(Changing::default());
+    let default = Some(Provider::new(Shared(Arc::clone(&cloud))));
+    let providers = Providers { default, ..Providers::default() };
+    let options = Options { service_lb: super::Options { providers, workers: 1 }, ..Options::default() };
+    let admin = Admin { health: Health::new(), metrics: Metrics::new() };
+    let tasks = Tasks::new(&admin.metrics, &admin.health);
+    let context = Context::new(client.clone(), options, &admin, &tasks);
+    let all = crate::controllers();
+    start(&context, &all, &Selection::parse("service-lb-controller", &all).unwrap());
+    let wanted = json!({
+        "metadata": {"name": "web"},
+        "spec": {"type": "LoadBalancer", "ipFamilyPolicy": "RequireDualStack", "ports": [{"port": 80}]},
+    });
+    let api: Api<Service> = Api::namespaced(client, "default");
+    api.create(&PostParams::default(), &serde_json::from_value(wanted).unwrap()).await.unwrap();
+    let looked = async {
+        while cloud.asked.load(Ordering::SeqCst) < 4 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), looked).await.expect("nothing changes, and it is looked at");
+    tasks.stop(Duration::from_secs(5)).await;
 }

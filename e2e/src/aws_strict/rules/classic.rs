@@ -143,6 +143,9 @@ fn mend(one: &mut Element, region: &str) {
     one.change("DNSName", &mut |element| element.text.clone_from(&name));
     one.set("CanonicalHostedZoneName", &name);
     one.set("CanonicalHostedZoneNameID", ZONE);
+    // Registering an instance again changes nothing.
+    let mut seen = BTreeSet::new();
+    one.change("Instances", &mut |list| list.children.retain(|one| seen.insert(one.text("InstanceId").to_owned())));
     if one.one("HealthCheck").is_none() {
         let default = [
             ("Target", "TCP:80"),
