@@ -27,7 +27,7 @@ use ::dns::wire::{
 use bytes::Bytes;
 use call::{Call, Params};
 use faults::Faults;
-use moto::{Moto, plain, understood};
+use moto::{Moto, Running, plain, understood};
 use refusal::{Answer, Refusal};
 use rules::{Kept, World};
 use server::Shared;
@@ -45,6 +45,8 @@ pub struct Strict {
     moto: SocketAddr,
     dns: [SocketAddr; 2],
     runtime: Option<Runtime>,
+    /// Here and not in a task, so that it ends with the handle whatever becomes of tasks.
+    _moto: Running,
 }
 
 /// Why something was refused.
@@ -70,7 +72,7 @@ pub enum Through {
 impl Strict {
     /// Starts moto and the proxy on free ports of loopback; `None` when the machine has no moto, which is noted.
     pub fn start() -> Option<Self> {
-        let moto = Moto::start()?;
+        let (moto, running) = Moto::start()?;
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
         let runtime = runtime.expect("a runtime can be made");
         let moto_address = moto.address();
@@ -90,7 +92,7 @@ impl Strict {
                 (address, dns)
             }
         });
-        Some(Self { shared, address, moto: moto_address, dns, runtime: Some(runtime) })
+        Some(Self { shared, address, moto: moto_address, dns, runtime: Some(runtime), _moto: running })
     }
 
     /// Where the APIs are.

@@ -23,9 +23,13 @@ use tempfile::TempDir;
 const LAUNCHER: &str = include_str!("launcher.py");
 
 /// A running moto. It ends with the handle.
-pub(super) struct Moto {
+pub(super) struct Running {
     _process: Process,
     _folder: TempDir,
+}
+
+/// How moto is asked.
+pub(super) struct Moto {
     address: SocketAddr,
     client: Http,
 }
@@ -44,7 +48,7 @@ fn python() -> Option<PathBuf> {
 
 impl Moto {
     /// Starts one on a free port of loopback; `None` when the machine has none, which is noted.
-    pub(super) fn start() -> Option<Self> {
+    pub(super) fn start() -> Option<(Self, Running)> {
         let Some(python) = python() else {
             crate::skip("everything with AWS behind moto", "scripts/need test");
             return None;
@@ -61,7 +65,7 @@ impl Moto {
             (ended.is_some() || TcpStream::connect(address).is_ok()).then_some(())
         });
         assert!(ready.is_some() && ended.is_none(), "moto does not start:\n{}", process.output());
-        Some(Self { _process: process, _folder: folder, address, client: client() })
+        Some((Self { address, client: client() }, Running { _process: process, _folder: folder }))
     }
 
     pub(super) fn address(&self) -> SocketAddr {
