@@ -18,7 +18,7 @@ up: ## build and start everything, print what to try
 test: ## install what tests need, lint, run all tests
 	@scripts/test
 
-test-faults: ## AWS behind moto: each fault at each call of each change, and 500 Services; hours
+test-faults: ## AWS behind moto: each fault at each call of each change, and 500 Services; an hour
 	@scripts/need test
 	@TWINSTACK_FAULTS=all PATH="$$PATH:$(TWINSTACK_TOOLS)" cargo test --package e2e --test 985_aws_cut_off --test 980_aws
 

@@ -14,7 +14,7 @@ mod server;
 mod told;
 mod xml;
 
-pub use call::Api;
+pub use call::{ASIDE, Api};
 pub use counts::{Made, excess};
 pub use example::Example;
 pub use faults::Fault;
@@ -135,6 +135,13 @@ impl Strict {
         self.wait(async move { shared.world.lock().await.kept.lingers = attempts });
     }
 
+    /// Gives a thing another id or ARN, by which it is known from now on.
+    pub fn nickname(&self, nickname: &str, own: &str) {
+        let shared = Arc::clone(&self.shared);
+        let (nickname, own) = (nickname.to_owned(), own.to_owned());
+        self.wait(async move { shared.world.lock().await.kept.nicknames.insert(nickname, own) });
+    }
+
     /// Calls meet a fault: `times` of them after `after` others, counted from now on. With `action` only those count.
     pub fn inject(&self, action: Option<&str>, after: usize, times: usize, fault: Fault) {
         self.shared.faults.lock().inject(action, after, times, fault);
@@ -222,7 +229,8 @@ impl Strict {
         }
     }
 
-    fn wait<T: Send + 'static>(&self, future: impl Future<Output = T> + Send + 'static) -> T {
+    /// Waits for a future on a runtime of its own, also from inside another one.
+    pub fn wait<T: Send + 'static>(&self, future: impl Future<Output = T> + Send + 'static) -> T {
         self.runtime.as_ref().expect("it runs as long as the handle is there").block_on_elsewhere(future)
     }
 }

@@ -61,17 +61,18 @@ impl Drop for Process {
     }
 }
 
-/// Asks again and again until there is an answer, or the time is over.
+/// Asks again and again until there is an answer, or the time is over; less often the longer it takes, so that asking does not hold it up.
 #[allow(clippy::disallowed_methods, reason = "the one place where tests wait for other processes")]
 pub fn wait_for<T>(within: Duration, mut ask: impl FnMut() -> Option<T>) -> Option<T> {
-    let end = Instant::now() + within;
+    let start = Instant::now();
     loop {
         if let Some(answer) = ask() {
             return Some(answer);
         }
-        if Instant::now() > end {
+        let passed = start.elapsed();
+        if passed > within {
             return None;
         }
-        std::thread::sleep(Duration::from_millis(20));
+        std::thread::sleep((passed / 20).clamp(Duration::from_millis(20), Duration::from_secs(2)));
     }
 }

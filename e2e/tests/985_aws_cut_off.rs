@@ -213,7 +213,7 @@ async fn process(strict: &Strict, example: &Example) -> Aws {
     let (config, warnings) = CloudConfig::parse(&text).unwrap();
     assert!(warnings.is_empty(), "{warnings:?}");
     let keys = Keys { id: "test".to_owned(), secret: "test".to_owned() };
-    let session = Session::with_keys(&config, keys, &Metrics::new()).await.unwrap();
+    let session = Session::with_keys(&config, keys, &Metrics::new()).await.unwrap().without_limits();
     let account: Arc<dyn Account> = Arc::new(RealAccount::new(&session).unwrap());
     let cluster = Cluster { vpc: example.vpc.clone(), ..settings().cluster };
     Aws::new(account, Settings { cluster, ..settings() })
@@ -274,11 +274,11 @@ async fn cut(stories: impl FnOnce(&Example) -> Vec<Vec<Step>>, least: usize) {
     let cases = cases(&mut world, &stories, &empty).await;
     assert!(cases.len() >= least, "only {} cases", cases.len());
     let all = std::env::var("TWINSTACK_FAULTS").is_ok_and(|value| value == "all");
-    for Case { story, step, nth, call, fault, expected } in
-        cases.iter().step_by(if all { 1 } else { cases.len() / least })
-    {
+    let chosen: Vec<&Case> = cases.iter().step_by(if all { 1 } else { cases.len() / least }).collect();
+    for (number, Case { story, step, nth, call, fault, expected }) in chosen.iter().enumerate() {
         let (before, step) = (&stories[*story][..*step], &stories[*story][*step]);
         let what = format!("{}: {fault:?} at call {nth}, {call}", step.name);
+        eprintln!("{} of {}: {what}", number + 1, chosen.len());
         world.after(before).await;
         world.strict.inject(None, *nth, 1, *fault);
         world.through(step).await;

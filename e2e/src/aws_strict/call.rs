@@ -31,6 +31,9 @@ impl Api {
     }
 }
 
+/// The access key of calls that are no part of what is tried.
+pub const ASIDE: &str = "aside";
+
 /// A request.
 #[derive(Clone, Debug)]
 pub(super) struct Call {
@@ -71,6 +74,12 @@ impl Call {
     /// Whether it can change something.
     pub(super) fn is_write(&self) -> bool {
         !["Describe", "List", "Get"].iter().any(|prefix| self.action.starts_with(prefix))
+    }
+
+    /// Whether it is no part of what is tried: neither counted nor disturbed.
+    pub(super) fn is_aside(&self) -> bool {
+        let signed = self.headers.get("authorization").and_then(|value| value.to_str().ok());
+        signed.is_some_and(|text| text.contains(&format!("Credential={ASIDE}/")))
     }
 
     /// The same question has the same one.

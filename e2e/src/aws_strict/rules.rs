@@ -43,6 +43,8 @@ pub(super) struct Kept {
     primary_ipv6: BTreeSet<String>,
     /// Listeners that were made anew in moto: their own ARN, and moto's.
     renewed: BTreeMap<String, String>,
+    /// What callers call a thing, and what moto calls it.
+    pub(super) nicknames: BTreeMap<String, String>,
 }
 
 impl Kept {
@@ -91,7 +93,8 @@ impl World {
         self.region.clone_from(&call.region);
         let mut call = call.clone();
         for (_, value) in &mut call.params.0 {
-            *value = inward(value, &self.kept.renewed);
+            let own = self.kept.nicknames.get(value).cloned();
+            *value = inward(&own.unwrap_or_else(|| std::mem::take(value)), &self.kept.renewed);
         }
         let outcome = match call.api {
             Api::Elbv2 => self.elbv2(&call).await,
@@ -101,11 +104,17 @@ impl World {
             Api::Other => Ok(self.forward(&call).await),
         };
         let answer = outcome.unwrap_or_else(|refusal| refusal.answer(call.api));
-        if call.api == Api::Elbv2 && answer.kind.contains("xml") {
-            let body = outward(&answer.text(), &self.kept.renewed).into();
-            return Answer { body, ..answer };
+        if !answer.kind.contains("xml") {
+            return answer;
         }
-        answer
+        let mut body = answer.text();
+        if call.api == Api::Elbv2 {
+            body = outward(&body, &self.kept.renewed);
+        }
+        for (nickname, own) in &self.kept.nicknames {
+            body = body.replace(own, nickname);
+        }
+        Answer { body: body.into(), ..answer }
     }
 
     async fn elbv2(&mut self, call: &Call) -> Outcome {
@@ -129,6 +138,7 @@ impl World {
             "DescribeListeners" => self.mended(call, listeners::mend("DescribeListenersResult")).await,
             "CreateListener" => self.create_listener(call).await,
             "ModifyListener" => self.change_listener(call).await,
+            "AddListenerCertificates" => self.add_certificates(call).await,
             "DescribeTags" => self.describe_tags(call).await,
             "AddTags" => {
                 check_tags(&call.params.tags("Tags.member"))?;

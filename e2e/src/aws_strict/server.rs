@@ -38,6 +38,9 @@ impl Shared {
     /// A call with its fault; `None` when the answer is lost.
     pub(super) async fn serve(&self, call: &Call) -> Option<Answer> {
         let mut world = self.world.lock().await;
+        if call.is_aside() {
+            return Some(world.answer(call).await);
+        }
         let (fault, old) = {
             let mut faults = self.faults.lock();
             (faults.next(call), faults.old(call))

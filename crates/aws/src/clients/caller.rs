@@ -118,6 +118,14 @@ impl Caller {
         Self { inner: Arc::clone(&self.inner), credentials }
     }
 
+    /// The same without limits.
+    pub(super) fn without_limits(&self) -> Self {
+        let Inner { attempts, seconds, backoff, .. } = &*self.inner;
+        let inner =
+            Inner { buckets: Vec::new(), attempts: attempts.clone(), seconds: seconds.clone(), backoff: *backoff };
+        Self { inner: Arc::new(inner), credentials: self.credentials.clone() }
+    }
+
     /// The bucket of a call. Route53 and STS do not tell reads from writes.
     fn bucket(&self, action: &Action) -> Option<&Bucket> {
         let access = match action.service {

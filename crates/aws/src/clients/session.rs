@@ -170,6 +170,12 @@ impl Session {
         self.caller = self.caller.with_credentials(self.credentials.clone());
     }
 
+    /// Calls as fast as they are answered: for an AWS that is played on this machine, and has no limits to keep to.
+    #[must_use]
+    pub fn without_limits(self) -> Self {
+        Self { caller: self.caller.without_limits(), ..self }
+    }
+
     /// The region.
     pub fn region(&self) -> &str {
         &self.region

@@ -168,10 +168,7 @@ impl World {
         if ids.len() > 5 {
             return Err(refused("InvalidSecurityGroup", "at most 5 security groups"));
         }
-        if ids.is_empty() {
-            return Ok(());
-        }
-        let groups = self.groups().await?;
+        let groups = self.groups_of(&ids.iter().map(String::as_str).collect()).await?;
         for id in ids {
             let Some(group) = groups.iter().find(|group| group.text("groupId") == id) else {
                 return Err(refused("InvalidSecurityGroup", format!("The security group '{id}' does not exist")));

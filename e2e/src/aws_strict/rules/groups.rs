@@ -155,9 +155,26 @@ fn normalised(call: &Call) -> Call {
     call
 }
 
+fn group(groups: &[Element], id: &str) -> Outcome<Element> {
+    let group = groups.iter().find(|group| group.text("groupId") == id).cloned();
+    group.ok_or_else(|| refused("InvalidGroup.NotFound", format!("The security group '{id}' does not exist")))
+}
+
 impl World {
     pub(super) async fn groups(&self) -> Outcome<Vec<Element>> {
         let found = self.ask(Api::Ec2, "DescribeSecurityGroups", &[]).await?;
+        Ok(found.all("securityGroupInfo/item").into_iter().cloned().collect())
+    }
+
+    /// Those of these ids that are there.
+    pub(super) async fn groups_of(&self, ids: &BTreeSet<&str>) -> Outcome<Vec<Element>> {
+        if ids.is_empty() {
+            return Ok(Vec::new());
+        }
+        let keys: Vec<String> = (1..=ids.len()).map(|number| format!("Filter.1.Value.{number}")).collect();
+        let values = keys.iter().map(String::as_str).zip(ids.iter().copied());
+        let filter: Vec<(&str, &str)> = [("Filter.1.Name", "group-id")].into_iter().chain(values).collect();
+        let found = self.ask(Api::Ec2, "DescribeSecurityGroups", &filter).await?;
         Ok(found.all("securityGroupInfo/item").into_iter().cloned().collect())
     }
 
@@ -202,20 +219,17 @@ impl World {
         Ok(self.forward(call).await)
     }
 
-    async fn group(&self, groups: &[Element], id: &str) -> Outcome<Element> {
-        let group = groups.iter().find(|group| group.text("groupId") == id).cloned();
-        group.ok_or_else(|| refused("InvalidGroup.NotFound", format!("The security group '{id}' does not exist")))
-    }
-
     /// All of the rules or none.
     pub(super) async fn authorize(&mut self, call: &Call) -> Outcome {
         let call = normalised(call);
         let asked = asked(&call.params)?;
-        let groups = self.groups().await?;
-        let mut all = held(&self.group(&groups, call.params.get("GroupId")).await?, direction(&call));
+        let peers =
+            asked.iter().filter_map(|rule| if let Peer::Group(id) = &rule.peer { Some(id.as_str()) } else { None });
+        let groups = self.groups_of(&peers.chain([call.params.get("GroupId")]).collect()).await?;
+        let mut all = held(&group(&groups, call.params.get("GroupId"))?, direction(&call));
         for rule in asked {
             if let Peer::Group(id) = &rule.peer {
-                self.group(&groups, id).await?;
+                group(&groups, id)?;
             }
             if !all.insert(rule.clone()) {
                 let message = format!("the specified rule \"{rule:?}\" already exists");
@@ -257,9 +271,9 @@ impl World {
     pub(super) async fn revoke(&mut self, call: &Call) -> Outcome {
         let mut call = normalised(call);
         let asked = asked(&call.params)?;
-        let group = call.params.get("GroupId").to_owned();
-        self.group(&self.groups().await?, &group).await?;
-        let has = self.numbered(&group, call.action.ends_with("Egress")).await?;
+        let id = call.params.get("GroupId").to_owned();
+        group(&self.groups_of(&[id.as_str()].into()).await?, &id)?;
+        let has = self.numbered(&id, call.action.ends_with("Egress")).await?;
         call.params.0.retain(|(key, _)| !key.starts_with("IpPermissions."));
         for (index, rule) in asked.iter().enumerate() {
             let Some(id) = has.get(rule) else {

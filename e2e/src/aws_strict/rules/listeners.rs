@@ -3,7 +3,7 @@
 use super::{Api, Call, Outcome, World};
 use crate::aws_strict::{
     call::Params,
-    moto::understood,
+    moto::{plain, understood},
     refusal::{Answer, refused},
     xml::Element,
 };
@@ -140,6 +140,21 @@ impl World {
         self.kept.renewed.insert(own.unwrap_or_else(|| arn.to_owned()), made);
         mend("CreateListenerResult")(&mut element);
         Ok(Answer::xml(200, element.write().replace("CreateListener", "ModifyListener")))
+    }
+}
+
+impl World {
+    /// Certificates that are there; moto takes any.
+    pub(super) async fn add_certificates(&self, call: &Call) -> Outcome {
+        for item in call.params.items("Certificates.member") {
+            let arn = item.get("CertificateArn");
+            let body = serde_json::json!({ "CertificateArn": arn }).to_string();
+            let question = plain(Api::Other, &self.region, "CertificateManager.DescribeCertificate", "/", body.into());
+            if !arn.contains(":server-certificate/") && self.forward(&question).await.status != 200 {
+                return Err(refused("CertificateNotFound", format!("Certificate '{arn}' not found")));
+            }
+        }
+        Ok(self.forward(call).await)
     }
 }
 

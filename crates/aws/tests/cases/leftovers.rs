@@ -1,35 +1,17 @@
 //! Deletion and the sweep: everything of ours goes, nothing else does, and nobody waits for AWS.
-#![allow(clippy::unwrap_used, reason = "a test may end where it fails")]
-
-mod world;
-
+use crate::world::{World, classic, merged, ports, shapes, step, told, unmanaged};
 use aws::{
     account::Tags,
-    apply::{Alive, Aws, Swept, owner},
-    cloud_config::{GroupMode, SharedProbe},
+    apply::{Alive, Swept, owner},
+    cloud_config::SharedProbe,
     memory::{
-        Example, Fault, State,
+        Example, State,
         testing::{annotated, service, settings},
     },
     model::Settings,
 };
-use futures::FutureExt;
 use k8s_openapi::api::core::v1::Service;
 use runtime::cloud::{CloudError, LoadBalancers};
-use serde_json::{Value, json};
-use world::{Step, World, merged, nodes, ports, shapes, told};
-
-fn unmanaged() -> Settings {
-    Settings { nlb_groups: GroupMode::Unmanaged, ..settings() }
-}
-
-fn classic() -> Value {
-    json!({"metadata": {"annotations": {"service.beta.kubernetes.io/aws-load-balancer-type": null}}})
-}
-
-fn step(service: &Service) -> Step {
-    Step { name: "step".into(), service: Some(service.clone()), nodes: 3 }
-}
 
 async fn swept(world: &World, alive: &[&Service]) -> Swept {
     let alive = Alive::new(alive.iter().map(|service| owner(service)));
@@ -37,7 +19,7 @@ async fn swept(world: &World, alive: &[&Service]) -> Swept {
 }
 
 /// Sweeps until nothing is found; says how much was removed.
-async fn sweep_all(world: &World, alive: &[&Service]) -> usize {
+pub(crate) async fn sweep_all(world: &World, alive: &[&Service]) -> usize {
     let mut removed = 0;
     for _ in 0..12 {
         let found = swept(world, alive).await;
@@ -55,24 +37,24 @@ async fn what_is_left_of_a_service_that_is_gone_is_found_by_its_tags() {
     for settings in [settings(), unmanaged()] {
         for change in shapes().into_iter().chain([classic()]) {
             let mut world = World::new(&settings);
-            let empty = told(&world.memory.state());
+            let empty = told(&world.cloud.state());
             // Two of a kind: their names are shortened to the same eight letters.
             let (dead, living) = (
                 service("web-frontend-one", &merged(&[change.clone(), ports(&[(80, 30001, "TCP")])])),
                 service("web-frontend-two", &merged(&[change.clone(), ports(&[(80, 30002, "TCP")])])),
             );
             world.attempt(&living, 3).await.unwrap();
-            let alone = told(&world.memory.state());
+            let alone = told(&world.cloud.state());
             world.attempt(&dead, 3).await.unwrap();
             // The process ends, and the Service is taken away by force.
             world.alive.insert(owner(&living).key(), (living.clone(), 3));
             world.restart().await;
             world.attempt(&living, 3).await.unwrap();
             assert!(sweep_all(&world, &[&living]).await > 0);
-            assert_eq!(told(&world.memory.state()), alone);
+            assert_eq!(told(&world.cloud.state()), alone);
             world.delete(&living).await.unwrap();
             sweep_all(&world, &[]).await;
-            assert_eq!(told(&world.memory.state()), empty);
+            assert_eq!(told(&world.cloud.state()), empty);
         }
     }
 }
@@ -83,15 +65,15 @@ async fn a_service_that_came_meanwhile_is_not_taken_for_a_leftover() {
         let world = World::new(&settings());
         let new = service("web", &change);
         world.attempt(&new, 3).await.unwrap();
-        let before = told(&world.memory.state());
+        let before = told(&world.cloud.state());
         // The list of Services is older than the load balancer.
         let first = swept(&world, &[]).await;
         assert!(first.suspected > 0 && first.removed == 0, "{first:?}");
-        assert_eq!(told(&world.memory.state()), before, "only suspected");
+        assert_eq!(told(&world.cloud.state()), before, "only suspected");
         assert_eq!(swept(&world, &[&new]).await, Swept::default());
         let again = swept(&world, &[]).await;
         assert_eq!(again.removed, 0, "suspicion does not last");
-        assert_eq!(told(&world.memory.state()), before);
+        assert_eq!(told(&world.cloud.state()), before);
     }
 }
 
@@ -107,7 +89,7 @@ async fn a_service_of_the_same_name_keeps_its_own_and_loses_the_old_ones() {
         sweep_all(&world, &[&new]).await;
         world.attempt(&new, 3).await.unwrap();
         sweep_all(&world, &[&new]).await;
-        let state = world.memory.state();
+        let state = world.cloud.state();
         let names: Vec<&str> = state.load_balancers.values().map(|held| held.load_balancer.name.as_str()).collect();
         assert_eq!(names, [owner(&new).load_balancer()]);
         let groups: Vec<&str> =
@@ -129,10 +111,10 @@ async fn what_others_made_is_never_swept() {
             [("kubernetes.io/cluster/example".to_owned(), "owned".to_owned())].into(),
         ];
         for tags in tags {
-            world.memory.change(|state| retag(state, &tags));
-            let before = told(&world.memory.state());
+            world.cloud.change(|state| retag(state, &tags));
+            let before = told(&world.cloud.state());
             let removed = sweep_all(&world, &[]).await;
-            assert_eq!(told(&world.memory.state()), before, "{tags:?}: {removed}");
+            assert_eq!(told(&world.cloud.state()), before, "{tags:?}: {removed}");
         }
     }
 }
@@ -180,16 +162,16 @@ async fn deletion_goes_on_whichever_part_is_gone_already() {
             for restarted in [false, true] {
                 let service = service("web", &change);
                 let mut world = World::new(&settings());
-                let empty = told(&world.memory.state());
+                let empty = told(&world.cloud.state());
                 world.through(&step(&service)).await;
-                world.memory.change(part);
+                world.cloud.change(part);
                 if restarted {
                     world.restart().await;
                 }
                 world.delete(&service).await.unwrap();
                 world.alive.clear();
                 world.tidy().await;
-                assert_eq!(told(&world.memory.state()), empty, "{what}, restarted: {restarted}");
+                assert_eq!(told(&world.cloud.state()), empty, "{what}, restarted: {restarted}");
             }
         }
     }
@@ -199,48 +181,15 @@ async fn deletion_goes_on_whichever_part_is_gone_already() {
 async fn a_service_that_was_refused_leaves_nothing() {
     for change in shapes() {
         let world = World::new(&settings());
-        let empty = told(&world.memory.state());
+        let empty = told(&world.cloud.state());
         // Everything up to the load balancer is made, then AWS says no for good.
         let service =
             service("web", &merged(&[change, annotated(&[("eip-allocations", "eipalloc-9,eipalloc-8,eipalloc-7")])]));
         assert!(world.attempt(&service, 3).await.is_err());
-        assert_ne!(told(&world.memory.state()), empty, "the group was made");
+        assert_ne!(told(&world.cloud.state()), empty, "the group was made");
         world.delete(&service).await.unwrap();
         world.tidy().await;
-        assert_eq!(told(&world.memory.state()), empty);
-    }
-}
-
-/// An account in memory answers at once, so that whatever is not ready at once waits for something else.
-#[test]
-fn nothing_waits_in_a_worker() {
-    for change in shapes().into_iter().chain([classic()]) {
-        let service = service("web", &change);
-        let world = World::new(&settings());
-        // AWS keeps groups and target groups in use for longer than anybody would look.
-        world.memory.linger(1000);
-        let now = |what: &str, outcome: Option<Result<(), CloudError>>| match outcome {
-            None => panic!("{what} waits"),
-            Some(outcome) => outcome,
-        };
-        for count in [3, 2, 0, 5] {
-            let ensured = world.aws.ensure(&service, &nodes(count)).now_or_never();
-            now("ensure", ensured.map(|outcome| outcome.map(|_| ()))).unwrap();
-            now("a change of nodes", world.aws.update_nodes(&service, &nodes(count + 1)).now_or_never()).unwrap();
-        }
-        let brought = annotated(&[("security-groups", Example::BROUGHT_GROUP)]);
-        let brought = merged(&[change.clone(), brought]);
-        let other = aws::memory::testing::service("web", &brought);
-        let ensured = world.aws.ensure(&other, &nodes(3)).now_or_never();
-        now("another group", ensured.map(|outcome| outcome.map(|_| ()))).unwrap();
-        let outcome = now("deletion", world.aws.delete(&service).now_or_never());
-        assert!(matches!(outcome, Ok(()) | Err(CloudError::Later { .. })), "{outcome:?}");
-        assert!(world.aws.exists(&service).now_or_never().is_some(), "a look");
-        let alive = Alive::default();
-        for _ in 0..2 {
-            assert!(world.aws.sweep(&alive).now_or_never().is_some_and(|outcome| outcome.is_ok()), "a sweep");
-        }
-        assert!(world.aws.remove_waiting().now_or_never().is_some_and(|outcome| outcome.is_ok()), "a removal");
+        assert_eq!(told(&world.cloud.state()), empty);
     }
 }
 
@@ -249,7 +198,7 @@ async fn services_of_other_controllers_do_not_keep_rules_from_going() {
     let shared = Settings { shared_probe: Some(SharedProbe { port: 10256, path: "/healthz".into() }), ..unmanaged() };
     for change in shapes() {
         let world = World::new(&shared);
-        let empty = told(&world.memory.state());
+        let empty = told(&world.cloud.state());
         for kind in ["external", "nlb-ip"] {
             world.aws.adopt(&service(kind, &annotated(&[("type", kind)])));
         }
@@ -264,34 +213,6 @@ async fn services_of_other_controllers_do_not_keep_rules_from_going() {
         assert!(reason.contains("another controller's"), "{reason}");
         world.delete(&ours).await.unwrap();
         world.tidy().await;
-        assert_eq!(told(&world.memory.state()), empty);
-    }
-}
-
-#[tokio::test]
-async fn a_sweep_that_fails_goes_on_the_next_time() {
-    for change in shapes() {
-        let quiet = World::new(&settings());
-        let empty = told(&quiet.memory.state());
-        quiet.attempt(&service("web", &change), 3).await.unwrap();
-        let start = quiet.memory.state();
-        quiet.memory.take_calls();
-        sweep_all(&quiet, &[]).await;
-        let calls = quiet.memory.take_calls().len();
-        assert_eq!(told(&quiet.memory.state()), empty);
-        for nth in 0..calls {
-            for fault in [Fault::Fail, Fault::Lose, Fault::Throttle] {
-                let memory = std::sync::Arc::new(aws::memory::Memory::new(start.clone()));
-                memory.linger(2);
-                let aws = Aws::new(memory.clone(), settings());
-                memory.inject(nth, fault);
-                for _ in 0..16 {
-                    let _ = aws.sweep(&Alive::default()).await;
-                    let _ = aws.remove_waiting().await;
-                }
-                memory.mend();
-                assert_eq!(told(&memory.state()), empty, "{fault:?} at call {nth}");
-            }
-        }
+        assert_eq!(told(&world.cloud.state()), empty);
     }
 }

@@ -1,10 +1,14 @@
-//! A provider on an account in memory, restarted and driven on as the controller would.
-#![allow(dead_code, clippy::unwrap_used, reason = "each test file uses its part; a test may end where it fails")]
+//! A provider on an emulated account, restarted and driven on as the controller would.
 
+use crate::emulated::{self, Emulated};
 use aws::{
     account::{Peer, Rule, Tags},
     apply::{Alive, Aws, Swept, owner},
-    memory::{Example, HeldBalancer, Memory, State},
+    cloud_config::GroupMode,
+    memory::{
+        Example, HeldBalancer, State,
+        testing::{service, settings},
+    },
     model::{Settings, request::Note},
 };
 use k8s_openapi::api::core::v1::{Node, Service};
@@ -65,6 +69,21 @@ fn merge(into: &mut Value, change: &Value) {
     }
 }
 
+/// A Service named `web` with these changes.
+pub(crate) fn web(changes: &[Value]) -> Service {
+    service("web", &merged(changes))
+}
+
+/// A Service for a Classic load balancer, as a change of it.
+pub(crate) fn classic() -> Value {
+    json!({"metadata": {"annotations": {"service.beta.kubernetes.io/aws-load-balancer-type": null}}})
+}
+
+/// Settings with security groups left alone.
+pub(crate) fn unmanaged() -> Settings {
+    Settings { nlb_groups: GroupMode::Unmanaged, ..settings() }
+}
+
 /// The only network load balancer.
 pub(crate) fn balancer(state: &State) -> &HeldBalancer {
     let mut all = state.load_balancers.values();
@@ -99,8 +118,18 @@ pub(crate) struct Step {
     pub(crate) nodes: u8,
 }
 
+/// The Service is like this from now on, with three nodes.
+pub(crate) fn step(service: &Service) -> Step {
+    Step { name: "step".into(), service: Some(service.clone()), nodes: 3 }
+}
+
+/// The Service is deleted.
+pub(crate) fn gone() -> Step {
+    Step { name: "deleted".into(), service: None, nodes: 0 }
+}
+
 pub(crate) struct World {
-    pub(crate) memory: Arc<Memory>,
+    pub(crate) cloud: Arc<Emulated>,
     pub(crate) aws: Aws,
     settings: Settings,
     /// Services that are there, with the number of nodes.
@@ -113,27 +142,19 @@ pub(crate) fn nodes(count: u8) -> Vec<Arc<Node>> {
 
 impl World {
     pub(crate) fn new(settings: &Settings) -> Self {
-        let memory = Arc::new(Memory::new(Example { nodes: 6 }.state()));
-        memory.linger(2);
-        let aws = Aws::new(memory.clone(), settings.clone());
-        Self { memory, aws, settings: settings.clone(), alive: BTreeMap::new() }
+        Self::on(emulated::start(Example { nodes: 6 }), settings)
     }
 
-    /// A process that has just looked at everything there is.
-    pub(crate) async fn resume(settings: &Settings, state: State, alive: &BTreeMap<String, (Service, u8)>) -> Self {
-        let memory = Arc::new(Memory::new(state));
-        memory.linger(2);
-        let aws = Aws::new(memory.clone(), settings.clone());
-        let world = Self { memory, aws, settings: settings.clone(), alive: alive.clone() };
-        for (service, nodes) in alive.values() {
-            world.attempt(service, *nodes).await.unwrap();
-        }
-        world
+    /// A process that has just started.
+    pub(crate) fn on(cloud: Arc<Emulated>, settings: &Settings) -> Self {
+        cloud.linger(2);
+        let aws = Aws::new(emulated::account(&cloud), settings.clone());
+        Self { cloud, aws, settings: settings.clone(), alive: BTreeMap::new() }
     }
 
     /// The process ends and another begins.
     pub(crate) async fn restart(&mut self) {
-        self.aws = Aws::new(self.memory.clone(), self.settings.clone());
+        self.aws = Aws::new(emulated::account(&self.cloud), self.settings.clone());
         for (service, _) in self.alive.values() {
             self.aws.adopt(service);
         }
@@ -141,7 +162,7 @@ impl World {
 
     /// A process that looks at everything each time.
     pub(crate) fn thorough(&mut self) {
-        let aws = Aws::new(self.memory.clone(), self.settings.clone());
+        let aws = Aws::new(emulated::account(&self.cloud), self.settings.clone());
         self.aws = aws.with_thorough_looks(Duration::ZERO);
     }
 
@@ -192,7 +213,7 @@ impl World {
                 (None, Some((service, _))) => self.delete(service).await,
                 (None, None) => Ok(()),
             };
-            if self.memory.mend() && matches!(&outcome, Err(error) if error.to_string().contains("the process is gone"))
+            if self.cloud.mend() && matches!(&outcome, Err(error) if error.to_string().contains("the process is gone"))
             {
                 self.restart().await;
             }
@@ -205,7 +226,7 @@ impl World {
         if step.service.is_none() {
             self.alive.remove(&key);
         }
-        self.memory.mend();
+        self.cloud.mend();
         self.tidy().await;
     }
 
@@ -249,7 +270,9 @@ pub(crate) fn told(state: &State) -> String {
         writeln!(out, "group {} {:?}", group.name, tags(&group.tags)).unwrap();
         writeln!(out, "  in {:#?}\n  out {:#?}", rules(&group.ingress), rules(&group.egress)).unwrap();
     }
-    for (arn, held) in &state.load_balancers {
+    let mut balancers: Vec<_> = state.load_balancers.iter().collect();
+    balancers.sort_by(|(_, a), (_, b)| a.load_balancer.name.cmp(&b.load_balancer.name));
+    for (arn, held) in balancers {
         let one = &held.load_balancer;
         let groups: BTreeSet<String> = one.security_groups.iter().map(group_name).collect();
         let nat = one.ipv6_source_nat;

@@ -1,50 +1,30 @@
 //! From one state of a Service to another: security groups (each row of the table), scheme, certificates, protocols, modes.
-#![allow(clippy::unwrap_used, reason = "a test may end where it fails")]
-
-mod world;
-
+use crate::emulated;
+use crate::world::{
+    World, balancer, classic, gone, merged, notes, ports, ranges, shapes, shown, step, told, unmanaged, web,
+};
 use aws::{
-    account::{Account, Direction, Peer, Protocol, Rule, Scheme},
+    account::{Direction, Peer, Protocol, Rule, Scheme},
     apply::owner,
-    cloud_config::GroupMode,
     memory::{
         Example, Fault, State,
-        testing::{annotated, service, settings},
+        testing::{annotated, settings},
     },
-    model::Settings,
 };
-use k8s_openapi::api::core::v1::Service;
 use net::Family;
-use runtime::cloud::{CloudError, LoadBalancers};
+use runtime::cloud::CloudError;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use world::{Step, World, balancer, merged, nodes, notes, ports, ranges, shapes, shown, told};
 
 /// A port, its node port, its protocol.
 type Port<'a> = (u16, u16, &'a str);
-
-fn unmanaged() -> Settings {
-    Settings { nlb_groups: GroupMode::Unmanaged, ..settings() }
-}
-
-fn web(changes: &[Value]) -> Service {
-    service("web", &merged(changes))
-}
-
-fn step(service: &Service) -> Step {
-    Step { name: "step".into(), service: Some(service.clone()), nodes: 3 }
-}
-
-fn gone() -> Step {
-    Step { name: "deleted".into(), service: None, nodes: 0 }
-}
 
 fn brought(ids: &str) -> Value {
     annotated(&[("security-groups", ids)])
 }
 
 fn attached(world: &World) -> BTreeSet<String> {
-    let state = world.memory.state();
+    let state = world.cloud.state();
     let name = |id: &String| state.groups[id].name.clone();
     balancer(&state).load_balancer.security_groups.iter().map(name).collect()
 }
@@ -58,7 +38,7 @@ fn own_name() -> String {
 }
 
 fn has_own(world: &World) -> bool {
-    world.memory.state().groups.values().any(|group| group.name == own_name())
+    world.cloud.state().groups.values().any(|group| group.name == own_name())
 }
 
 fn node_rules(state: &State) -> &BTreeSet<Rule> {
@@ -92,23 +72,23 @@ async fn every_row_of_the_table_of_security_groups() {
     for shape in shapes() {
         for (first, has_first, second, has_second) in rows {
             let mut world = World::new(&settings());
-            world.memory.change(|state| {
+            world.cloud.change(|state| {
                 state.groups.get_mut(Example::NODE_GROUP).unwrap().ingress.insert(mine());
             });
-            let start = world.memory.state();
+            let start = world.cloud.state();
             let change = |ids: &Option<&str>| ids.map(brought).unwrap_or_else(|| json!({}));
             world.through(&step(&web(&[shape.clone(), change(first)]))).await;
             assert_eq!(attached(&world), set(has_first), "{first:?}");
             world.through(&step(&web(&[shape.clone(), change(second)]))).await;
             assert_eq!(attached(&world), set(has_second), "{first:?} to {second:?}");
             assert_eq!(has_own(&world), second.is_none(), "{first:?} to {second:?}: the managed group");
-            let state = world.memory.state();
+            let state = world.cloud.state();
             for id in [Example::BROUGHT_GROUP, Example::OTHER_GROUP] {
                 assert_eq!(state.groups[id], start.groups[id], "what is brought is not touched");
             }
             assert!(node_rules(&state).contains(&mine()), "{first:?} to {second:?}: the administrator's rule stays");
             world.through(&gone()).await;
-            assert_eq!(told(&world.memory.state()), told(&start));
+            assert_eq!(told(&world.cloud.state()), told(&start));
         }
     }
 }
@@ -119,15 +99,15 @@ async fn switching_the_mode_off_keeps_what_is_attached_and_deletion_still_takes_
         for ids in [None, Some(Example::BROUGHT_GROUP)] {
             let change = ids.map(brought).unwrap_or_else(|| json!({}));
             let mut world = World::new(&settings());
-            let empty = told(&world.memory.state());
+            let empty = told(&world.cloud.state());
             world.through(&step(&web(&[shape.clone(), change.clone()]))).await;
-            let (has, rules) = (attached(&world), world.memory.state().groups.clone());
+            let (has, rules) = (attached(&world), world.cloud.state().groups.clone());
             world.set(&unmanaged()).await;
             let notes = notes(&world.aws);
             world.through(&step(&web(&[shape.clone(), change.clone()]))).await;
             assert_eq!(attached(&world), has, "kept");
             for (id, group) in rules.iter().filter(|(id, _)| *id != Example::NODE_GROUP) {
-                assert_eq!(world.memory.state().groups[id], *group, "its rules are left as they are");
+                assert_eq!(world.cloud.state().groups[id], *group, "its rules are left as they are");
             }
             let told_of = if ids.is_none() { "SecurityGroupsNotManaged" } else { "SecurityGroupsIgnored" };
             assert!(notes.lock().iter().any(|note| note.reason == told_of), "{:?}", notes.lock());
@@ -136,7 +116,7 @@ async fn switching_the_mode_off_keeps_what_is_attached_and_deletion_still_takes_
             assert_eq!(attached(&world), has, "and looked after again");
             world.set(&unmanaged()).await;
             world.through(&gone()).await;
-            assert_eq!(told(&world.memory.state()), empty);
+            assert_eq!(told(&world.cloud.state()), empty);
         }
     }
 }
@@ -144,8 +124,8 @@ async fn switching_the_mode_off_keeps_what_is_attached_and_deletion_still_takes_
 #[tokio::test]
 async fn groups_that_cannot_be_had_are_refused_before_anything_is_made() {
     let world = World::new(&settings());
-    world.memory.change(|state| state.groups.get_mut(Example::OTHER_GROUP).unwrap().vpc = "vpc-2".into());
-    let before = told(&world.memory.state());
+    world.cloud.change(|state| state.groups.get_mut(Example::OTHER_GROUP).unwrap().vpc = "vpc-2".into());
+    let before = told(&world.cloud.state());
     for shape in shapes() {
         let why = world.refused(&web(&[shape.clone(), brought(Example::OTHER_GROUP)])).await;
         assert!(why.contains("sg-other is in vpc-2, and the load balancer in vpc-1"), "{why}");
@@ -158,7 +138,7 @@ async fn groups_that_cannot_be_had_are_refused_before_anything_is_made() {
         let why = world.refused(&web(&[shape, brought("brought")])).await;
         assert!(why.contains("\"brought\" is no security group id"), "{why}");
     }
-    assert_eq!(told(&world.memory.state()), before);
+    assert_eq!(told(&world.cloud.state()), before);
 }
 
 #[tokio::test]
@@ -180,7 +160,7 @@ async fn who_writes_rules_for_groups_that_are_brought() {
             }
             let mut world = World::new(&settings());
             world.through(&step(&web(&[shape.clone(), change]))).await;
-            let rules = shown(node_rules(&world.memory.state()));
+            let rules = shown(node_rules(&world.cloud.state()));
             assert_eq!(rules.contains(&by_group), has_group, "{value:?} {rules:?}");
             assert_eq!(rules.iter().any(|rule| rule == open), has_range, "{value:?} {rules:?}");
             assert_eq!(rules.iter().any(|rule| rule.starts_with(too_big)), any, "{value:?} {rules:?}");
@@ -202,7 +182,7 @@ async fn ports_come_and_go_in_the_group_and_on_the_nodes() {
         let mut world = World::new(&settings());
         for list in web_ports {
             world.through(&step(&web(&[shape.clone(), ports(list)]))).await;
-            let state = world.memory.state();
+            let state = world.cloud.state();
             let group = state.groups.values().find(|group| group.name == own_name()).unwrap();
             let families: &[&str] = if shape == json!({}) { &["0.0.0.0/0"] } else { &["0.0.0.0/0", "::/0"] };
             let mut expected: BTreeSet<String> = BTreeSet::new();
@@ -229,7 +209,7 @@ async fn tls_opens_tcp() {
     for shape in shapes() {
         let mut world = World::new(&settings());
         world.through(&step(&web(&[shape, ports(&[(80, 30080, "TCP"), (443, 30443, "TCP")]), tls.clone()]))).await;
-        let state = world.memory.state();
+        let state = world.cloud.state();
         let group = state.groups.values().find(|group| group.name == own_name()).unwrap();
         assert!(shown(&group.ingress).contains(&"tcp 443 0.0.0.0/0".to_owned()));
         let protocols: Vec<&str> =
@@ -252,10 +232,10 @@ async fn tcp_and_udp_of_one_port_share_a_listener() {
     for settings in [settings(), unmanaged()] {
         for shape in shapes() {
             let mut world = World::new(&settings);
-            let empty = told(&world.memory.state());
+            let empty = told(&world.cloud.state());
             for (list, listeners) in stages {
                 world.through(&step(&web(&[shape.clone(), ports(list)]))).await;
-                let state = world.memory.state();
+                let state = world.cloud.state();
                 let has: BTreeSet<(u16, &str)> = state
                     .listeners
                     .values()
@@ -266,7 +246,7 @@ async fn tcp_and_udp_of_one_port_share_a_listener() {
                 assert!(state.target_groups.values().all(|held| held.targets.len() == 3));
             }
             world.through(&gone()).await;
-            assert_eq!(told(&world.memory.state()), empty);
+            assert_eq!(told(&world.cloud.state()), empty);
         }
     }
     let world = World::new(&settings());
@@ -293,7 +273,7 @@ async fn a_tls_listener_has_several_certificates() {
             (&[one], one, vec![]),
         ] {
             world.through(&step(&web(&[shape.clone(), list(arns)]))).await;
-            let state = world.memory.state();
+            let state = world.cloud.state();
             let held = state.listeners.values().next().unwrap();
             assert_eq!(held.listener.settings.certificate.as_deref(), Some(own), "{arns:?}");
             // AWS shows one that became the listener's own also among the others.
@@ -305,14 +285,14 @@ async fn a_tls_listener_has_several_certificates() {
         };
         assert!(why.to_string().contains("arn:none"), "{why}");
     }
-    let classic = json!({"metadata": {"annotations": {"service.beta.kubernetes.io/aws-load-balancer-type": null}}});
+    let classic = classic();
     let why = World::new(&settings()).refused(&web(&[list(&[one, two]), classic])).await;
     assert!(why.contains("2 certificates; up to 1"), "{why}");
 }
 
 #[tokio::test]
 async fn the_scheme_of_a_load_balancer_stays_and_that_is_told() {
-    let classic = json!({"metadata": {"annotations": {"service.beta.kubernetes.io/aws-load-balancer-type": null}}});
+    let classic = classic();
     let internal = annotated(&[("internal", "true")]);
     let open = annotated(&[("internal", "false")]);
     let kinds = shapes().into_iter().chain([classic]);
@@ -322,13 +302,13 @@ async fn the_scheme_of_a_load_balancer_stays_and_that_is_told() {
         {
             let mut world = World::new(&settings());
             world.through(&step(&web(&[shape.clone(), first.clone()]))).await;
-            let before = told(&world.memory.state());
+            let before = told(&world.cloud.state());
             world.restart().await;
             let notes = notes(&world.aws);
             let changed = web(&[shape.clone(), second.clone()]);
             world.attempt(&changed, 3).await.unwrap();
-            assert_eq!(told(&world.memory.state()), before);
-            let state = world.memory.state();
+            assert_eq!(told(&world.cloud.state()), before);
+            let state = world.cloud.state();
             let network = state.load_balancers.values().map(|held| held.load_balancer.scheme);
             let classic = state.classic.values().map(|held| held.load_balancer.scheme);
             assert!(network.chain(classic).all(|has| has == scheme));
@@ -341,7 +321,7 @@ async fn the_scheme_of_a_load_balancer_stays_and_that_is_told() {
             // Ports still follow.
             let more = ports(&[(80, 30080, "TCP"), (81, 30081, "TCP")]);
             world.attempt(&web(&[shape.clone(), second.clone(), more]), 3).await.unwrap();
-            assert_ne!(told(&world.memory.state()), before);
+            assert_ne!(told(&world.cloud.state()), before);
         }
     }
 }
@@ -354,7 +334,7 @@ async fn an_internal_load_balancer_lets_in_what_it_is_told() {
         let sources = if dual { ranges(&["10.0.0.0/16", "2001:db8::/56"]) } else { ranges(&["10.0.0.0/16"]) };
         let mut world = World::new(&settings());
         world.through(&step(&web(&[shape, internal.clone(), sources]))).await;
-        let state = world.memory.state();
+        let state = world.cloud.state();
         let group = state.groups.values().find(|group| group.name == own_name()).unwrap();
         let mut expected = vec!["icmp 3/4 10.0.0.0/16", "tcp 80 10.0.0.0/16"];
         if dual {
@@ -372,7 +352,7 @@ async fn a_full_group_of_the_nodes_loses_first_what_is_not_wanted() {
         let mut world = World::new(&settings());
         world.through(&step(&web(std::slice::from_ref(&shape)))).await;
         // As full as it can be with rules of the administrator's.
-        world.memory.change(|state| {
+        world.cloud.change(|state| {
             let nodes = state.groups.get_mut(Example::NODE_GROUP).unwrap();
             for number in 0..(60 - u16::try_from(nodes.ingress.len()).unwrap()) {
                 let (protocol, peer) =
@@ -382,7 +362,7 @@ async fn a_full_group_of_the_nodes_loses_first_what_is_not_wanted() {
         });
         let moved = web(&[shape.clone(), ports(&[(80, 30081, "TCP")])]);
         world.through(&step(&moved)).await;
-        assert_eq!(node_rules(&world.memory.state()).len(), 60);
+        assert_eq!(node_rules(&world.cloud.state()).len(), 60);
         // One more than there is room for is told with the group and what to do.
         let Err(CloudError::Failed(why)) =
             world.attempt(&web(&[shape, ports(&[(80, 30081, "TCP"), (81, 30082, "TCP")])]), 3).await
@@ -392,7 +372,7 @@ async fn a_full_group_of_the_nodes_loses_first_what_is_not_wanted() {
         let why = why.to_string();
         assert!(why.contains(Example::NODE_GROUP) && why.contains("quota"), "{why}");
         world.through(&step(&moved)).await;
-        assert_eq!(node_rules(&world.memory.state()).len(), 60);
+        assert_eq!(node_rules(&world.cloud.state()).len(), 60);
     }
 }
 
@@ -408,10 +388,10 @@ async fn many_rules_go_in_batches_and_in_an_order_that_never_opens_a_gap() {
         let mut world = World::new(&settings());
         let with = |list: &[String]| web(&[shape.clone(), json!({"spec": {"loadBalancerSourceRanges": list}})]);
         world.through(&step(&with(&list(0)))).await;
-        world.memory.take_calls();
+        world.cloud.take_calls();
         world.through(&step(&with(&list(100)))).await;
         let order: Vec<&str> = world
-            .memory
+            .cloud
             .take_calls()
             .iter()
             .map(|call| call.action)
@@ -420,10 +400,10 @@ async fn many_rules_go_in_batches_and_in_an_order_that_never_opens_a_gap() {
         let (revoke, authorize) = ("ec2:RevokeSecurityGroupIngress", "ec2:AuthorizeSecurityGroupIngress");
         assert_eq!(order, [revoke, revoke, revoke, authorize, authorize, authorize], "full: revoked first, in batches");
         world.through(&step(&with(&list(100)[..4]))).await;
-        world.memory.take_calls();
+        world.cloud.take_calls();
         world.through(&step(&with(&list(110)[..4]))).await;
         let order: Vec<&str> = world
-            .memory
+            .cloud
             .take_calls()
             .iter()
             .map(|call| call.action)
@@ -437,11 +417,11 @@ async fn many_rules_go_in_batches_and_in_an_order_that_never_opens_a_gap() {
 async fn a_users_rule_that_refers_to_the_managed_group_delays_its_end_and_stays() {
     for shape in shapes() {
         let mut world = World::new(&settings());
-        let empty = told(&world.memory.state());
+        let empty = told(&world.cloud.state());
         world.through(&step(&web(&[shape]))).await;
-        let id = balancer(&world.memory.state()).load_balancer.security_groups.first().unwrap().clone();
+        let id = balancer(&world.cloud.state()).load_balancer.security_groups.first().unwrap().clone();
         let rule = Rule { peer: Peer::Group(id.clone()), ..mine() };
-        world.memory.change(|state| {
+        world.cloud.change(|state| {
             state.groups.get_mut(Example::OTHER_GROUP).unwrap().ingress.insert(rule.clone());
         });
         world.delete(&web(&[])).await.unwrap();
@@ -449,10 +429,10 @@ async fn a_users_rule_that_refers_to_the_managed_group_delays_its_end_and_stays(
         for _ in 0..5 {
             assert_eq!(world.aws.remove_waiting().await.unwrap(), 1, "it waits, and nobody waits for it");
         }
-        assert!(world.memory.state().groups[Example::OTHER_GROUP].ingress.contains(&rule), "not ours to take");
-        world.memory.revoke(Example::OTHER_GROUP, Direction::Ingress, &[rule].into()).await.unwrap();
+        assert!(world.cloud.state().groups[Example::OTHER_GROUP].ingress.contains(&rule), "not ours to take");
+        emulated::account(&world.cloud).revoke(Example::OTHER_GROUP, Direction::Ingress, &[rule].into()).await.unwrap();
         world.tidy().await;
-        assert_eq!(told(&world.memory.state()), empty);
+        assert_eq!(told(&world.cloud.state()), empty);
     }
 }
 
@@ -464,7 +444,7 @@ async fn all_that_the_account_cannot_give_is_told_at_once() {
         annotated(&[("subnets", "subnet-none"), ("eip-allocations", "eipalloc-1")]),
         json!({"spec": {"loadBalancerSourceRanges": many}}),
     ]);
-    world.memory.change(|state| {
+    world.cloud.change(|state| {
         let instance = state.instances.get_mut("i-0001").unwrap();
         instance.interfaces[0].security_groups.extend([Example::OTHER_GROUP.to_owned(), "sg-third".to_owned()]);
         state.groups.get_mut(Example::NODE_GROUP).unwrap().tags.clear();
@@ -473,36 +453,18 @@ async fn all_that_the_account_cannot_give_is_told_at_once() {
     for part in ["subnet-none is not in the VPC", "62 rules of one family", "Multiple untagged security groups"] {
         assert!(why.contains(part), "{part} in {why}");
     }
-    assert!(world.memory.state().load_balancers.is_empty());
+    assert!(world.cloud.state().load_balancers.is_empty());
 }
 
 #[tokio::test]
 async fn a_missing_permission_names_the_action() {
     let quiet = World::new(&settings());
     quiet.attempt(&web(&[]), 3).await.unwrap();
-    let calls = quiet.memory.take_calls();
+    let calls = quiet.cloud.take_calls();
     for (nth, call) in calls.iter().enumerate() {
         let world = World::new(&settings());
-        world.memory.inject(nth, Fault::Deny);
+        world.cloud.inject(nth, Fault::Deny);
         let Err(CloudError::Failed(why)) = world.attempt(&web(&[]), 3).await else { panic!("{}", call.action) };
         assert!(why.to_string().contains(&format!("needs {}", call.action)), "{why}");
-    }
-}
-
-#[tokio::test]
-async fn a_node_change_that_was_throttled_goes_the_short_way_again() {
-    for shape in shapes() {
-        let service = web(&[shape]);
-        let mut world = World::new(&settings());
-        world.through(&step(&service)).await;
-        world.memory.inject(0, Fault::Throttle);
-        let outcome = world.aws.update_nodes(&service, &nodes(4)).await;
-        assert!(matches!(outcome, Err(CloudError::Later { .. })), "{outcome:?}");
-        world.memory.mend();
-        world.memory.take_calls();
-        world.aws.update_nodes(&service, &nodes(4)).await.unwrap();
-        let calls = world.memory.take_calls();
-        assert!(calls.iter().all(|call| !call.action.ends_with("DescribeListeners")), "{calls:?}");
-        assert_eq!(world.memory.state().target_groups.values().next().unwrap().targets.len(), 4);
     }
 }

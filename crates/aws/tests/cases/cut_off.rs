@@ -1,29 +1,24 @@
 //! Every single call of every change fails, loses its answer, is throttled, reads what is old, or is the last before the process ends. The
 //! controller goes on afterwards, and the end is the same as if nothing had happened; after deletion nothing of ours is left.
 
-mod world;
-
+use crate::{
+    emulated::Emulated,
+    world::{Step, World, classic, families, gone, merged, ports, ranges, shapes, told, unmanaged},
+};
 use aws::{
-    cloud_config::{GroupMode, SharedProbe},
+    cloud_config::SharedProbe,
     memory::{
-        Example, Fault, Made,
+        Example, Fault, Made, State,
         testing::{annotated, service, settings},
     },
     model::Settings,
 };
+use k8s_openapi::api::core::v1::Service;
 use serde_json::{Value, json};
-use world::{Step, World, families, merged, ports, ranges, shapes, told};
+use std::{collections::BTreeMap, sync::Arc};
 
 fn step(name: &str, nodes: u8, changes: &[Value]) -> Step {
     Step { name: name.to_owned(), service: Some(service("web", &merged(changes))), nodes }
-}
-
-fn gone() -> Step {
-    Step { name: "deleted".to_owned(), service: None, nodes: 0 }
-}
-
-fn unmanaged() -> Settings {
-    Settings { nlb_groups: GroupMode::Unmanaged, ..settings() }
 }
 
 fn shared() -> Settings {
@@ -35,6 +30,16 @@ fn faults(call: &Made) -> &'static [Fault] {
     if call.write { &[Fault::Fail, Fault::Lose, Fault::Kill] } else { &[Fault::Fail, Fault::Kill, Fault::Stale] }
 }
 
+/// A process that has just looked at everything there is.
+async fn resume(settings: &Settings, state: State, alive: &BTreeMap<String, (Service, u8)>) -> World {
+    let mut world = World::on(Arc::new(Emulated::new(state)), settings);
+    world.alive.clone_from(alive);
+    for (service, nodes) in alive.values() {
+        world.attempt(service, *nodes).await.unwrap();
+    }
+    world
+}
+
 /// Runs a story undisturbed, and then once for each call of each step and each fault.
 async fn cut_everywhere(settings: &Settings, story: &[Step]) -> usize {
     cut(settings, story, faults).await
@@ -42,29 +47,29 @@ async fn cut_everywhere(settings: &Settings, story: &[Step]) -> usize {
 
 async fn cut(settings: &Settings, story: &[Step], faults: fn(&Made) -> &'static [Fault]) -> usize {
     let mut quiet = World::new(settings);
-    let empty = told(&quiet.memory.state());
+    let empty = told(&quiet.cloud.state());
     let mut cases = 0;
     for step in story {
-        let (start, alive) = (quiet.memory.state(), quiet.alive.clone());
-        quiet = World::resume(settings, start.clone(), &alive).await;
-        quiet.memory.take_calls();
+        let (start, alive) = (quiet.cloud.state(), quiet.alive.clone());
+        quiet = resume(settings, start.clone(), &alive).await;
+        quiet.cloud.take_calls();
         quiet.through(step).await;
-        let calls = quiet.memory.take_calls();
-        let expected = told(&quiet.memory.state());
+        let calls = quiet.cloud.take_calls();
+        let expected = told(&quiet.cloud.state());
         if step.service.is_none() {
             assert_eq!(expected, empty, "{} leaves something", step.name);
         }
         for (nth, call) in calls.iter().enumerate() {
             for fault in faults(call).iter().copied() {
                 let what = format!("{}: {fault:?} at call {nth}, {}", step.name, call.action);
-                let mut world = World::resume(settings, start.clone(), &alive).await;
-                world.memory.take_calls();
-                world.memory.inject(nth, fault);
+                let mut world = resume(settings, start.clone(), &alive).await;
+                world.cloud.take_calls();
+                world.cloud.inject(nth, fault);
                 world.through(step).await;
-                let found = told(&world.memory.state());
+                let found = told(&world.cloud.state());
                 assert!(found == expected, "{what}\nexpected:\n{expected}\nfound:\n{found}");
                 world.through(&gone()).await;
-                let left = told(&world.memory.state());
+                let left = told(&world.cloud.state());
                 assert!(left == empty, "{what}: after deletion there is left:\n{left}");
                 cases += 1;
             }
@@ -172,7 +177,7 @@ async fn without_groups_rules_stand_on_the_nodes() {
 
 #[tokio::test]
 async fn a_classic_load_balancer() {
-    let classic = json!({"metadata": {"annotations": {"service.beta.kubernetes.io/aws-load-balancer-type": null}}});
+    let classic = classic();
     let proxy = annotated(&[
         ("proxy-protocol", "*"),
         ("ssl-cert", Example::CERTIFICATE),

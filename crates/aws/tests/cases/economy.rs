@@ -1,27 +1,18 @@
 //! How many calls things take, of each kind, and what AWS's limits make of that.
-#![allow(clippy::unwrap_used, reason = "a test may end where it fails")]
-
-mod world;
-
+use crate::world::{World, merged, nodes, ports, shapes, unmanaged};
 use aws::{
     account::limit,
     apply::{Alive, owner},
-    cloud_config::GroupMode,
     memory::{
-        Example, Made,
-        testing::{annotated, service, settings},
+        Made,
+        testing::{service, settings},
     },
     model::Settings,
 };
 use k8s_openapi::api::core::v1::Service;
 use runtime::cloud::LoadBalancers;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::{collections::BTreeMap, time::Duration};
-use world::{Step, World, merged, nodes, ports, shapes};
-
-fn unmanaged() -> Settings {
-    Settings { nlb_groups: GroupMode::Unmanaged, ..settings() }
-}
 
 /// Calls by what they are.
 fn counted(calls: &[Made]) -> BTreeMap<&'static str, usize> {
@@ -44,7 +35,7 @@ fn slowest(calls: &[Made]) -> f64 {
 /// are all that a group holds.
 async fn many(count: u16, settings: Settings, shape: &Value) -> (World, Vec<Service>) {
     let world = World::new(&Settings { disable_node_rules: true, ..settings });
-    world.memory.forget_history();
+    world.cloud.forget_history();
     let services: Vec<Service> = (0..count)
         .map(|number| {
             service(&format!("s{number:03}"), &merged(&[shape.clone(), ports(&[(80, 30000 + number, "TCP")])]))
@@ -53,7 +44,7 @@ async fn many(count: u16, settings: Settings, shape: &Value) -> (World, Vec<Serv
     for service in &services {
         world.attempt(service, 3).await.unwrap();
     }
-    world.memory.take_calls();
+    world.cloud.take_calls();
     (world, services)
 }
 
@@ -65,7 +56,7 @@ async fn change_nodes(world: &World, services: &[Service]) -> f64 {
         for service in services {
             world.aws.update_nodes(service, &nodes(count)).await.unwrap();
         }
-        let calls = world.memory.take_calls();
+        let calls = world.cloud.take_calls();
         let counts = counted(&calls);
         assert_eq!(counts.get("elasticloadbalancing:DescribeTargetHealth"), Some(&each), "{counts:?}");
         assert_eq!(counts.get(format!("elasticloadbalancing:{change}").as_str()), Some(&each), "{counts:?}");
@@ -75,35 +66,6 @@ async fn change_nodes(world: &World, services: &[Service]) -> f64 {
         seconds = seconds.max(slowest(&calls));
     }
     seconds
-}
-
-#[tokio::test]
-async fn nothing_to_do_takes_four_reads_for_each_kind_of_service() {
-    let classic = json!({"metadata": {"annotations": {"service.beta.kubernetes.io/aws-load-balancer-type": null}}});
-    let brought = annotated(&[("security-groups", Example::BROUGHT_GROUP)]);
-    let tls = annotated(&[("ssl-cert", Example::CERTIFICATE)]);
-    let local = json!({"spec": {"externalTrafficPolicy": "Local", "healthCheckNodePort": 32000}});
-    let kinds = shapes()
-        .into_iter()
-        .flat_map(|shape| {
-            [json!({}), brought.clone(), tls.clone(), local.clone()].map(|more| merged(&[shape.clone(), more]))
-        })
-        .chain([classic]);
-    for change in kinds {
-        for settings in [settings(), unmanaged()] {
-            let mut world = World::new(&settings);
-            let service = service("web", &change);
-            world.through(&Step { name: "made".into(), service: Some(service.clone()), nodes: 3 }).await;
-            world.attempt(&service, 3).await.unwrap();
-            world.memory.take_calls();
-            world.attempt(&service, 3).await.unwrap();
-            let calls = world.memory.take_calls();
-            assert!(calls.len() <= 4 && calls.iter().all(|call| !call.write), "{change}: {calls:?}");
-            world.aws.update_nodes(&service, &nodes(3)).await.unwrap();
-            let calls = world.memory.take_calls();
-            assert!(calls.len() <= 4 && calls.iter().all(|call| !call.write), "{change}: {calls:?}");
-        }
-    }
 }
 
 #[tokio::test]
@@ -127,7 +89,7 @@ async fn five_hundred_services_stay_within_the_limits() {
     for service in &services {
         world.attempt(service, 3).await.unwrap();
     }
-    let glance = world.memory.take_calls();
+    let glance = world.cloud.take_calls();
     assert!(glance.iter().all(|call| !call.write));
     assert!(glance.len() <= 4 * services.len(), "{:?}", counted(&glance));
     let every = world.aws.look_again().unwrap_or(Duration::MAX).as_secs_f64();
@@ -143,6 +105,6 @@ async fn five_hundred_services_stay_within_the_limits() {
     // A sweep asks for lists, and not for each; the client makes pieces of twenty of the tags.
     let alive = Alive::new(services.iter().map(owner));
     world.aws.sweep(&alive).await.unwrap();
-    let calls = world.memory.take_calls();
+    let calls = world.cloud.take_calls();
     assert!(calls.len() <= 8 && calls.iter().all(|call| !call.write), "{:?}", counted(&calls));
 }

@@ -1,0 +1,134 @@
+//! What only an account in memory can show: it answers at once, holds hundreds of instances, and has no client in front that tries again.
+
+use crate::world::{World, classic, merged, nodes, shapes, step, told, web};
+use crate::{leftovers::sweep_all, targets::registered};
+use aws::{
+    apply::{Alive, Aws},
+    memory::{
+        Example, Fault, Memory,
+        testing::{annotated, service, settings},
+    },
+};
+use futures::FutureExt;
+use k8s_openapi::api::core::v1::Node;
+use runtime::cloud::{CloudError, LoadBalancers};
+use serde_json::json;
+use std::sync::Arc;
+
+/// An account in memory answers at once, so that whatever is not ready at once waits for something else.
+#[test]
+fn nothing_waits_in_a_worker() {
+    for change in shapes().into_iter().chain([classic()]) {
+        let service = service("web", &change);
+        let world = World::new(&settings());
+        // AWS keeps groups and target groups in use for longer than anybody would look.
+        world.cloud.linger(1000);
+        let now = |what: &str, outcome: Option<Result<(), CloudError>>| match outcome {
+            None => panic!("{what} waits"),
+            Some(outcome) => outcome,
+        };
+        for count in [3, 2, 0, 5] {
+            let ensured = world.aws.ensure(&service, &nodes(count)).now_or_never();
+            now("ensure", ensured.map(|outcome| outcome.map(|_| ()))).unwrap();
+            now("a change of nodes", world.aws.update_nodes(&service, &nodes(count + 1)).now_or_never()).unwrap();
+        }
+        let brought = annotated(&[("security-groups", Example::BROUGHT_GROUP)]);
+        let brought = merged(&[change.clone(), brought]);
+        let other = web(&[brought]);
+        let ensured = world.aws.ensure(&other, &nodes(3)).now_or_never();
+        now("another group", ensured.map(|outcome| outcome.map(|_| ()))).unwrap();
+        let outcome = now("deletion", world.aws.delete(&service).now_or_never());
+        assert!(matches!(outcome, Ok(()) | Err(CloudError::Later { .. })), "{outcome:?}");
+        assert!(world.aws.exists(&service).now_or_never().is_some(), "a look");
+        let alive = Alive::default();
+        for _ in 0..2 {
+            assert!(world.aws.sweep(&alive).now_or_never().is_some_and(|outcome| outcome.is_ok()), "a sweep");
+        }
+        assert!(world.aws.remove_waiting().now_or_never().is_some_and(|outcome| outcome.is_ok()), "a removal");
+    }
+}
+
+#[tokio::test]
+async fn a_sweep_that_fails_goes_on_the_next_time() {
+    for change in shapes() {
+        let quiet = World::new(&settings());
+        let empty = told(&quiet.cloud.state());
+        quiet.attempt(&service("web", &change), 3).await.unwrap();
+        let start = quiet.cloud.state();
+        quiet.cloud.take_calls();
+        sweep_all(&quiet, &[]).await;
+        let calls = quiet.cloud.take_calls().len();
+        assert_eq!(told(&quiet.cloud.state()), empty);
+        for nth in 0..calls {
+            for fault in [Fault::Fail, Fault::Lose, Fault::Throttle] {
+                let memory = Arc::new(Memory::new(start.clone()));
+                memory.linger(2);
+                let aws = Aws::new(memory.clone(), settings());
+                memory.inject(nth, fault);
+                for _ in 0..16 {
+                    let _ = aws.sweep(&Alive::default()).await;
+                    let _ = aws.remove_waiting().await;
+                }
+                memory.mend();
+                assert_eq!(told(&memory.state()), empty, "{fault:?} at call {nth}");
+            }
+        }
+    }
+}
+
+/// An account with so many instances, and their nodes.
+fn crowd(count: u16) -> (Memory, Vec<Arc<Node>>) {
+    let mut state = Example { nodes: 1 }.state();
+    let first = state.instances["i-0000"].clone();
+    let mut nodes = Vec::new();
+    for number in 0..count {
+        let id = format!("i-{number:04x}");
+        let mut instance = first.clone();
+        instance.id.clone_from(&id);
+        state.instances.insert(id.clone(), instance);
+        let node = json!({"metadata": {"name": id}, "spec": {"providerID": format!("aws:///us-east-1a/{id}")}});
+        nodes.push(Arc::new(serde_json::from_value(node).unwrap()));
+    }
+    (Memory::new(state), nodes)
+}
+
+#[tokio::test]
+async fn as_many_targets_as_fit_can_be_exchanged_and_one_more_is_told() {
+    let (memory, nodes) = crowd(502);
+    let memory = Arc::new(memory);
+    memory.forget_history();
+    for shape in shapes() {
+        let service = web(&[shape]);
+        let aws = Aws::new(memory.clone(), settings());
+        aws.ensure(&service, &nodes[..500]).await.unwrap();
+        assert_eq!(registered(&memory.state()).len(), 500);
+        memory.take_calls();
+        aws.update_nodes(&service, &nodes[1..501]).await.unwrap();
+        let has = registered(&memory.state());
+        assert!(has.len() == 500 && !has.contains("i-0000"), "what leaves goes first");
+        let writes: Vec<&str> = memory.take_calls().iter().filter(|call| call.write).map(|call| call.action).collect();
+        assert_eq!(writes, ["elasticloadbalancing:DeregisterTargets", "elasticloadbalancing:RegisterTargets"]);
+        let Err(CloudError::Failed(why)) = aws.update_nodes(&service, &nodes[1..]).await else { panic!("501 fit") };
+        assert!(why.to_string().contains("an AWS limit is reached"), "{why}");
+        while !matches!(aws.delete(&service).await, Ok(())) {}
+        while aws.remove_waiting().await.unwrap() > 0 {}
+    }
+}
+
+#[tokio::test]
+async fn a_node_change_that_was_throttled_goes_the_short_way_again() {
+    for shape in shapes() {
+        let service = web(&[shape]);
+        let mut world = World::new(&settings());
+        world.through(&step(&service)).await;
+        world.cloud.inject(0, Fault::Throttle);
+        let outcome = world.aws.update_nodes(&service, &nodes(4)).await;
+        assert!(matches!(outcome, Err(CloudError::Later { .. })), "{outcome:?}");
+        world.cloud.mend();
+        world.cloud.take_calls();
+        world.aws.update_nodes(&service, &nodes(4)).await.unwrap();
+        let calls = world.cloud.take_calls();
+        assert!(calls.iter().all(|call| !call.action.ends_with("DescribeListeners")), "{calls:?}");
+        assert_eq!(world.cloud.state().target_groups.values().next().unwrap().targets.len(), 4);
+    }
+}
