@@ -11,7 +11,7 @@ use std::{
 
 use e2e::{
     Process,
-    proxy_lab::{self, Answer, Lab, NODE, PATIENCE, PODS, Pair, ask, ip},
+    proxy_lab::{self, Answer, Lab, NODE, PATIENCE, PODS, Pair, ask, http, ip},
     wait_for,
 };
 use kernel::netns::Namespace;
@@ -19,6 +19,7 @@ use serde_json::{Value, json};
 
 const WEB: Pair = ["10.96.0.50", "fd00:10:96::50"];
 const LIMITED: Pair = ["10.96.0.51", "fd00:10:96::51"];
+const CHECKED: Pair = ["10.96.0.53", "fd00:10:96::53"];
 const NAMES: Pair = ["10.96.0.52", "fd00:10:96::52"];
 const BALANCER: Pair = ["198.51.100.7", "2001:db8::7"];
 const SERVICES: &str = "/api/v1/namespaces/default/services";
@@ -175,6 +176,8 @@ fn whole(variant: &'static str, other: &'static str) {
     what_was_there_is_taken_over(&lab, &iptables, other);
     node_ports_are_at_loopback_for_the_node_alone(&lab, &iptables);
     a_family_without_a_range_is_closed(&lab, &iptables);
+    health_checks_pass_a_firewall(&lab, &iptables);
+    what_is_told_is_what_is_there(&lab, &iptables);
     flows_of_datagrams_move(&lab);
     clients_stay_with_their_pods(&lab, &iptables);
     a_restart_leaves_no_gap(&lab, &mut proxy);
@@ -242,6 +245,68 @@ fn a_family_without_a_range_is_closed(lab: &Lab, iptables: &Iptables<'_>) {
         assert!(settled.is_some(), "{ranges:?}\n{}\n{}", iptables.save(0), iptables.save(1));
     }
     lab.delete(&format!("{SERVICES}/limited"));
+}
+
+/// A load balancer must hear whether there are endpoints here, whatever else the node lets in.
+fn health_checks_pass_a_firewall(lab: &Lab, iptables: &Iptables<'_>) {
+    let asked = |family: usize| http(&lab.client, SocketAddr::new(ip(NODE[family]), 30999), "/");
+    for family in [0, 1] {
+        iptables.run(family, "-A INPUT -p tcp -m tcp --dport 30999 -j DROP");
+        lab.apply(&slice("checked", family, &[0], &http_port()));
+    }
+    let more = json!({"type": "LoadBalancer", "externalTrafficPolicy": "Local", "healthCheckNodePort": 30999});
+    lab.apply(&service("checked", CHECKED, &more));
+    for family in [0, 1] {
+        let heard = wait_for(PATIENCE, || asked(family).contains("\"localEndpoints\":1").then_some(()));
+        assert!(heard.is_some(), "{}\n{}", asked(family), iptables.save(family));
+        // Without the line it would not: this is a test that can fail. The next change writes it again.
+        iptables.run(family, "-t filter -F KUBE-NODEPORTS");
+        let refused = asked(family);
+        assert!(refused.contains("timed out"), "{refused}");
+    }
+    lab.delete(&format!("{SERVICES}/checked"));
+    for family in [0, 1] {
+        iptables.run(family, "-D INPUT -p tcp -m tcp --dport 30999 -j DROP");
+        let gone = wait_for(PATIENCE, || (!iptables.save(family).contains("30999")).then_some(()));
+        assert!(gone.is_some(), "{}", iptables.save(family));
+    }
+}
+
+/// Figures, `explain` and `--dry-run` name what iptables has.
+fn what_is_told_is_what_is_there(lab: &Lab, iptables: &Iptables<'_>) {
+    let flags = lab.flags();
+    let mut words = vec!["explain", "web", "--proxy-mode=iptables"];
+    words.extend(flags.iter().map(String::as_str));
+    let told = lab.run_proxy(&words).expect("it explains");
+    let chains: Vec<&str> = told.split_whitespace().filter(|word| word.starts_with("KUBE-SVC-")).collect();
+    assert!(chains.len() > 1, "{told}");
+    let figures = http(&lab.node, "127.0.0.1:10249".parse().expect("an address"), "/metrics");
+    for (family, name) in ["IPv4", "IPv6"].into_iter().enumerate() {
+        let saved = iptables.save(family);
+        assert!(chains.iter().all(|chain| saved.contains(&format!("nat :{chain} "))), "{told}\n{saved}");
+        for table in ["filter", "nat"] {
+            let ours = |line: &&str| {
+                line.starts_with(&format!("{table} -A KUBE-")) || line.starts_with(&format!("{table} -A TWINSTACK-"))
+            };
+            let count = saved.lines().filter(ours).count();
+            let line = format!(
+                "kubeproxy_sync_proxy_rules_iptables_total{{table=\"{table}\",ip_family=\"{name}\"}} {count}\n"
+            );
+            assert!(figures.contains(&line), "{line}{figures}\n{saved}");
+        }
+    }
+    let words: Vec<&str> =
+        ["--dry-run", "--proxy-mode=ipvs"].into_iter().chain(flags.iter().map(String::as_str)).collect();
+    let ipvs = lab.run_proxy(&words).expect("it prints");
+    for (to, pods) in [(WEB, PODS[0]), (NODE, PODS[1])] {
+        let port = if to == WEB { 80 } else { 30080 };
+        for family in [0, 1] {
+            let (server, pod) = (SocketAddr::new(ip(to[family]), port), SocketAddr::new(ip(pods[family]), 8080));
+            for line in [format!("-A -t {server} -s rr\n"), format!("-a -t {server} -r {pod} -m -w 1\n")] {
+                assert!(ipvs.contains(&line), "{line}{ipvs}");
+            }
+        }
+    }
 }
 
 /// A client that goes on sending from one port is taken to the endpoint that there is, not to the one that there was.

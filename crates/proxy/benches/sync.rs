@@ -84,5 +84,5 @@ fn plan(family: Family, n: u32, step: u32) -> ServicePlan {
     let frontend = Frontend::Address { ip, protocol: Protocol::Tcp, port: 80 };
     let to = To::Inside(Pool { endpoints: endpoints.into(), affinity: None });
     let routes = vec![Route { frontend, sources: Sources::Everyone, to }];
-    ServicePlan { routes, cluster_ips: vec![ip], hairpins: Vec::new() }
+    ServicePlan { routes, cluster_ips: vec![ip], ..ServicePlan::default() }
 }

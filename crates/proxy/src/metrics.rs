@@ -19,12 +19,13 @@ use runtime::admin::Admin;
 use runtime::http::{Body, text};
 use runtime::metrics::Metrics;
 
-use crate::backend::Done;
+use crate::backend::{Done, RuleCount};
 use crate::plan::{ServicePlan, To};
 use crate::track::Name;
 
 type Label = [(&'static str, &'static str); 1];
 type PolicyLabel = [(&'static str, &'static str); 2];
+type TableLabel = [(&'static str, &'static str); 2];
 type Timed = PerLabel<Label, Histogram, fn() -> Histogram>;
 
 /// The figures; clones share them.
@@ -37,6 +38,7 @@ pub struct ProxyMetrics {
     last: PerLabel<Label, Gauge<f64, AtomicU64>>,
     queued: PerLabel<Label, Gauge<f64, AtomicU64>>,
     failures: PerLabel<Label, Counter>,
+    iptables: Option<IptablesMetrics>,
     service_changes: Counter,
     endpoint_changes: Counter,
     services_pending: Gauge,
@@ -47,6 +49,27 @@ pub struct ProxyMetrics {
     forgotten: PerLabel<Label, Counter>,
     healthz: PerLabel<Label, Counter>,
     livez: PerLabel<Label, Counter>,
+}
+
+/// What only a proxy in mode iptables has.
+#[derive(Clone, Debug)]
+struct IptablesMetrics {
+    partial_failures: PerLabel<Label, Counter>,
+    held: PerLabel<TableLabel, Gauge>,
+    written: PerLabel<TableLabel, Gauge>,
+}
+
+impl IptablesMetrics {
+    fn new(metrics: &Metrics) -> Self {
+        let name = |name: &str| format!("kubeproxy_sync_proxy_rules_iptables_{name}");
+        let gauge = |of: &str, help: &str| metrics.register(&name(of), help, PerLabel::default());
+        let failed = "Syncs of what changed that failed; everything is written after that";
+        Self {
+            partial_failures: metrics.register(&name("partial_restore_failures"), failed, PerLabel::default()),
+            held: gauge("total", "Rules in the proxy's chains"),
+            written: gauge("last", "Rules that the last sync wrote"),
+        }
+    }
 }
 
 /// Half a millisecond to half a minute; upstream starts at one.
@@ -86,6 +109,7 @@ impl ProxyMetrics {
             last: gauge("sync_proxy_rules_last_timestamp_seconds", "When the last sync ended well"),
             queued: gauge("sync_proxy_rules_last_queued_timestamp_seconds", "When a sync was last asked for"),
             failures: counters(&format!("kubeproxy_sync_proxy_rules_{failures}"), "Syncs that failed"),
+            iptables: (mode == "iptables").then(|| IptablesMetrics::new(metrics)),
             service_changes: counter("kubeproxy_sync_proxy_rules_service_changes", "Events of Services"),
             endpoint_changes: counter("kubeproxy_sync_proxy_rules_endpoint_changes", "Events of EndpointSlices"),
             services_pending: plain(
@@ -109,23 +133,39 @@ impl ProxyMetrics {
         }
     }
 
-    /// A sync of a family ended.
-    pub(crate) fn synced(&self, family: Family, done: Option<Done>, took: Duration) {
+    /// A sync of a family ended: what it did, or what it failed to do.
+    pub(crate) fn synced(&self, family: Family, done: Result<Done, Done>, took: Duration) {
         let label = label(family);
         let seconds = took.as_secs_f64();
         self.sync.get_or_create(&label).observe(seconds);
         match done {
-            Some(Done::Full) => self.full.get_or_create(&label).observe(seconds),
-            Some(Done::Partial | Done::Nothing) => self.partial.get_or_create(&label).observe(seconds),
-            None => drop(self.failures.get_or_create(&label).inc()),
+            Ok(Done::Full) => self.full.get_or_create(&label).observe(seconds),
+            Ok(Done::Partial | Done::Nothing) => self.partial.get_or_create(&label).observe(seconds),
+            Err(failed) => {
+                self.failures.get_or_create(&label).inc();
+                if let (Some(iptables), Done::Partial) = (&self.iptables, failed) {
+                    iptables.partial_failures.get_or_create(&label).inc();
+                }
+            }
         }
         for policy in ["internal", "external"] {
             let policy = [("traffic_policy", policy), label[0]];
             let count = self.without_local.lock().iter().filter(|(of, _)| *of == policy).count();
             self.no_local.get_or_create(&policy).set(i64::try_from(count).unwrap_or(i64::MAX));
         }
-        if done.is_some() {
+        if done.is_ok() {
             self.last.get_or_create(&label).set(now());
+        }
+    }
+
+    /// A family has so many rules now.
+    pub(crate) fn rules(&self, family: Family, tables: &[RuleCount]) {
+        let Some(iptables) = &self.iptables else { return };
+        for RuleCount { table, held, written } in tables {
+            let label = [("table", *table), label(family)[0]];
+            for (gauge, count) in [(&iptables.held, held), (&iptables.written, written)] {
+                gauge.get_or_create(&label).set(i64::try_from(*count).unwrap_or(i64::MAX));
+            }
         }
     }
 
@@ -225,38 +265,4 @@ pub fn with_mode<B>(
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::plan::{Frontend, Pool, Route, Sources};
-    use crate::track::Protocol;
-
-    fn plan(to: To) -> ServicePlan {
-        let frontend = Frontend::NodePort { protocol: Protocol::Tcp, port: 30080 };
-        ServicePlan { routes: vec![Route { frontend, sources: Sources::Everyone, to }], ..ServicePlan::default() }
-    }
-
-    #[test]
-    fn services_without_endpoints_here_are_counted_per_policy_and_family() {
-        let metrics = ProxyMetrics::new(&Metrics::new(), "nftables");
-        let count = |family: Family, policy: &'static str| {
-            metrics.synced(family, Some(Done::Nothing), Duration::ZERO);
-            metrics.no_local.get_or_create(&[("traffic_policy", policy), label(family)[0]]).get()
-        };
-        let (web, other) = (Name::new("a", "web"), Name::new("a", "other"));
-        let endpoint = ["192.0.2.1:80".parse().unwrap()];
-        let own = Pool { endpoints: endpoint.into(), affinity: None };
-        let others = Pool { endpoints: [].into(), affinity: None };
-        for family in Family::BOTH {
-            metrics.planned(family, &web, &plan(To::Drop));
-            metrics.planned(family, &web, &plan(To::Drop));
-            metrics.planned(family, &other, &plan(To::OutsideLocal { own: own.clone(), others: others.clone() }));
-        }
-        metrics.planned(Family::V6, &web, &plan(To::Reject));
-        assert_eq!(Family::BOTH.map(|family| count(family, "internal")), [1, 0]);
-        assert_eq!(Family::BOTH.map(|family| count(family, "external")), [1, 1]);
-        metrics.planned(Family::V4, &other, &ServicePlan::default());
-        assert_eq!(Family::BOTH.map(|family| count(family, "external")), [0, 1]);
-        metrics.plan_all(Family::V6);
-        assert_eq!(count(Family::V6, "external"), 0, "nobody has been planned again");
-    }
-}
+mod tests;

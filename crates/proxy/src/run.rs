@@ -14,7 +14,7 @@ use net::Family;
 use runtime::task::Tasks;
 use tokio_util::sync::CancellationToken;
 
-use crate::backend::{self, Backend, Done};
+use crate::backend::{self, Backend, Done, Fixed};
 use crate::health::ProxyHealth;
 use crate::health_ports::HealthPorts;
 use crate::metrics::ProxyMetrics;
@@ -157,11 +157,19 @@ impl Proxy {
         let sync = |backend: &mut Box<dyn Backend>| {
             let start = Instant::now();
             let family = backend.family();
-            let done = sync_family(&mut **backend, tracker, settings, changed, Some(metrics));
-            metrics.synced(family, done.as_ref().ok().copied(), start.elapsed());
+            let fixed = settings.fixed(family, tracker);
+            let whole = backend.wants_everything(&fixed);
+            let done = sync_family(&mut **backend, tracker, &fixed, changed, Some(metrics));
+            let outcome = match &done {
+                Ok(done) => Ok(*done),
+                Err(_) if whole => Err(Done::Full),
+                Err(_) => Err(Done::Partial),
+            };
+            metrics.synced(family, outcome, start.elapsed());
             match done {
                 Ok(done) => {
                     health.updated(family);
+                    metrics.rules(family, backend.rules());
                     forget_flows(&*kernel.conntrack, &mut **backend, metrics);
                     if !first {
                         changed.triggers.iter().for_each(|since| metrics.programmed(family, *since));
@@ -269,19 +277,19 @@ pub async fn snapshot(client: &Client, settings: &Settings) -> Result<Tracker, k
 
 /// Makes a backend that knows nothing do all that a proxy would do first.
 pub fn everything(backend: &mut dyn Backend, tracker: &Tracker, settings: &Settings) -> backend::Result<Done> {
-    sync_family(backend, tracker, settings, &Changed::default(), None)
+    let fixed = settings.fixed(backend.family(), tracker);
+    sync_family(backend, tracker, &fixed, &Changed::default(), None)
 }
 
 fn sync_family(
     backend: &mut dyn Backend,
     tracker: &Tracker,
-    settings: &Settings,
+    fixed: &Fixed,
     changed: &Changed,
     metrics: Option<&ProxyMetrics>,
 ) -> backend::Result<Done> {
     let family = backend.family();
     let node = tracker.node();
-    let fixed = settings.fixed(family, tracker);
     let planned = |name: &Name| {
         let plan = tracker.get(name).map(|entry| plan::plan(family, name, entry, node)).unwrap_or_default();
         if let Some(metrics) = metrics {
@@ -289,18 +297,18 @@ fn sync_family(
         }
         (name.clone(), plan)
     };
-    if backend.wants_everything(&fixed) {
+    if backend.wants_everything(fixed) {
         if let Some(metrics) = metrics {
             metrics.plan_all(family);
         }
-        return backend.sync(&fixed, &mut tracker.iter().map(|(name, _)| planned(name)));
+        return backend.sync(fixed, &mut tracker.iter().map(|(name, _)| planned(name)));
     }
     match changed.node {
         true => {
             let gone = changed.services.iter().filter(|name| tracker.get(name).is_none());
-            backend.sync(&fixed, &mut tracker.iter().map(|(name, _)| name).chain(gone).map(planned))
+            backend.sync(fixed, &mut tracker.iter().map(|(name, _)| name).chain(gone).map(planned))
         }
-        false => backend.sync(&fixed, &mut changed.services.iter().map(planned)),
+        false => backend.sync(fixed, &mut changed.services.iter().map(planned)),
     }
 }
 

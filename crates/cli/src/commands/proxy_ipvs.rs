@@ -3,15 +3,17 @@
 use super::proxy::Rules;
 use crate::read;
 use kernel::{
-    dummy::RealLinks,
-    ipset::RealIpset,
-    iptables::{self, RealIptables},
-    ipvs::{Ipvs, Machine, RealIpvs, Timeouts},
+    dummy::{FakeLinks, Links, RealLinks},
+    ipset::{FakeIpset, RealIpset},
+    iptables::{self, FakeIptables, RealIptables},
+    ipvs::{FakeIpvs, Ipvs, Machine, RealIpvs, Timeouts},
 };
 use net::{Cidr, Family};
 use proxy::{
     backend::ipvs::{self, IpvsBackend, Parts, SCHEDULERS, Settings as IpvsSettings},
+    run,
     settings::Settings as ProxySettings,
+    track::Tracker,
 };
 use runtime::config::Settings;
 use std::{sync::Arc, time::Duration};
@@ -27,7 +29,6 @@ pub(super) struct Options {
 }
 
 pub(super) fn options(given: &mut Settings) -> Options {
-    const DURATION: &str = "a length of time such as 90s or 1h30m";
     let schedulers = SCHEDULERS.join(", ");
     let scheduler = given.or("ipvs-scheduler", "rr".to_owned(), &schedulers, |text| match text {
         "" => Ok("rr".to_owned()),
@@ -38,14 +39,14 @@ pub(super) fn options(given: &mut Settings) -> Options {
         let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
         words.map(str::parse::<Cidr>).collect::<Result<Vec<Cidr>, _>>()
     });
-    let mut time = |flag, default| given.or(flag, default, DURATION, read::duration);
+    let mut time = |flag, default| given.or(flag, default, read::DURATION, read::duration);
     let timeouts = Timeouts {
         tcp: time("ipvs-tcp-timeout", Duration::ZERO),
         tcp_fin: time("ipvs-tcpfin-timeout", Duration::ZERO),
         udp: time("ipvs-udp-timeout", Duration::ZERO),
     };
     let min_sync_period = time("ipvs-min-sync-period", Duration::ZERO);
-    let sync_period = given.or("ipvs-sync-period", Duration::from_secs(30), DURATION, |text| {
+    let sync_period = given.or("ipvs-sync-period", Duration::from_secs(30), read::DURATION, |text| {
         read::duration(text).and_then(|time| if time.is_zero() { Err("must be longer than 0") } else { Ok(time) })
     });
     let strict_arp = given.or("ipvs-strict-arp", false, "true, false", str::parse::<bool>);
@@ -75,6 +76,25 @@ pub(super) fn remove() -> anyhow::Result<Vec<Family>> {
         return Ok(Vec::new());
     }
     ipvs::remove(&parts()).map_err(|error| anyhow::anyhow!("{error}"))
+}
+
+/// What a family would hold, as text for the programs that operators know. The kernel is asked for the machine's addresses alone.
+pub(super) fn text(
+    family: Family,
+    tracker: &Tracker,
+    proxy: &ProxySettings,
+    options: &Options,
+) -> anyhow::Result<String> {
+    let own = RealLinks.addresses(ipvs::INTERFACE, family)?.elsewhere;
+    let parts = Parts {
+        ipvs: Arc::new(FakeIpvs::default()),
+        ipset: Arc::new(FakeIpset::default()),
+        links: Arc::new(FakeLinks::with("machine", own)),
+        iptables: Arc::new(FakeIptables::default()),
+    };
+    let mut backend = IpvsBackend::new(family, options.settings.clone(), parts);
+    let text = run::everything(&mut backend, tracker, proxy).and_then(|_| backend.text());
+    text.map_err(|error| anyhow::anyhow!("{error}"))
 }
 
 fn parts() -> Parts {

@@ -40,6 +40,22 @@ pub trait Backend: std::fmt::Debug + Send {
 
     /// UDP frontends that have other endpoints since this was last asked; flows to the old ones have to be forgotten.
     fn take_udp(&mut self) -> Vec<UdpChange>;
+
+    /// How many rules there are since the last sync that went well, where that depends on Services.
+    fn rules(&self) -> &[RuleCount] {
+        &[]
+    }
+}
+
+/// The rules of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RuleCount {
+    /// Its name.
+    pub table: &'static str,
+    /// As many as there are.
+    pub held: usize,
+    /// As many as the last sync wrote.
+    pub written: usize,
 }
 
 /// What all Services of a family share.

@@ -115,11 +115,7 @@ pub fn explain(
         let first = ways.len();
         for from in From::ALL {
             let fate = fate(route, from, plan, fixed);
-            let mut through = through(route, as_seen_by_rules(from, fixed));
-            if fate == Fate::Barred {
-                // The gate is as far as it comes.
-                through.truncate(1);
-            }
+            let through = through(route, as_seen_by_rules(from, fixed));
             let same = ways[first..].iter_mut().find(|way| way.fate == fate && way.through == through);
             match same {
                 Some(way) => way.from.push(from),

@@ -1,13 +1,17 @@
 //! What is said of a Service with every kind of frontend, in both families.
 
 use super::*;
-use crate::backend::nft;
+use crate::backend::{iptables, ipvs, nft};
 use crate::plan;
 use crate::track::Tracker;
 use serde_json::{Value, json};
 
 /// The report on a Service with this spec and status; endpoints are one here and one elsewhere, of both families.
 fn report(spec: Value, status: Value, fixed: impl Fn(Family) -> Fixed) -> Report {
+    report_of("nftables", spec, status, fixed)
+}
+
+fn report_of(mode: &'static str, spec: Value, status: Value, fixed: impl Fn(Family) -> Fixed) -> Report {
     let name = Name::new("default", "web");
     let mut tracker = Tracker::new("n1", &[]);
     tracker.service(
@@ -28,9 +32,14 @@ fn report(spec: Value, status: Value, fixed: impl Fn(Family) -> Fixed) -> Report
     let service = entry.service.as_ref().unwrap();
     let families = Family::BOTH.map(|family| {
         let plan = plan::plan(family, &name, entry, tracker.node());
-        explain(family, service, &plan, &fixed(family), nft::way)
+        let plan = if mode == "ipvs" { ipvs::served(plan) } else { plan };
+        explain(family, service, &plan, &fixed(family), |route, from| match mode {
+            "iptables" => iptables::way(family, &name, &plan, route, from),
+            "ipvs" => ipvs::way(family, route, from),
+            _ => nft::way(route, from),
+        })
     });
-    Report { service: name, node: "n1".to_owned(), mode: "nftables", families: families.into() }
+    Report { service: name, node: "n1".to_owned(), mode, families: families.into() }
 }
 
 fn fixed(family: Family) -> Fixed {
@@ -124,4 +133,94 @@ fn programs_get_the_same_as_json() {
             "through": ["node-ports: goto node-port-masquerade-pick-2-tcp"],
         })
     );
+}
+
+/// A load balancer under the policy Local that only some IPv4 clients may use, and a second port without endpoints.
+fn guarded() -> (Value, Value) {
+    let spec = json!({
+        "type": "LoadBalancer", "clusterIPs": ["10.0.0.1", "fd00::1"], "externalTrafficPolicy": "Local",
+        "loadBalancerSourceRanges": ["203.0.113.0/24"],
+        "ports": [{"port": 80, "nodePort": 30080}, {"name": "none", "port": 81, "nodePort": 30081}],
+    });
+    (spec, json!({"loadBalancer": {"ingress": [{"ip": "198.51.100.7"}, {"ip": "2001:db8::7"}]}}))
+}
+
+/// The ways to a frontend of one family, each as its senders and what it passes.
+fn passed(report: &Report, family: usize, kind: Kind, port: u16) -> Vec<(Vec<From>, String)> {
+    let is = |way: &&Way| {
+        let (Frontend::Address { port: at, .. } | Frontend::NodePort { port: at, .. }) = way.frontend;
+        way.kind == kind && at == port
+    };
+    let ways = report.families[family].ways.iter().filter(is);
+    ways.map(|way| (way.from.clone(), way.through.join(" > "))).collect()
+}
+
+#[test]
+fn with_iptables_the_chains_are_named() {
+    let (spec, status) = guarded();
+    let report = report_of("iptables", spec, status, fixed);
+    let all = From::ALL.to_vec();
+    // printf 'default/web:80tcp' | openssl dgst -sha256 -binary | base32 | cut -c-16
+    let hash = "CVMJW3DXWMTNVZQK";
+    for family in [0, 1] {
+        let inside = passed(&report, family, Kind::ClusterIp, 80);
+        assert!(
+            inside.iter().all(|(_, through)| *through == format!("nat KUBE-SERVICES > KUBE-SVC-{hash}")),
+            "{inside:?}"
+        );
+        let refused = passed(&report, family, Kind::ClusterIp, 81);
+        assert_eq!(refused, [(all.clone(), "filter KUBE-SERVICES: REJECT".to_owned())]);
+        let node_port: Vec<String> =
+            passed(&report, family, Kind::NodePort, 30080).into_iter().map(|(_, way)| way).collect();
+        let to = format!("nat KUBE-NODEPORTS > KUBE-EXT-{hash}");
+        assert_eq!(
+            node_port,
+            [format!("{to} > KUBE-SVC-{hash}"), format!("{to} > KUBE-SVC-{hash}"), format!("{to} > KUBE-SVL-{hash}")]
+        );
+        let closed = passed(&report, family, Kind::NodePort, 30081);
+        assert_eq!(closed, [(all.clone(), "filter KUBE-NODEPORTS: REJECT".to_owned())]);
+    }
+    let [(pods, first), (_, _), (outside, last)] = &passed(&report, 0, Kind::LoadBalancerIp, 80)[..] else {
+        panic!("{report:?}")
+    };
+    assert_eq!((pods, outside), (&vec![From::Pods], &vec![From::Outside]));
+    for (way, end) in [(first, "SVC"), (last, "SVL")] {
+        let (head, tail) = ("nat KUBE-SERVICES > KUBE-FW-", format!(" > KUBE-EXT-{hash} > KUBE-{end}-{hash}"));
+        assert!(way.starts_with(head) && way.ends_with(&tail), "{way}");
+    }
+    let barred = passed(&report, 1, Kind::LoadBalancerIp, 80);
+    let [(from, way)] = &barred[..] else { panic!("nobody of IPv6 may: {barred:?}") };
+    assert_eq!(*from, all);
+    assert!(
+        way.starts_with("nat KUBE-SERVICES > KUBE-FW-") && way.ends_with(" > filter KUBE-PROXY-FIREWALL: DROP"),
+        "{way}"
+    );
+}
+
+#[test]
+fn with_ipvs_sets_and_servers_are_named_and_everyone_goes_to_the_endpoints_here() {
+    let (spec, status) = guarded();
+    let report = report_of("ipvs", spec, status, fixed);
+    for (family, number, at, balancer) in [(0, 4, "10.0.0.1:80", "198.51.100.7:80"), (1, 6, "[fd00::1]:80", "")] {
+        let set = |name: &str| format!("twinstack-{number}-{name}");
+        let inside = format!("TWINSTACK-IPVS-SERVICES: {} > virtual server tcp {at}", set("cluster-ips"));
+        assert!(passed(&report, family, Kind::ClusterIp, 80).iter().all(|(_, through)| *through == inside));
+        let node_port = format!("TWINSTACK-IPVS-SERVICES: {} > virtual servers tcp 30080", set("local"));
+        let ways = passed(&report, family, Kind::NodePort, 30080);
+        assert!(!ways.is_empty() && ways.iter().all(|(_, through)| *through == node_port), "{ways:?}");
+        let refused = passed(&report, family, Kind::NodePort, 30081);
+        assert_eq!(refused, [(From::ALL.to_vec(), "virtual servers tcp 30081".to_owned())]);
+        let gate = format!("TWINSTACK-IPVS-GATE: {}", set("guarded"));
+        let guarded = match balancer {
+            "" => gate,
+            at => format!("{gate} > TWINSTACK-IPVS-SERVICES: {} > virtual server tcp {at}", set("local")),
+        };
+        let ways = passed(&report, family, Kind::LoadBalancerIp, 80);
+        assert!(!ways.is_empty() && ways.iter().all(|(_, through)| *through == guarded), "{ways:?}");
+        for way in report.families[family].ways.iter().filter(|way| way.kind == Kind::NodePort) {
+            if let Fate::Delivered { endpoints, .. } = &way.fate {
+                assert!(endpoints.len() == 1 && endpoints[0].1, "{way:?}");
+            }
+        }
+    }
 }

@@ -31,6 +31,8 @@ pub struct ServicePlan {
     pub cluster_ips: Vec<IpAddr>,
     /// Endpoints on this node: a pod that is sent to itself must not see its own address as the sender.
     pub hairpins: Vec<IpAddr>,
+    /// Where this node tells load balancers whether it has endpoints.
+    pub health_check_port: Option<u16>,
 }
 
 /// Plans a Service. One without an address of this family has no rules in it.
@@ -66,7 +68,7 @@ pub fn plan(family: Family, name: &Name, entry: &Entry, node: &Node) -> ServiceP
     first_of_each(name, &mut routes);
     hairpins.sort_unstable();
     hairpins.dedup();
-    ServicePlan { routes, cluster_ips, hairpins }
+    ServicePlan { routes, cluster_ips, hairpins, health_check_port: service.health_check_port }
 }
 
 fn of_family(list: &[IpAddr], family: Family) -> impl Iterator<Item = IpAddr> {

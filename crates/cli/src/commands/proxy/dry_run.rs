@@ -1,6 +1,6 @@
 //! `--dry-run`: the rules as they would be given to the kernel's programs, printed.
 
-use super::{Mode, Options};
+use super::{Mode, Options, proxy_ipvs};
 use kernel::{
     iptables::{Chains, FakeIptables, Iptables, IptablesError, Table, Transaction as IptablesTransaction},
     nft::{Chain, FakeNft, Nft, NftError, Transaction},
@@ -20,16 +20,18 @@ use std::sync::{Arc, Mutex};
 pub(super) fn run(options: &Options) -> anyhow::Result<()> {
     let tracker = super::snapshot(options)?;
     for family in &options.proxy.families {
+        if options.mode == Mode::Ipvs {
+            anstream::println!("# {family}\n{}", proxy_ipvs::text(*family, &tracker, &options.proxy, &options.ipvs)?);
+            continue;
+        }
         let printed = Arc::new(Printed::default());
-        let (mut backend, program): (Box<dyn Backend>, _) = match (options.mode, family) {
-            (Mode::Nftables, _) => (Box::new(NftBackend::new(*family, printed.clone())), "nft -f -"),
-            (Mode::Ipvs, _) => anyhow::bail!("--dry-run: the rules of ipvs are no text; accepted: nftables, iptables"),
-            (Mode::Iptables, family) => {
-                let more = IptablesOptions::of_machine(options.proxy.localhost_node_ports);
-                let words = ["iptables-restore --noflush", "ip6tables-restore --noflush"];
-                let program = words[usize::from(*family == Family::V6)];
-                (Box::new(IptablesBackend::new(*family, printed.clone(), more)), program)
-            }
+        let (mut backend, program): (Box<dyn Backend>, _) = if options.mode == Mode::Nftables {
+            (Box::new(NftBackend::new(*family, printed.clone())), "nft -f -")
+        } else {
+            let more = IptablesOptions::of_machine(options.proxy.localhost_node_ports);
+            let words = ["iptables-restore --noflush", "ip6tables-restore --noflush"];
+            let program = words[usize::from(*family == Family::V6)];
+            (Box::new(IptablesBackend::new(*family, printed.clone(), more)), program)
         };
         run::everything(&mut *backend, &tracker, &options.proxy).map_err(|error| anyhow::anyhow!("{error}"))?;
         anstream::println!("# {family}, for {program}\n{}", printed.take());

@@ -1,13 +1,14 @@
 //! `twinstack proxy explain`: the way of a packet to a Service through the rules, per family.
 
-use super::Command;
+use super::{Command, Mode};
 use crate::{
     component,
     flag::{Flag, flag},
+    kubeconfig,
 };
 use anyhow::Context;
 use proxy::{
-    backend::nft,
+    backend::{iptables, ipvs, nft},
     explain::{self, Report},
     plan,
     track::Name,
@@ -23,7 +24,7 @@ pub(crate) const COMMAND: Command = Command {
            `twinstack proxy`; give the same.",
     example: "twinstack proxy explain kube-system/kube-dns --kubeconfig ./admin.kubeconfig --hostname-override node-1 --cluster-cidr 10.244.0.0/16,fd00:10:244::/56\n\
               twinstack proxy explain web -o json",
-    flags: FLAGS,
+    flags: &[FLAGS, &[kubeconfig::FLAG], SETTINGS],
     positional: Some("service"),
     long_running: true,
     run,
@@ -33,7 +34,11 @@ pub(crate) const COMMAND: Command = Command {
 const FLAGS: &[Flag] = &[
     flag("service", "[NAMESPACE/]SERVICE", "", "which Service; in namespace default when none is named"),
     flag("output", "FORMAT", "table", "table, json").short('o'),
-    flag("kubeconfig", "FILE", "", "how to reach the API; the pod's service account when not given"),
+];
+
+/// Of those of `proxy`, what decides on the rules.
+#[rustfmt::skip]
+const SETTINGS: &[Flag] = &[
     flag("hostname-override", "NAME", "", "name of the Node whose proxy is meant; the host's name when not given"),
     flag("bind-address", "ADDRESS[,ADDRESS]", "", "the node's address, or one of each family, where the Node object does not say"),
     flag("proxy-mode", "MODE", "nftables", "how the kernel is programmed"),
@@ -78,11 +83,15 @@ fn run(settings: Settings) -> anyhow::Result<()> {
     }
     let families = options.proxy.families.iter().map(|family| {
         let fixed = options.proxy.fixed(*family, &tracker);
-        let plan = plan::plan(*family, &name, entry, node);
-        // Only nftables has rules that can be told by the Service; elsewhere the outcome is the same.
-        let through =
-            |route: &_, from| if options.mode == super::Mode::Nftables { nft::way(route, from) } else { Vec::new() };
-        explain::explain(*family, service, &plan, &fixed, through)
+        let mut plan = plan::plan(*family, &name, entry, node);
+        if options.mode == Mode::Ipvs {
+            plan = ipvs::served(plan);
+        }
+        explain::explain(*family, service, &plan, &fixed, |route, from| match options.mode {
+            Mode::Nftables => nft::way(route, from),
+            Mode::Iptables => iptables::way(*family, &name, &plan, route, from),
+            Mode::Ipvs => ipvs::way(*family, route, from),
+        })
     });
     let report = Report {
         families: families.collect(),

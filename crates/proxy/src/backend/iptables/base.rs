@@ -4,9 +4,9 @@
 //! nat again (under which address?).
 
 use kernel::iptables::Table;
-use net::{Family, HasFamily};
+use net::{Cidr, Family, HasFamily};
 
-use super::lines::Shared;
+use super::lines::{NEW, Shared};
 use super::names::{CANARY, EXTERNAL, FIREWALL, FORWARD, MARK, NODE_PORTS, OWNER, POSTROUTING, SERVICES};
 use super::{Fixed, Options};
 use crate::plan::NodePortMatch;
@@ -18,8 +18,6 @@ pub(super) struct Base {
     pub(super) fixed: Fixed,
     pub(super) options: Options,
 }
-
-const NEW: &str = "-m conntrack --ctstate NEW";
 
 impl Base {
     /// Whether node ports are open at 127.0.0.1. The kernel routes no packet away from ::1.
@@ -44,6 +42,7 @@ impl Base {
                     jumps.push((hook, format!("{NEW} -j {FIREWALL}")));
                     jumps.push((hook, format!("{NEW} -j {EXTERNAL}")));
                 }
+                jumps.extend(self.own_addresses().into_iter().map(|at| ("INPUT", format!("{at}-j {NODE_PORTS}"))));
                 for hook in ["FORWARD", "OUTPUT"] {
                     jumps.push((hook, format!("{NEW} -j {SERVICES}")));
                 }
@@ -55,6 +54,16 @@ impl Base {
                 ("OUTPUT", format!("-j {SERVICES}")),
                 ("POSTROUTING", format!("-j {POSTROUTING}")),
             ],
+        }
+    }
+
+    /// Matches packets for each block of addresses at which node ports are open.
+    fn own_addresses(&self) -> Vec<String> {
+        // iptables-save does not mention a block that is everything.
+        let at = |cidr: &Cidr| if cidr.prefix() == 0 { String::new() } else { format!("-d {cidr} ") };
+        match &self.fixed.node_ports {
+            NodePortMatch::All => vec![String::new()],
+            NodePortMatch::In(cidrs) => cidrs.iter().filter(|cidr| cidr.family() == self.family).map(at).collect(),
         }
     }
 
@@ -105,7 +114,7 @@ impl Base {
             Family::V6 => "::1/128",
         };
         match shared {
-            Shared::NodePorts | Shared::ClosedNodePorts if !self.opens_loopback() => {
+            Shared::NodePorts | Shared::OwnPorts if !self.opens_loopback() => {
                 vec![format!("-d {loopback} -j RETURN")]
             }
             _ => Vec::new(),
@@ -114,12 +123,10 @@ impl Base {
 
     /// What comes after them.
     pub(super) fn tail(&self, shared: Shared) -> Vec<String> {
-        let to = format!("-m addrtype --dst-type LOCAL -j {NODE_PORTS}");
-        match (shared, &self.fixed.node_ports) {
-            (Shared::Services | Shared::Closed, NodePortMatch::All) => vec![to],
-            (Shared::Services | Shared::Closed, NodePortMatch::In(cidrs)) => {
-                let own = cidrs.iter().filter(|cidr| cidr.family() == self.family);
-                own.map(|cidr| format!("-d {cidr} {to}")).collect()
+        match shared {
+            Shared::Services => {
+                let to = |at| format!("{at}-m addrtype --dst-type LOCAL -j {NODE_PORTS}");
+                self.own_addresses().into_iter().map(to).collect()
             }
             _ => Vec::new(),
         }

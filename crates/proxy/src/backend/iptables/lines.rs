@@ -22,32 +22,35 @@ pub(super) enum Shared {
     ClosedInside,
     /// filter: other addresses that lead nowhere.
     Closed,
-    /// filter: node ports that lead nowhere.
-    ClosedNodePorts,
+    /// filter: what arrives at the node's own ports. Health checks are let in, node ports that lead nowhere are closed.
+    OwnPorts,
     /// filter: addresses for some clients only.
     Firewall,
 }
 
 impl Shared {
     pub(super) const ALL: [Self; 6] =
-        [Self::Services, Self::NodePorts, Self::ClosedInside, Self::Closed, Self::ClosedNodePorts, Self::Firewall];
+        [Self::Services, Self::NodePorts, Self::ClosedInside, Self::Closed, Self::OwnPorts, Self::Firewall];
 
     pub(super) const fn table(self) -> Table {
         match self {
             Self::Services | Self::NodePorts => Table::Nat,
-            Self::ClosedInside | Self::Closed | Self::ClosedNodePorts | Self::Firewall => Table::Filter,
+            Self::ClosedInside | Self::Closed | Self::OwnPorts | Self::Firewall => Table::Filter,
         }
     }
 
     pub(super) const fn chain(self) -> &'static str {
         match self {
             Self::Services | Self::ClosedInside => names::SERVICES,
-            Self::NodePorts | Self::ClosedNodePorts => names::NODE_PORTS,
+            Self::NodePorts | Self::OwnPorts => names::NODE_PORTS,
             Self::Closed => names::EXTERNAL,
             Self::Firewall => names::FIREWALL,
         }
     }
 }
+
+/// Matches packets that begin a connection.
+pub(super) const NEW: &str = "-m conntrack --ctstate NEW";
 
 /// A rule in a shared chain.
 pub(super) type Line = (Shared, String);
@@ -55,6 +58,11 @@ pub(super) type Line = (Shared, String);
 /// All lines of a Service.
 pub(super) fn lines(family: Family, service: &Name, plan: &ServicePlan, groups: &[Group<'_>]) -> Vec<Line> {
     let mut lines = Vec::new();
+    if let Some(port) = plan.health_check_port {
+        // Whether there are endpoints here is for the answer to say.
+        let what = comment(service, "health check");
+        lines.push((Shared::OwnPorts, format!("-p tcp -m tcp --dport {port}{what} -j ACCEPT")));
+    }
     for route in &plan.routes {
         let (why, verdict) = match &route.to {
             To::Reject => ("has no endpoints", reject(family, route)),
@@ -62,12 +70,14 @@ pub(super) fn lines(family: Family, service: &Name, plan: &ServicePlan, groups: 
             To::OutsideLocal { others, .. } if others.endpoints.is_empty() => ("has no endpoint here", "-j DROP"),
             _ => continue,
         };
-        let shared = match route.frontend {
-            Frontend::Address { ip, .. } if plan.cluster_ips.contains(&ip) => Shared::ClosedInside,
-            Frontend::Address { .. } => Shared::Closed,
-            Frontend::NodePort { .. } => Shared::ClosedNodePorts,
+        let destination = destination(route.frontend);
+        let (shared, packets) = match route.frontend {
+            Frontend::Address { ip, .. } if plan.cluster_ips.contains(&ip) => (Shared::ClosedInside, destination),
+            Frontend::Address { .. } => (Shared::Closed, destination),
+            // Every packet passes here. Connections that a program of the node had at this port before go on.
+            Frontend::NodePort { .. } => (Shared::OwnPorts, format!("{destination} {NEW}")),
         };
-        lines.push((shared, format!("{}{} {verdict}", destination(route.frontend), comment(service, why))));
+        lines.push((shared, format!("{packets}{} {verdict}", comment(service, why))));
     }
     for group in groups {
         let inside = group.inside_chain();

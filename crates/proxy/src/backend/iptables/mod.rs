@@ -9,10 +9,12 @@
 
 mod base;
 mod chains;
+mod count;
 mod group;
 mod lines;
 mod names;
 mod state;
+mod way;
 mod write;
 
 use std::collections::BTreeMap;
@@ -21,12 +23,15 @@ use std::sync::Arc;
 use kernel::iptables::{Iptables, IptablesError, Table, Transaction, target, tcp_is_liberal};
 use net::Family;
 
-use super::{Backend, Done, Fixed, Result};
+use super::{Backend, Done, Fixed, Result, RuleCount};
 use crate::plan::ServicePlan;
 use crate::stale::UdpChange;
 use crate::track::Name;
 
+pub use way::way;
+
 use base::Base;
+use count::Counts;
 use state::{Before, State};
 
 /// What this mode alone is told.
@@ -55,19 +60,22 @@ pub struct IptablesBackend {
     known: Option<Known>,
     /// UDP frontends whose endpoints changed in syncs that went well.
     udp: Vec<UdpChange>,
+    /// After the last sync that went well.
+    rules: Vec<RuleCount>,
 }
 
 /// What the kernel has.
 struct Known {
     base: Base,
     state: State,
+    counts: Counts,
 }
 
 impl IptablesBackend {
     /// Of a family; nothing is done yet.
     #[must_use]
     pub fn new(family: Family, iptables: Arc<dyn Iptables>, options: Options) -> Self {
-        Self { family, iptables, options, known: None, udp: Vec::new() }
+        Self { family, iptables, options, known: None, udp: Vec::new(), rules: Vec::new() }
     }
 
     fn change(
@@ -79,13 +87,14 @@ impl IptablesBackend {
         for (name, plan) in plans {
             known.state.set(name, plan, &mut before);
         }
-        let transaction = write::change(&known.base, &known.state, &before);
+        let transaction = write::change(&known.base, &known.state, &before, &mut known.counts);
         let done = if transaction.is_empty() { Done::Nothing } else { Done::Partial };
         if done == Done::Partial {
             // After a failure nobody knows what the kernel has; `known` stays empty.
             self.iptables.commit(&transaction)?;
         }
         self.udp.extend(known.state.udp(&before));
+        self.rules = known.counts.after(&transaction);
         self.known = Some(known);
         Ok(done)
     }
@@ -109,12 +118,14 @@ impl IptablesBackend {
         for table in Table::ALL {
             there.insert(table, self.iptables.save(self.family, table)?);
         }
-        let transaction = write::everything(&base, &state, &there);
+        let mut counts = Counts::default();
+        let transaction = write::everything(&base, &state, &there, &mut counts);
         if !transaction.is_empty() {
             self.iptables.commit(&transaction)?;
         }
         self.udp.extend(state.all_udp());
-        self.known = Some(Known { base, state });
+        self.rules = counts.after(&transaction);
+        self.known = Some(Known { base, state, counts });
         Ok(Done::Full)
     }
 }
@@ -169,6 +180,10 @@ impl Backend for IptablesBackend {
 
     fn take_udp(&mut self) -> Vec<UdpChange> {
         std::mem::take(&mut self.udp)
+    }
+
+    fn rules(&self) -> &[RuleCount] {
+        &self.rules
     }
 }
 

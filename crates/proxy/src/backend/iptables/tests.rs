@@ -1,5 +1,7 @@
 //! The text for iptables-restore, and what changes cost. The kernel is a fake that checks references.
 
+mod own_ports;
+
 use std::net::{IpAddr, SocketAddr};
 
 use kernel::iptables::{Chains, FakeIptables, Operation};
@@ -83,7 +85,7 @@ fn route(frontend: Frontend, to: To) -> Route {
 
 fn service(family: Family, last: u8, routes: Vec<Route>) -> ServicePlan {
     let cluster_ips = vec![ip(family, &format!("10.0.0.{last}"), &format!("fd00::{last}"))];
-    ServicePlan { cluster_ips, hairpins: Vec::new(), routes }
+    ServicePlan { cluster_ips, routes, ..ServicePlan::default() }
 }
 
 fn name(text: &str) -> Name {
@@ -118,7 +120,7 @@ fn everything(family: Family) -> Vec<(Name, ServicePlan)> {
             route(Frontend::NodePort { protocol: Protocol::Tcp, port: 30080 }, To::Outside(pool(family, &[2, 3]))),
         ],
     );
-    let near = service(
+    let mut near = service(
         family,
         2,
         vec![
@@ -128,6 +130,7 @@ fn everything(family: Family) -> Vec<(Name, ServicePlan)> {
             route(at(family, 5, 443), To::OutsideLocal { own: pool(family, &[2]), others: pool(family, &[]) }),
         ],
     );
+    near.health_check_port = Some(30999);
     let closed = service(
         family,
         3,
@@ -337,22 +340,32 @@ fn node_ports_are_open_where_they_should_be() {
     let all = |family| Fixed { node_ports: NodePortMatch::All, ..fixed(family) };
     let nowhere = |family| Fixed { node_ports: NodePortMatch::In(vec![]), ..fixed(family) };
     let off = Options { localhost_node_ports: false, ..OPTIONS };
-    let everywhere = "-m addrtype --dst-type LOCAL -j KUBE-NODEPORTS";
-    for (family, fixed, options, jump, guard, loopback) in [
-        (Family::V4, all(Family::V4), OPTIONS, Some(everywhere), None, true),
-        (Family::V4, all(Family::V4), off, Some(everywhere), Some("-d 127.0.0.0/8 -j RETURN"), false),
-        (Family::V6, all(Family::V6), OPTIONS, Some(everywhere), Some("-d ::1/128 -j RETURN"), false),
-        (Family::V4, nowhere(Family::V4), OPTIONS, None, Some("-d 127.0.0.0/8 -j RETURN"), false),
-        (Family::V6, nowhere(Family::V6), OPTIONS, None, Some("-d ::1/128 -j RETURN"), false),
+    let block =
+        |family, text: &str| Fixed { node_ports: NodePortMatch::In(vec![text.parse().unwrap()]), ..fixed(family) };
+    let (v4, v6) = (Some("-d 127.0.0.0/8 -j RETURN"), Some("-d ::1/128 -j RETURN"));
+    for (family, fixed, options, at, guard, loopback) in [
+        (Family::V4, all(Family::V4), OPTIONS, Some(""), None, true),
+        (Family::V4, all(Family::V4), off, Some(""), v4, false),
+        (Family::V6, all(Family::V6), OPTIONS, Some(""), v6, false),
+        (Family::V4, block(Family::V4, "192.168.0.0/16"), OPTIONS, Some("-d 192.168.0.0/16 "), v4, false),
+        (Family::V6, block(Family::V6, "fd09::/64"), OPTIONS, Some("-d fd09::/64 "), v6, false),
+        (Family::V4, block(Family::V4, "0.0.0.0/0"), off, Some(""), v4, false),
+        (Family::V6, block(Family::V6, "::/0"), OPTIONS, Some(""), v6, false),
+        (Family::V4, nowhere(Family::V4), OPTIONS, None, v4, false),
+        (Family::V6, nowhere(Family::V6), OPTIONS, None, v6, false),
     ] {
+        let nat = at.map(|at| format!("{at}-m addrtype --dst-type LOCAL -j KUBE-NODEPORTS"));
+        let filter = at.map(|at| format!("{at}-j KUBE-NODEPORTS"));
         let iptables = Arc::new(FakeIptables::default());
         let mut backend = IptablesBackend::new(family, iptables.clone(), options);
         backend.sync(&fixed, &mut std::iter::empty()).unwrap();
         assert_eq!(iptables.routes_loopback(), loopback);
-        for (table, chain) in [(Table::Nat, "KUBE-SERVICES"), (Table::Filter, "KUBE-EXTERNAL-SERVICES")] {
-            let rules = |chain| iptables.rules(family, table, chain).unwrap().unwrap();
-            assert_eq!(rules(chain), jump.into_iter().map(str::to_owned).collect::<Vec<_>>());
-            assert_eq!(rules("KUBE-NODEPORTS"), guard.into_iter().map(str::to_owned).collect::<Vec<_>>());
+        let rules = |table, chain| iptables.rules(family, table, chain).unwrap().unwrap();
+        let leading = |rules: Vec<String>| Vec::from_iter(rules.into_iter().filter(|rule| rule.ends_with("NODEPORTS")));
+        assert_eq!(leading(rules(Table::Nat, "KUBE-SERVICES")), Vec::from_iter(nat));
+        assert_eq!(leading(rules(Table::Filter, "INPUT")), Vec::from_iter(filter));
+        for table in [Table::Nat, Table::Filter] {
+            assert_eq!(rules(table, "KUBE-NODEPORTS"), guard.into_iter().map(str::to_owned).collect::<Vec<_>>());
         }
         let strangers = iptables.rules(family, Table::Filter, "TWINSTACK-PROXY").unwrap().unwrap();
         assert_eq!(strangers.len(), usize::from(loopback), "{strangers:?}");

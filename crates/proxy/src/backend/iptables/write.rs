@@ -5,21 +5,24 @@ use std::collections::{BTreeMap, BTreeSet};
 use kernel::iptables::{Chains, Operation, Table, Transaction, target};
 
 use super::base::Base;
+use super::count::Counts;
 use super::lines::{self, Line, Shared};
 use super::state::{Before, State};
 use super::{chains, group, names};
 use crate::plan::ServicePlan;
 use crate::track::Name;
 
-/// Writes what is different from `before`.
-pub(super) fn change(base: &Base, state: &State, before: &Before) -> Transaction {
+/// Writes what is different from `before`, and counts it.
+pub(super) fn change(base: &Base, state: &State, before: &Before, counts: &mut Counts) -> Transaction {
     let (mut old, mut new) = (Chains::new(), Chains::new());
     let mut rewritten = BTreeSet::new();
     for (name, plan) in before {
         let now = state.plan(name);
-        old.extend(own_chains(base, name, plan));
-        new.extend(own_chains(base, name, &now));
+        let (old_chains, new_chains) = (own_chains(base, name, plan), own_chains(base, name, &now));
         let (old_lines, new_lines) = (shared_lines(base, name, plan), shared_lines(base, name, &now));
+        counts.change((&old_chains, &old_lines), (&new_chains, &new_lines));
+        old.extend(old_chains);
+        new.extend(new_chains);
         for shared in Shared::ALL {
             let of = |lines: &[Line]| lines.iter().filter(|(at, _)| *at == shared).cloned().collect::<Vec<_>>();
             if of(&old_lines) != of(&new_lines) {
@@ -48,12 +51,18 @@ pub(super) fn change(base: &Base, state: &State, before: &Before) -> Transaction
 
 /// Makes everything true in place of what `there` has of ours, or of kube-proxy's. Each table changes at one moment. A chain
 /// that is there as it should be is left alone: the kernel is slow with many chains in one change.
-pub(super) fn everything(base: &Base, state: &State, there: &BTreeMap<Table, Chains>) -> Transaction {
+pub(super) fn everything(
+    base: &Base,
+    state: &State,
+    there: &BTreeMap<Table, Chains>,
+    counts: &mut Counts,
+) -> Transaction {
     let none = Chains::new();
     let mut transaction = Transaction::new(base.family);
     for table in Table::ALL {
         let there = there.get(&table).unwrap_or(&none);
         let mut chains = all_chains(base, state, table);
+        counts.add(table, &chains);
         let stale: Vec<&String> = ours(there).filter(|chain| !chains.contains_key(*chain)).collect();
         chains.retain(|chain, rules| there.get(chain) != Some(rules));
         let mut operations = emptied(chains.keys().chain(stale.iter().copied()));

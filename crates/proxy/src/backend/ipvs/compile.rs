@@ -88,9 +88,9 @@ fn needs(route: &Route, place: &Place<'_>) -> Needs {
     Needs { items: items.into_iter().collect(), endpoints }
 }
 
-/// Everything for a frontend at one address.
-fn at_one(route: &Route, key: ServerKey, items: &mut BTreeSet<Item>) {
-    let sets: &[SetName] = match &route.to {
+/// The sets that a frontend is in.
+pub(super) fn sets(to: &To) -> &'static [SetName] {
+    match to {
         To::Drop => &[SetName::Dropped],
         // A server without destinations refuses.
         To::Reject => &[SetName::Servers],
@@ -100,9 +100,13 @@ fn at_one(route: &Route, key: ServerKey, items: &mut BTreeSet<Item>) {
             &[SetName::Servers, SetName::Local, SetName::OwnOnly]
         }
         To::OutsideLocal { .. } => &[SetName::Servers, SetName::Local],
-    };
+    }
+}
+
+/// Everything for a frontend at one address.
+fn at_one(route: &Route, key: ServerKey, items: &mut BTreeSet<Item>) {
     let entry = |set| Item::Entry(set, Entry::IpPort(key.protocol, key.at));
-    items.extend(sets.iter().copied().map(entry));
+    items.extend(sets(&route.to).iter().copied().map(entry));
     if matches!(route.to, To::Drop) {
         return;
     }

@@ -11,6 +11,8 @@ mod compile;
 mod rules;
 mod sets;
 mod state;
+mod text;
+mod way;
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -26,6 +28,8 @@ use super::{Backend, Done, Fixed, Result};
 use crate::plan::ServicePlan;
 use crate::stale::UdpChange;
 use crate::track::Name;
+
+pub use way::{served, way};
 
 use apply::{Depth, Leaving};
 use compile::{Compiled, Item, Place};
@@ -86,6 +90,12 @@ impl IpvsBackend {
     #[must_use]
     pub fn new(family: Family, settings: Settings, parts: Parts) -> Self {
         Self { family, settings, parts, known: None, udp: Vec::new() }
+    }
+
+    /// What the last sync that went well made, as text for `ipset`, `ip`, `ipvsadm` and iptables; nothing before it.
+    pub fn text(&self) -> Result<String> {
+        let Some(known) = &self.known else { return Ok(String::new()) };
+        Ok(text::text(self.family, &self.settings, &known.fixed, &known.state)?)
     }
 
     fn change(&mut self, mut known: Known, plans: &mut dyn Iterator<Item = (Name, ServicePlan)>) -> Result<Done> {

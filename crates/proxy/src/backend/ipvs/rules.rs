@@ -3,15 +3,15 @@
 //! IPVS takes packets at the end of INPUT, and those of this machine in the middle of OUTPUT, before the filter. What must
 //! not pass is therefore dropped earlier, in the table mangle; what must be masqueraded is marked in the table nat.
 
-use kernel::iptables::{Iptables, IptablesError, Operation, Table, Transaction};
+use kernel::iptables::{Chains, Iptables, IptablesError, Operation, Table, Transaction};
 use net::Family;
 
 use super::sets::SetName;
 use crate::backend::Fixed;
 use crate::plan::LocalPods;
 
-const GATE: &str = "TWINSTACK-IPVS-GATE";
-const SERVICES: &str = "TWINSTACK-IPVS-SERVICES";
+pub(super) const GATE: &str = "TWINSTACK-IPVS-GATE";
+pub(super) const SERVICES: &str = "TWINSTACK-IPVS-SERVICES";
 const POSTROUTING: &str = "TWINSTACK-IPVS-POSTROUTING";
 const INPUT: &str = "TWINSTACK-IPVS-INPUT";
 const FORWARD: &str = "TWINSTACK-IPVS-FORWARD";
@@ -92,10 +92,19 @@ fn a_pod(fixed: &Fixed, not: &str) -> Option<String> {
 
 /// Writes all rules; the sets are there already.
 pub(super) fn write(iptables: &dyn Iptables, family: Family, fixed: &Fixed) -> Result<(), IptablesError> {
+    iptables.commit(&transaction(family, fixed, |table| iptables.save(family, table))?)
+}
+
+/// What it takes to have all rules. `there` tells what a table has.
+pub(super) fn transaction(
+    family: Family,
+    fixed: &Fixed,
+    there: impl Fn(Table) -> Result<Chains, IptablesError>,
+) -> Result<Transaction, IptablesError> {
     let chains = chains(family, fixed);
     let mut transaction = Transaction::new(family);
     for table in Table::ALL {
-        let there = iptables.save(family, table)?;
+        let there = there(table)?;
         let mut steps = Vec::new();
         for (_, chain, rules) in chains.iter().filter(|(of, ..)| *of == table) {
             steps.push(Operation::Chain((*chain).to_owned()));
@@ -109,7 +118,7 @@ pub(super) fn write(iptables: &dyn Iptables, family: Family, fixed: &Fixed) -> R
         }
         transaction.push(table, steps);
     }
-    iptables.commit(&transaction)
+    Ok(transaction)
 }
 
 /// Whether every chain has as many rules as it was left with, and is called.

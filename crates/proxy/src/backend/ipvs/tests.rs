@@ -104,7 +104,7 @@ fn route(frontend: Frontend, to: To) -> Route {
 }
 
 fn service(routes: Vec<Route>) -> ServicePlan {
-    ServicePlan { cluster_ips: Vec::new(), hairpins: Vec::new(), routes }
+    ServicePlan { routes, ..ServicePlan::default() }
 }
 
 /// A cluster IP with these endpoints.
@@ -159,6 +159,32 @@ fn the_kernel_of_each_family_holds_this() {
         }
         assert_eq!(machine.listing(family), golden);
         assert!(backend.check().unwrap());
+    }
+}
+
+#[test]
+fn the_text_for_other_programs_says_the_same() {
+    for (family, file, golden) in [
+        (Family::V4, "text4", include_str!("golden/text4.txt")),
+        (Family::V6, "text6", include_str!("golden/text6.txt")),
+    ] {
+        let machine = Machine::new();
+        let mut backend = machine.backend(family);
+        assert_eq!(backend.text().unwrap(), "", "nothing is known yet");
+        sync(&mut backend, [("web", everything(family))]);
+        let text = backend.text().unwrap();
+        if std::env::var_os("BLESS").is_some() {
+            let path = format!("{}/src/backend/ipvs/golden/{file}.txt", env!("CARGO_MANIFEST_DIR"));
+            std::fs::write(path, text).unwrap();
+            continue;
+        }
+        assert_eq!(text, golden);
+        for (lines, listed) in [
+            (text.lines().filter(|line| line.starts_with("-A -")).count(), machine.ipvs.servers(family).unwrap().len()),
+            (text.lines().filter(|line| line.starts_with("address add ")).count(), machine.addresses(family).len()),
+        ] {
+            assert_eq!(lines, listed);
+        }
     }
 }
 

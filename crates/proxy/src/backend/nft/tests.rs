@@ -90,7 +90,7 @@ fn service(routes: Vec<Route>) -> ServicePlan {
         (Frontend::Address { ip, .. }, To::Inside(_)) => Some(ip),
         _ => None,
     });
-    ServicePlan { cluster_ips: cluster_ips.collect(), hairpins: Vec::new(), routes }
+    ServicePlan { cluster_ips: cluster_ips.collect(), routes, ..ServicePlan::default() }
 }
 
 fn name(text: &str) -> Name {

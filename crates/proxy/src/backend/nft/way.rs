@@ -3,7 +3,7 @@
 use super::chains::At;
 use super::compile::{self, Element, Verdict, Way};
 use crate::explain::From;
-use crate::plan::Route;
+use crate::plan::{Route, Sources};
 
 /// `map: verdict` for each map that is asked and answers, in order.
 #[must_use]
@@ -28,6 +28,10 @@ pub fn way(route: &Route, from: From) -> Vec<String> {
     if let Some(Verdict::Local(At::Address | At::NodePort)) = last {
         let next = if from == From::Outside { Way::Others } else { Way::Own };
         list.extend(answer(next).map(|(text, _)| text));
+    }
+    if route.sources == Sources::Only(Vec::new()) {
+        // The gate is as far as it comes.
+        list.truncate(1);
     }
     list
 }
