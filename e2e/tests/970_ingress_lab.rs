@@ -13,7 +13,10 @@ use std::{
     io::{Read, Write},
     net::{IpAddr, SocketAddr, TcpListener, UdpSocket},
     process::Command,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
     thread,
     time::Duration,
 };
@@ -178,6 +181,66 @@ fn settles(lab: &Lab, operator: &Process, kind: &str) {
     assert!(done.is_some(), "{kind} is {:?}\n{}", condition(lab, kind), operator.output());
 }
 
+/// The router and its HAProxy: number and command line of each process that works in its folder.
+fn routers(lab: &Lab) -> Vec<(String, String)> {
+    let folder = lab.folder().join("ingress/default/haproxy").display().to_string();
+    let output = Command::new("ip").args(["netns", "pids", lab.node.name()]).output().expect("ip runs");
+    let pids = String::from_utf8_lossy(&output.stdout).into_owned();
+    let words = |pid: &str| std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+    let all = pids.split_whitespace().map(|pid| (pid.to_owned(), String::from_utf8_lossy(&words(pid)).into_owned()));
+    all.filter(|(_, words)| words.contains(&folder)).collect()
+}
+
+/// What it left behind serves on, and the next operator goes on with the same processes: no client notices.
+fn a_killed_operator_is_followed_without_a_gap(
+    lab: &Lab,
+    operator: &mut Process,
+    start: &dyn Fn(&str) -> Process,
+    port: u16,
+) {
+    let settled = wait_for(PATIENCE, || Some(routers(lab)).filter(|found| found.len() == 2));
+    let before = settled.unwrap_or_else(|| panic!("a router and its HAProxy, not {:?}", routers(lab)));
+    let (done, good) = (AtomicBool::new(false), [AtomicU32::new(0), AtomicU32::new(0)]);
+    let more = |than: u32| {
+        let count = || good.iter().map(|good| good.load(Ordering::Relaxed)).min();
+        let from = count().unwrap_or(0);
+        wait_for(PATIENCE, || (count() > Some(from + than)).then_some(()))
+    };
+    let failed = thread::scope(|scope| {
+        let clients: Vec<_> = NODE
+            .into_iter()
+            .zip(&good)
+            .map(|(node, good)| {
+                let done = &done;
+                scope.spawn(move || {
+                    let mut failed = Vec::new();
+                    while !done.load(Ordering::Relaxed) {
+                        let answer = ask(lab, SocketAddr::new(ip(node), port), "web.apps.lab.test");
+                        match answer.contains("200 OK") {
+                            true => drop(good.fetch_add(1, Ordering::Relaxed)),
+                            false => failed.push(answer),
+                        }
+                    }
+                    failed
+                })
+            })
+            .collect();
+        let mut steps = vec![more(10)];
+        operator.kill();
+        steps.push(more(10));
+        *operator = start("operator-again.log");
+        steps.push(wait_for(PATIENCE, || operator.output().contains("runs already is taken over").then_some(())));
+        steps.push(more(20));
+        done.store(true, Ordering::Relaxed);
+        let failed: Vec<String> = clients.into_iter().flat_map(|client| client.join().expect("it ends")).collect();
+        assert!(steps.iter().all(Option::is_some), "{steps:?} {failed:?}\n{}", operator.output());
+        failed
+    });
+    assert_eq!(failed, [] as [String; 0], "of {good:?}");
+    settles(lab, operator, "Available");
+    assert_eq!(routers(lab), before, "the same processes\n{}", operator.output());
+}
+
 #[test]
 fn a_route_answers_over_both_families_through_a_node_port_and_a_load_balancer() {
     if let Some(how) = proxy_lab::missing() {
@@ -215,8 +278,8 @@ fn a_route_answers_over_both_families_through_a_node_port_and_a_load_balancer() 
         format!("--operand-address={}", NODE.join(",")),
         format!("--operand-data-dir={}", lab.folder().join("ingress").display()),
     );
-    let mut operator = lab.start(
-        &[
+    let start_operator = |log: &str| {
+        let words = [
             &program,
             "ingress-operator",
             &config,
@@ -228,9 +291,10 @@ fn a_route_answers_over_both_families_through_a_node_port_and_a_load_balancer() 
             "--load-balancer-class=twinstack.dev/lab",
             "--leader-elect=false",
             "--secure-port=0",
-        ],
-        "operator.log",
-    );
+        ];
+        lab.start(&words, log)
+    };
+    let mut operator = start_operator("operator.log");
     let kinds = ["infrastructures", "networks.config.openshift.io", "ingresscontrollers", "dnsrecords", "routes"];
     let served = || kinds.iter().all(|kind| kubectl(&lab, &["get", kind, "--all-namespaces"], "").is_ok());
     assert!(wait_for(PATIENCE, || served().then_some(())).is_some(), "{}", operator.output());
@@ -305,7 +369,10 @@ fn a_route_answers_over_both_families_through_a_node_port_and_a_load_balancer() 
         let health = http(&lab.node, SocketAddr::new(ip(loopback), 11936), "/healthz/ready");
         assert!(health.contains("200"), "{health}");
     }
+    a_killed_operator_is_followed_without_a_gap(&lab, &mut operator, &start_operator, port);
     lab.delete(&format!("{CONTROLLERS}/default"));
+    let ended = wait_for(PATIENCE, || routers(&lab).is_empty().then_some(()));
+    assert!(ended.is_some(), "{:?} still run\n{}", routers(&lab), operator.output());
     let gone =
         || kubectl(&lab, &["-n", "openshift-ingress-operator", "get", "ingresscontroller", "default"], "").is_err();
     assert!(wait_for(PATIENCE, || gone().then_some(())).is_some(), "{}", operator.output());

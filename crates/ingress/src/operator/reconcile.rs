@@ -185,7 +185,7 @@ impl Reconcile for Controllers {
         }
         let cluster = self.config.read(&self.options);
         let Some(controller) = self.controllers.get(key) else {
-            self.processes.stop(&key.name);
+            self.processes.stop(self.options.process.as_ref(), &key.name);
             self.gauges.forget(&key.name);
             return self.create_default(key, &cluster).await;
         };

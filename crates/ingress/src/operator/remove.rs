@@ -64,7 +64,7 @@ pub(super) async fn remove(all: &Controllers, controller: &Arc<IngressController
     if let Some(deployment) = all.deployments.get(&Key::new(OPERAND_NAMESPACE, &names.router)).filter(|_| gone) {
         all.deployments.forget(&deployment);
     }
-    all.processes.stop(&names.controller);
+    all.processes.stop(all.options.process.as_ref(), &names.controller);
     let pods: Api<Pod> = Api::namespaced(all.client.clone(), OPERAND_NAMESPACE);
     let selector = ListParams::default().labels(&format!("{}={}", names::DEPLOYMENT, names.controller)).limit(1);
     if !gone || !pods.list(&selector).await?.items.is_empty() {

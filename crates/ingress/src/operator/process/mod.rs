@@ -1,9 +1,11 @@
 //! Routers as processes: `twinstack router` beside the operator, for machines where no nodes run Pods.
 //!
-//! One process for each IngressController, whatever its `replicas` say. It is started again when it ends or its settings change;
-//! HAProxy, which it drives, goes on serving meanwhile. Its state is what its own health says, never a guess.
+//! One process for each IngressController, whatever its `replicas` say. It is started again when it ends or its settings change.
+//! Its state is what its own health says, never a guess. When the operator is killed it goes on, and so does the HAProxy that it
+//! drives; the next operator takes it over if it would start the same.
 
 mod endpoints;
+mod running;
 mod supervise;
 #[cfg(test)]
 mod tests;
@@ -20,7 +22,6 @@ use super::{
 };
 use api::config::PublishingKind;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
-use kernel::child::Child;
 use kube::{Api, Client};
 use parking_lot::Mutex;
 use runtime::{atomic_file, controller::Result, task::Tasks};
@@ -31,6 +32,8 @@ use std::{
     sync::Arc,
 };
 
+use running::{Folder, Found, Running};
+
 /// How routers are run as processes.
 #[derive(Clone, Debug)]
 pub struct Process {
@@ -38,7 +41,7 @@ pub struct Process {
     pub program: PathBuf,
     /// `router` and its flags.
     pub words: Vec<String>,
-    /// Where certificates are laid out for it.
+    /// Where certificates are laid out for it. The same after a restart, so that what still runs is found.
     pub directory: PathBuf,
     /// Ports to listen on, but for the strategy HostNetwork, which brings its own.
     pub ports: Ports,
@@ -62,14 +65,18 @@ type Callback = Arc<dyn Fn(&str) + Send + Sync>;
 struct Shared {
     entries: Mutex<BTreeMap<String, Entry>>,
     /// Processes that have been told to end.
-    leaving: Mutex<Vec<Child>>,
+    leaving: Mutex<Vec<Running>>,
+    /// Once it is used.
+    folder: Mutex<Option<Folder>>,
     callbacks: Mutex<Vec<(u64, Callback)>>,
 }
 
 /// One router.
 struct Entry {
     wanted: Wanted,
-    child: Option<Child>,
+    child: Option<Running>,
+    /// A process of an earlier operator that has been told to end.
+    predecessor: Option<u32>,
     ready: bool,
     /// What there is to say while it is not ready.
     message: String,
@@ -85,7 +92,8 @@ struct Wanted {
     words: Vec<String>,
     variables: Vec<(String, String)>,
     stats: u16,
-    pid_file: PathBuf,
+    /// What the process was started with is noted there.
+    record: PathBuf,
 }
 
 /// A callback's life.
@@ -98,6 +106,13 @@ pub struct Subscription {
 impl Drop for Subscription {
     fn drop(&mut self) {
         self.shared.callbacks.lock().retain(|(id, _)| *id != self.id);
+    }
+}
+
+impl Process {
+    /// The words for an IngressController's router.
+    fn words_for(&self, controller: &str) -> Vec<String> {
+        self.words.iter().map(|word| word.replace("{name}", controller)).collect()
     }
 }
 
@@ -118,12 +133,33 @@ impl Processes {
         Subscription { shared: Arc::clone(&self.shared), id }
     }
 
-    /// Ends the router of an IngressController.
-    pub fn stop(&self, controller: &str) {
-        if let Some(child) = self.shared.entries.lock().remove(controller).and_then(|entry| entry.child) {
+    /// Ends the router of an IngressController, also one that an earlier operator started.
+    pub fn stop(&self, process: Option<&Process>, controller: &str) {
+        let known = self.shared.entries.lock().remove(controller).and_then(|entry| entry.child);
+        let left_behind = || {
+            let process = process.filter(|process| self.take_folder(&process.directory).is_ok())?;
+            let found = Found::look_for(&process.program, &process.words_for(controller))?;
+            // To be told twice means to let go of connections.
+            (!self.is_leaving(found.id)).then(|| Running::Adopted(found))
+        };
+        if let Some(child) = known.or_else(left_behind) {
             child.terminate();
             self.shared.leaving.lock().push(child);
         }
+    }
+
+    /// Whether a process has been told to end.
+    fn is_leaving(&self, id: u32) -> bool {
+        self.shared.leaving.lock().iter().any(|told| told.id() == id)
+    }
+
+    /// Makes sure that no other operator works in the folder.
+    fn take_folder(&self, path: &Path) -> std::result::Result<(), String> {
+        let mut folder = self.shared.folder.lock();
+        if !folder.as_ref().is_some_and(|folder| folder.is(path)) {
+            *folder = Some(Folder::take(path)?);
+        }
+        Ok(())
     }
 
     /// Makes a router run as the plan says.
@@ -144,6 +180,7 @@ impl Processes {
             );
         }
         let ports = if host { environment::ports(input) } else { process.ports };
+        self.take_folder(&process.directory)?;
         let folder = process.directory.join(name);
         certificate(client, input, &folder).await?;
         let mut variables = environment::environment(input, live)?;
@@ -161,16 +198,19 @@ impl Processes {
         variables.entry("ROUTER_MAX_CONNECTIONS".to_owned()).or_insert_with(|| "auto".to_owned());
         let wanted = Wanted {
             program: process.program.clone(),
-            words: process.words.iter().map(|word| word.replace("{name}", name)).collect(),
+            words: process.words_for(name),
             variables: variables.into_iter().collect(),
             stats: ports.stats,
-            pid_file: folder.join("pid"),
+            record: folder.join("started-with"),
         };
-        let mut entries = self.shared.entries.lock();
-        if entries.get(name).is_some_and(|entry| entry.wanted == wanted) {
-            return Ok(());
-        }
-        let before = entries.insert(name.clone(), Entry::new(wanted));
+        let known = self.shared.entries.lock().get(name).map(|entry| entry.wanted == wanted);
+        let entry = match known {
+            Some(true) => return Ok(()),
+            Some(false) => Entry::new(wanted),
+            // What still runs is never told to be away, not even for a moment: Services would lose their endpoints.
+            None => Entry::resumed(wanted, |id| self.is_leaving(id)).await,
+        };
+        let before = self.shared.entries.lock().insert(name.clone(), entry);
         if let Some(child) = before.and_then(|entry| entry.child) {
             child.terminate();
             self.shared.leaving.lock().push(child);
@@ -195,9 +235,21 @@ impl Processes {
 }
 
 impl Entry {
+    /// Nothing runs yet.
     fn new(wanted: Wanted) -> Self {
         let message = "the router process has not been started yet".to_owned();
-        Self { wanted, child: None, ready: false, message, pause: 0, failures: 0 }
+        Self { wanted, child: None, predecessor: None, ready: false, message, pause: 0, failures: 0 }
+    }
+
+    /// With the process of an earlier operator if there is one that can stay, and with what it says of itself.
+    async fn resumed(wanted: Wanted, is_leaving: impl Fn(u32) -> bool) -> Self {
+        let mut entry = Self::new(wanted);
+        let found = Found::look_for(&entry.wanted.program, &entry.wanted.words);
+        if let Some(found) = found.filter(|found| !is_leaving(found.id) && found.is_as(&entry.wanted)) {
+            entry.take_over(found);
+            entry.ready = supervise::ask(entry.wanted.stats).await.is_ok();
+        }
+        entry
     }
 }
 

@@ -1,7 +1,9 @@
 //! The round that looks after router processes: starts what should run, asks what runs whether it is ready.
 
-use super::{Entry, Shared, Wanted};
-use kernel::child::{self, Child};
+use super::{
+    Entry, Shared,
+    running::{Found, Running},
+};
 use std::{net::IpAddr, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -29,10 +31,10 @@ pub(super) async fn run(shared: Arc<Shared>, stop: CancellationToken) -> std::io
             () = tokio::time::sleep(ROUND) => {}
         }
     }
-    let mut children: Vec<Child> =
+    let mut children: Vec<Running> =
         std::mem::take(&mut *shared.entries.lock()).into_values().filter_map(|entry| entry.child).collect();
     children.append(&mut shared.leaving.lock());
-    children.iter().for_each(Child::terminate);
+    children.iter().for_each(Running::terminate);
     let gone = async {
         while children.iter_mut().any(|child| child.ended().is_none()) {
             tokio::time::sleep(Duration::from_millis(20)).await;
@@ -76,9 +78,9 @@ async fn round(shared: &Arc<Shared>, name: &str) {
 }
 
 impl Entry {
-    /// Starts the process unless it runs or has to wait.
-    fn keep_running(&mut self) {
-        if let Some(how) = self.child.as_mut().and_then(Child::ended) {
+    /// Starts the process, or takes over one that runs, unless there is one or it has to wait.
+    pub(super) fn keep_running(&mut self) {
+        if let Some(how) = self.child.as_mut().and_then(Running::ended) {
             tracing::warn!(how, "a router process has ended and is started again");
             self.message = format!("the router process has ended: {how}");
             self.child = None;
@@ -92,11 +94,33 @@ impl Entry {
             self.pause -= 1;
             return;
         }
-        end_predecessor(&self.wanted);
-        match Child::start(&self.wanted.program, &self.wanted.words, &self.wanted.variables) {
+        match Found::look_for(&self.wanted.program, &self.wanted.words) {
+            Some(found) if self.predecessor.is_none() && found.is_as(&self.wanted) => {
+                self.take_over(found);
+            }
+            // It holds the ports. Told once: to be told twice means to let go of connections.
+            Some(found) if self.predecessor == Some(found.id) => {}
+            Some(found) => {
+                tracing::info!(id = found.id, "a router process with other settings is told to end");
+                self.message = format!("waits for the router process {}, which has other settings, to end", found.id);
+                found.terminate();
+                self.predecessor = Some(found.id);
+            }
+            None => self.start(),
+        }
+    }
+
+    /// Goes on with a process that an earlier operator started.
+    pub(super) fn take_over(&mut self, found: Found) {
+        tracing::info!(id = found.id, "a router process that runs already is taken over");
+        self.message = "the router process has been taken over".to_owned();
+        self.child = Some(Running::Adopted(found));
+    }
+
+    fn start(&mut self) {
+        self.predecessor = None;
+        match Running::start(&self.wanted) {
             Ok(child) => {
-                // Only there to be found after a crash.
-                let _ = std::fs::write(&self.wanted.pid_file, child.id().to_string());
                 self.message = "the router process has been started".to_owned();
                 self.child = Some(child);
             }
@@ -108,19 +132,8 @@ impl Entry {
     }
 }
 
-/// A router that an operator left behind when it was killed would hold the ports.
-fn end_predecessor(wanted: &Wanted) {
-    let id = std::fs::read_to_string(&wanted.pid_file).ok().and_then(|text| text.trim().parse().ok());
-    let Some(id) = id else { return };
-    let ours = format!("{} {}", wanted.program.display(), wanted.words.join(" "));
-    if child::command_line(id).is_some_and(|line| line == ours) {
-        tracing::info!(id, "a router process that was left behind is told to end");
-        child::terminate(id);
-    }
-}
-
 /// Whether the router says that it is ready, over either family.
-async fn ask(port: u16) -> Result<(), String> {
+pub(super) async fn ask(port: u16) -> Result<(), String> {
     let mut last = String::new();
     for address in net::Family::BOTH.map(net::Family::loopback) {
         match tokio::time::timeout(Duration::from_secs(1), ask_at(address, port)).await {

@@ -63,7 +63,7 @@ async fn a_process_that_ends_is_not_ready() {
         variables: Vec::new(),
         // Nobody listens there.
         stats: 1,
-        pid_file: folder.path().join("pid"),
+        record: folder.path().join("started-with"),
     };
     processes.shared.entries.lock().insert("default".to_owned(), super::Entry::new(wanted));
     let deadline = Instant::now() + Duration::from_secs(60);
@@ -75,6 +75,84 @@ async fn a_process_that_ends_is_not_ready() {
     let operand = processes.operand("default");
     assert_eq!((operand.is_available, operand.available), (Some(false), 0));
     assert_eq!(processes.operand("other").is_available, None);
-    processes.stop("default");
+    processes.stop(None, "default");
+    tasks.stop(Duration::from_secs(10)).await;
+}
+
+/// Goes round as the supervisor does until there is a process, and gives its number.
+async fn settled(entry: &mut super::Entry) -> u32 {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    loop {
+        entry.keep_running();
+        if let Some(child) = &entry.child {
+            return child.id();
+        }
+        assert!(Instant::now() < deadline, "{}", entry.message);
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+/// An operator that is killed leaves its routers running: the next one goes on with one that it would start the same, and replaces any other.
+#[tokio::test]
+async fn a_process_that_was_left_behind_is_taken_over_unless_its_settings_are_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let wanted = |colour: &str| Wanted {
+        program: PathBuf::from("/bin/sleep"),
+        // Unlike that of any other test.
+        words: vec![format!("600.{}", std::process::id())],
+        variables: vec![("COLOUR".to_owned(), colour.to_owned())],
+        stats: 1,
+        record: folder.path().join("started-with"),
+    };
+    let mut first = super::Entry::new(wanted("green"));
+    let id = settled(&mut first).await;
+    // A kill runs nothing of what is dropped.
+    std::mem::forget(first);
+    let mut second = super::Entry::new(wanted("green"));
+    assert_eq!(settled(&mut second).await, id);
+    assert!(second.child.as_mut().unwrap().ended().is_none());
+    std::mem::forget(second);
+    let mut third = super::Entry::new(wanted("blue"));
+    let other = settled(&mut third).await;
+    assert_ne!(other, id);
+    // That one too can be taken over, and is noticed to have ended.
+    std::mem::forget(third);
+    let mut fourth = super::Entry::new(wanted("blue"));
+    assert_eq!(settled(&mut fourth).await, other);
+    let mut child = fourth.child.take().unwrap();
+    child.terminate();
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while child.ended().is_none() {
+        assert!(Instant::now() < deadline, "it does not end");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+#[tokio::test]
+async fn a_folder_is_for_one_operator_and_what_was_left_in_it_can_be_stopped() {
+    let folder = tempfile::tempdir().unwrap();
+    let tasks = Tasks::new(&Metrics::new(), &Health::new());
+    let (processes, others) = (Processes::new(&tasks), Processes::new(&tasks));
+    let word = format!("700.{}", std::process::id());
+    let process = Process {
+        program: PathBuf::from("/bin/sleep"),
+        words: vec![word],
+        directory: folder.path().join("new"),
+        ..process(&[])
+    };
+    let mut left = kernel::child::Child::start(&process.program, &process.words, &[]).unwrap();
+    processes.take_folder(&process.directory).unwrap();
+    processes.take_folder(&process.directory).unwrap();
+    let refused = others.take_folder(&process.directory).unwrap_err();
+    assert!(refused.contains("another ingress operator has it"), "{refused}");
+    others.stop(Some(&process), "default");
+    assert_eq!(left.ended(), None, "not theirs to stop");
+    processes.stop(Some(&process), "default");
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while left.ended().is_none() {
+        assert!(Instant::now() < deadline, "it does not end");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    drop(processes);
     tasks.stop(Duration::from_secs(10)).await;
 }
