@@ -1,14 +1,17 @@
-//! A router with its neighbours in a network namespace, for tests: pods that answer on both families, an API server,
-//! clients that ask without pause, and the headers of the PROXY protocol as load balancers write them.
+//! A router with its neighbours in a network namespace, for tests: pods that answer on both families, and an API server.
+
+mod ask;
+mod header;
+mod load;
+mod pod;
+
+pub use header::{proxy_v1, proxy_v2, proxy_v2_local};
+pub use load::Load;
 
 use std::{
-    io::{self, Read, Write},
-    net::{IpAddr, SocketAddr, TcpListener, TcpStream},
+    net::{IpAddr, SocketAddr, TcpListener},
     path::{Path, PathBuf},
-    sync::{
-        Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
-    },
+    sync::Arc,
     thread,
     time::Duration,
 };
@@ -284,7 +287,7 @@ impl World {
             let listener = self.space.within(|| TcpListener::bind(at)).expect("the namespace").expect("an address");
             thread::spawn(move || {
                 for stream in listener.incoming().flatten() {
-                    thread::spawn(move || answer_all(stream, pod));
+                    thread::spawn(move || pod::answer_all(stream, pod));
                 }
             });
         }
@@ -329,70 +332,6 @@ impl World {
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         Router { process: self.start(&words, &format!("{name}-{}", ports.http)), ports, folder: work }
     }
-
-    /// A connection from inside the namespace.
-    pub fn connect(&self, address: &str, port: u16) -> io::Result<TcpStream> {
-        let at = SocketAddr::new(ip(address), port);
-        let stream = self.space.within(|| TcpStream::connect_timeout(&at, Duration::from_secs(5)))??;
-        stream.set_read_timeout(Some(Duration::from_secs(10)))?;
-        Ok(stream)
-    }
-
-    /// The status of a plain GET.
-    pub fn get(&self, address: &str, port: u16, path: &str) -> io::Result<u16> {
-        let mut stream = self.connect(address, port)?;
-        stream.write_all(format!("GET {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").as_bytes())?;
-        let mut text = String::new();
-        stream.read_to_string(&mut text)?;
-        text.split(' ').nth(1).and_then(|code| code.parse().ok()).ok_or_else(|| io::Error::other("no status"))
-    }
-
-    /// Sends pieces one after the other and then a request; the whole answer, empty when the connection was closed instead.
-    pub fn ask(&self, (address, port): (&str, u16), pieces: &[&[u8]], host: &str, path: &str) -> String {
-        let mut stream = self.connect(address, port).expect("the router listens");
-        let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
-        let mut sent = Ok(());
-        for (at, piece) in pieces.iter().enumerate() {
-            stream.set_nodelay(true).expect("an option");
-            sent = sent.and_then(|()| stream.write_all(piece));
-            if at + 1 < pieces.len() {
-                // The next piece goes into a packet of its own.
-                wait_for(Duration::from_millis(30), || None::<()>);
-            }
-        }
-        let _ = sent.and_then(|()| stream.write_all(request.as_bytes()));
-        let mut answer = Vec::new();
-        // A connection that is reset has answered nothing.
-        let _ = stream.read_to_end(&mut answer);
-        String::from_utf8_lossy(&answer).to_lowercase()
-    }
-
-    /// Sends a piece and nothing more; whether the connection is closed because of it.
-    pub fn is_closed_after(&self, (address, port): (&str, u16), piece: &[u8]) -> bool {
-        let mut stream = self.connect(address, port).expect("the router listens");
-        let read = stream.write_all(piece).and_then(|()| stream.read(&mut [0; 1]));
-        match read {
-            Ok(count) => count == 0,
-            Err(error) => !matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut),
-        }
-    }
-
-    /// Asks until the answer contains `wanted`.
-    pub fn until(&self, at: (&str, u16), host: &str, path: &str, wanted: &str) {
-        let mut last = String::new();
-        let found = wait_for(PATIENCE, || {
-            last = self.ask(at, &[], host, path);
-            last.contains(wanted).then_some(())
-        });
-        assert!(found.is_some(), "{host}{path} at {at:?}: {wanted:?} is not in {last:?}");
-    }
-
-    /// What curl prints, in lower case, whatever the certificate.
-    pub fn curl(&self, words: &[&str]) -> String {
-        let mut all = vec!["-s", "-i", "-k", "--max-time", "10"];
-        all.extend(words);
-        self.space.run("curl", &all, "").map(|printed| printed.stdout.to_lowercase()).unwrap_or_default()
-    }
 }
 
 impl Router {
@@ -405,157 +344,4 @@ impl Router {
 /// An address.
 pub fn ip(text: &str) -> IpAddr {
     text.parse().expect("an address")
-}
-
-/// How long pods think about a path that begins with /slow.
-const SLOW: Duration = Duration::from_secs(3);
-
-/// Answers requests on one connection until it ends.
-fn answer_all(mut stream: TcpStream, pod: usize) {
-    let mut buffer = Vec::new();
-    let mut chunk = [0; 8192];
-    loop {
-        while !buffer.windows(4).any(|window| window == b"\r\n\r\n") {
-            match stream.read(&mut chunk) {
-                Ok(0) | Err(_) => return,
-                Ok(count) => buffer.extend_from_slice(&chunk[..count]),
-            }
-        }
-        let text = String::from_utf8_lossy(&buffer);
-        if text.starts_with("GET /slow") {
-            wait_for(SLOW, || None::<()>);
-        }
-        let body = format!("pod-{pod} answers\n{text}");
-        let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
-        if stream.write_all(format!("{head}{body}").as_bytes()).is_err() {
-            return;
-        }
-        buffer.clear();
-    }
-}
-
-/// Clients that ask without pause, each request on a connection of its own or on one that is kept, until they are stopped.
-pub struct Load {
-    stop: Arc<AtomicBool>,
-    threads: Vec<thread::JoinHandle<Vec<String>>>,
-    answered: Arc<AtomicUsize>,
-}
-
-impl Load {
-    /// Starts them.
-    pub fn new(world: &World, port: u16, host: &'static str) -> Self {
-        let (stop, answered) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicUsize::new(0)));
-        let clients = LOOPBACK.into_iter().flat_map(|address| [(address, false), (address, true)]);
-        let threads = clients.map(|(address, keeps)| {
-            let (stop, answered, space) = (Arc::clone(&stop), Arc::clone(&answered), Arc::clone(&world.space));
-            thread::spawn(move || {
-                let work = || load(address, port, host, keeps, &stop, &answered);
-                space.within(work).unwrap_or_else(|error| vec![error.to_string()])
-            })
-        });
-        let threads = threads.collect();
-        Self { stop, threads, answered }
-    }
-
-    /// Everything that went wrong. At least something went right.
-    pub fn end(self) -> Vec<String> {
-        let before = self.answered.load(Ordering::Relaxed);
-        wait_for(PATIENCE, || (self.answered.load(Ordering::Relaxed) > before + 20).then_some(()))
-            .expect("answers go on");
-        self.stop.store(true, Ordering::Relaxed);
-        self.threads.into_iter().flat_map(|thread| thread.join().expect("no panic")).collect()
-    }
-}
-
-fn load(address: &str, port: u16, host: &str, keeps: bool, stop: &AtomicBool, answered: &AtomicUsize) -> Vec<String> {
-    let mut failures = Vec::new();
-    let mut kept: Option<TcpStream> = None;
-    while !stop.load(Ordering::Relaxed) && failures.len() < 20 {
-        let outcome = one(address, port, host, keeps, &mut kept);
-        match outcome {
-            Ok(()) => drop(answered.fetch_add(1, Ordering::Relaxed)),
-            Err(error) => failures.push(format!("{address} keeps={keeps}: {error}")),
-        }
-    }
-    failures
-}
-
-fn one(address: &str, port: u16, host: &str, keeps: bool, kept: &mut Option<TcpStream>) -> io::Result<()> {
-    let mut stream = match kept.take() {
-        Some(stream) => stream,
-        None => TcpStream::connect(SocketAddr::new(ip(address), port))?,
-    };
-    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
-    let close = if keeps { "" } else { "Connection: close\r\n" };
-    stream.write_all(format!("GET / HTTP/1.1\r\nHost: {host}\r\n{close}\r\n").as_bytes())?;
-    let mut answer = Vec::new();
-    let mut chunk = [0; 8192];
-    loop {
-        let text = String::from_utf8_lossy(&answer).to_lowercase();
-        if let Some((head, body)) = text.split_once("\r\n\r\n") {
-            let length =
-                head.split("content-length: ").nth(1).and_then(|rest| rest.split("\r\n").next()?.parse::<usize>().ok());
-            if length.is_some_and(|length| body.len() >= length) {
-                if !head.starts_with("http/1.1 200") {
-                    return Err(io::Error::other(head.to_owned()));
-                }
-                if keeps && !head.contains("connection: close") {
-                    *kept = Some(stream);
-                }
-                return Ok(());
-            }
-        }
-        match stream.read(&mut chunk)? {
-            0 => return Err(io::ErrorKind::UnexpectedEof.into()),
-            count => answer.extend_from_slice(&chunk[..count]),
-        }
-    }
-}
-
-/// The text form. Both addresses are of one family.
-pub fn proxy_v1(from: SocketAddr, to: SocketAddr) -> Vec<u8> {
-    let family = if from.is_ipv4() { "TCP4" } else { "TCP6" };
-    format!("PROXY {family} {} {} {} {}\r\n", from.ip(), to.ip(), from.port(), to.port()).into_bytes()
-}
-
-/// Signature of the binary form.
-const SIGNATURE: [u8; 12] = [0x0d, 0x0a, 0x0d, 0x0a, 0x00, 0x0d, 0x0a, 0x51, 0x55, 0x49, 0x54, 0x0a];
-
-/// The binary form, with further fields behind the addresses.
-pub fn proxy_v2(from: SocketAddr, to: SocketAddr, fields: &[(u8, &[u8])]) -> Vec<u8> {
-    let mut body = Vec::new();
-    let family: u8 = match (from, to) {
-        (SocketAddr::V4(from), SocketAddr::V4(to)) => {
-            body.extend(from.ip().octets());
-            body.extend(to.ip().octets());
-            0x11
-        }
-        (SocketAddr::V6(from), SocketAddr::V6(to)) => {
-            body.extend(from.ip().octets());
-            body.extend(to.ip().octets());
-            0x21
-        }
-        _ => panic!("both addresses are of one family"),
-    };
-    body.extend(from.port().to_be_bytes());
-    body.extend(to.port().to_be_bytes());
-    for (kind, value) in fields {
-        body.push(*kind);
-        body.extend(u16::try_from(value.len()).expect("a short field").to_be_bytes());
-        body.extend(*value);
-    }
-    framed(0x21, family, &body)
-}
-
-/// The binary form of a load balancer that speaks for itself, as in health checks.
-pub fn proxy_v2_local() -> Vec<u8> {
-    framed(0x20, 0x00, &[])
-}
-
-fn framed(command: u8, family: u8, body: &[u8]) -> Vec<u8> {
-    let mut header = SIGNATURE.to_vec();
-    header.extend([command, family]);
-    header.extend(u16::try_from(body.len()).expect("a short header").to_be_bytes());
-    header.extend(body);
-    header
 }

@@ -1,4 +1,4 @@
-//! A request as it arrives: one question, perhaps EDNS. What is refused before any plugin sees it is decided here.
+//! A request as it arrives, and as it is passed on: one question, perhaps EDNS. What is refused before any plugin sees it is decided here.
 
 use super::code::{option, rtype};
 use super::read::{self, Malformed};
@@ -98,6 +98,29 @@ impl Request {
         }
         let id = read::u16(packet, 0)?;
         Ok(Self { id, rd: flags & RD != 0, ad: flags & AD != 0, cd: flags & CD != 0, name, rtype, class, edns })
+    }
+
+    /// The packet that asks this of another server, under another id. Cookies and other options stay behind: they are
+    /// between two hosts.
+    #[must_use]
+    pub fn to_wire(&self, id: u16) -> Vec<u8> {
+        let mut bytes = Vec::with_capacity(64 + self.name.wire().len());
+        let mut flags: u16 = 0;
+        for (set, bit) in [(self.rd, 0x0100), (self.ad, 0x0020), (self.cd, 0x0010)] {
+            flags |= if set { bit } else { 0 };
+        }
+        bytes.extend_from_slice(&id.to_be_bytes());
+        bytes.extend_from_slice(&flags.to_be_bytes());
+        bytes.extend_from_slice(&[0, 1, 0, 0, 0, 0, 0, u8::from(self.edns.is_some())]);
+        bytes.extend_from_slice(self.name.wire());
+        bytes.extend_from_slice(&self.rtype.to_be_bytes());
+        bytes.extend_from_slice(&self.class.to_be_bytes());
+        if let Some(edns) = self.edns {
+            bytes.extend_from_slice(&[0, 0, rtype::OPT as u8]);
+            bytes.extend_from_slice(&edns.size.to_be_bytes());
+            bytes.extend_from_slice(&[0, 0, if edns.dnssec_ok { 0x80 } else { 0 }, 0, 0, 0]);
+        }
+        bytes
     }
 }
 

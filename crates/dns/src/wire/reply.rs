@@ -3,28 +3,21 @@
 //! Plugins add records; [`Reply::finish`] writes the header and the OPT record and cuts what does not fit. Names are
 //! compressed; the owner of most records is the question, so the case that the client chose is kept for free.
 
-use super::code::{option, rcode, rtype};
-use super::record::{Field, fields, split_name};
-use super::{Message, Name, Record, Request, Section, read};
+mod finish;
+mod name;
+
+use super::code::{rcode, rtype};
+use super::{Message, Name, Record, Section, read};
 use std::net::IpAddr;
+
+pub use finish::Limits;
+
+use name::NAMES;
 
 /// Where the question begins.
 const QUESTION: usize = 12;
 /// A pointer to the question's name.
 const TO_QUESTION: [u8; 2] = [0xc0, 12];
-/// More names than this are not remembered: looking for them would cost more than their bytes.
-const NAMES: usize = 160;
-
-/// What a finished reply may be like.
-#[derive(Clone, Copy, Debug)]
-pub struct Limits<'a> {
-    /// Longest message in bytes.
-    pub size: usize,
-    /// The server's name, for who asked for it.
-    pub nsid: Option<&'a [u8]>,
-    /// The whole cookie, for a client that sent its half.
-    pub cookie: Option<[u8; 24]>,
-}
 
 /// A reply in the making.
 #[derive(Clone, Debug)]
@@ -280,46 +273,6 @@ impl Reply {
         true
     }
 
-    /// Writes header and OPT, cuts what is too long, and hands out the packet.
-    pub fn finish(&mut self, request: &Request, limits: &Limits<'_>) -> &[u8] {
-        let opt = self.opt_length(request, limits);
-        let mut counts = [1, self.counts[0], self.counts[1], self.counts[2]];
-        if self.bytes.len() + opt > limits.size {
-            self.cut(limits.size.saturating_sub(opt), &mut counts);
-        }
-        if request.edns.is_some() {
-            self.write_opt(request, limits);
-            counts[3] += 1;
-        } else if self.rcode > 15 {
-            self.rcode = rcode::SERVFAIL;
-        }
-        let mut flags = 0;
-        for (set, bit) in [(request.rd, 0x0100), (request.cd, 0x0010)] {
-            flags |= if set { bit } else { 0 };
-        }
-        let mut bytes = std::mem::take(&mut self.bytes);
-        self.write_header(&mut bytes, request.id, counts, flags);
-        self.bytes = bytes;
-        &self.bytes
-    }
-
-    /// The packet, after [`Reply::finish`].
-    #[must_use]
-    pub fn packet(&self) -> &[u8] {
-        &self.bytes
-    }
-
-    /// The answer to a packet that was refused before it was understood: 12 bytes.
-    #[must_use]
-    pub fn header_only(packet: &[u8], rcode: u16) -> Option<[u8; 12]> {
-        let mut header = [0; 12];
-        header[..4].copy_from_slice(packet.get(..4)?);
-        // Opcode and RD stay; the rest is ours.
-        header[2] = 0x80 | header[2] & 0x79;
-        header[3] = (rcode & 15) as u8;
-        Some(header)
-    }
-
     fn later_section_has_records(&self, section: Section) -> bool {
         self.counts[section as usize + 1..].iter().any(|count| *count > 0)
     }
@@ -330,174 +283,5 @@ impl Reply {
             message.sections[section as usize].push(record.clone());
             self.set_message(&message);
         }
-    }
-
-    fn write_data(&mut self, record: &Record) {
-        let mut rest = record.data.as_slice();
-        for field in fields(record.rtype) {
-            match field {
-                Field::Bytes(length) => {
-                    let (bytes, tail) = rest.split_at((*length).min(rest.len()));
-                    self.bytes.extend_from_slice(bytes);
-                    rest = tail;
-                }
-                Field::Name | Field::PlainName => {
-                    let Some((name, tail)) = split_name(rest) else { break };
-                    self.write_name(&name, *field == Field::Name);
-                    rest = tail;
-                }
-                Field::Rest => break,
-            }
-        }
-        self.bytes.extend_from_slice(rest);
-    }
-
-    fn write_name(&mut self, name: &Name, compress: bool) {
-        if !compress {
-            self.bytes.extend_from_slice(name.wire());
-            return;
-        }
-        if &self.bytes[QUESTION..self.question_end - 4] == name.wire() {
-            self.bytes.extend_from_slice(if name.is_root() { &[0] } else { &TO_QUESTION });
-            return;
-        }
-        if self.names.is_empty() {
-            let mut at = QUESTION;
-            while self.bytes[at] != 0 {
-                self.names.push(at as u16);
-                at += 1 + usize::from(self.bytes[at]);
-            }
-        }
-        let remembered = self.names.len();
-        for suffix in name.suffixes() {
-            let length = usize::from(suffix[0]);
-            if length == 0 {
-                self.bytes.push(0);
-                return;
-            }
-            let known = self.names[..remembered].iter().find(|at| self.is_at(usize::from(**at), suffix));
-            if let Some(at) = known {
-                self.bytes.extend_from_slice(&(0xc000 | at).to_be_bytes());
-                return;
-            }
-            if self.bytes.len() < 0x4000 && self.names.len() < NAMES {
-                self.names.push(self.bytes.len() as u16);
-            }
-            self.bytes.extend_from_slice(&suffix[..1 + length]);
-        }
-    }
-
-    /// Whether the name at `at` of what is written is this one, letter by letter.
-    fn is_at(&self, mut at: usize, mut wire: &[u8]) -> bool {
-        loop {
-            let Some(length) = self.bytes.get(at) else { return false };
-            if *length >= 192 {
-                let Ok(target) = read::u16(&self.bytes, at) else { return false };
-                at = usize::from(target & 0x3fff);
-                continue;
-            }
-            let span = 1 + usize::from(*length);
-            match (self.bytes.get(at..at + span), wire.get(..span)) {
-                (Some(written), Some(wanted)) if written == wanted => {}
-                _ => return false,
-            }
-            if span == 1 {
-                return true;
-            }
-            (at, wire) = (at + span, &wire[span..]);
-        }
-    }
-
-    /// Drops records from the end until the rest fits. An answer that lost only additional records is whole.
-    fn cut(&mut self, size: usize, counts: &mut [u16; 4]) {
-        let mut kept = [0; 3];
-        let mut at = self.question_end;
-        'records: for section in Section::ALL {
-            for _ in 0..self.counts[section as usize] {
-                match read::place(&self.bytes, at) {
-                    Ok(place) if place.end <= size => {
-                        at = place.end;
-                        kept[section as usize] += 1;
-                    }
-                    _ => break 'records,
-                }
-            }
-        }
-        self.tc |= kept[..2] != self.counts[..2];
-        self.bytes.truncate(at);
-        self.counts = kept;
-        counts[1..].copy_from_slice(&kept);
-    }
-
-    fn opt_length(&self, request: &Request, limits: &Limits<'_>) -> usize {
-        let Some(edns) = request.edns else { return 0 };
-        let nsid = limits.nsid.filter(|_| edns.nsid).map_or(0, |nsid| 4 + nsid.len());
-        let extended = self.extended.as_ref().map_or(0, |(_, text)| 6 + text.len());
-        11 + nsid + extended + limits.cookie.map_or(0, |cookie| 4 + cookie.len())
-    }
-
-    fn write_opt(&mut self, request: &Request, limits: &Limits<'_>) {
-        let Some(edns) = request.edns else { return };
-        self.bytes.extend_from_slice(&[0, 0, rtype::OPT as u8]);
-        self.bytes.extend_from_slice(&edns.size.to_be_bytes());
-        self.bytes.extend_from_slice(&[(self.rcode >> 4) as u8, 0, if edns.dnssec_ok { 0x80 } else { 0 }, 0]);
-        let length = self.bytes.len();
-        self.bytes.extend_from_slice(&[0, 0]);
-        if let Some(nsid) = limits.nsid.filter(|_| edns.nsid) {
-            self.write_option(option::NSID, &[nsid]);
-        }
-        if let Some(cookie) = &limits.cookie {
-            self.write_option(option::COOKIE, &[cookie]);
-        }
-        if let Some((code, text)) = self.extended.take() {
-            self.write_option(option::EDE, &[&code.to_be_bytes(), text.as_bytes()]);
-            self.extended = Some((code, text));
-        }
-        let written = (self.bytes.len() - length - 2) as u16;
-        self.bytes[length..length + 2].copy_from_slice(&written.to_be_bytes());
-    }
-
-    fn write_option(&mut self, code: u16, parts: &[&[u8]]) {
-        let length: usize = parts.iter().map(|part| part.len()).sum();
-        self.bytes.extend_from_slice(&code.to_be_bytes());
-        self.bytes.extend_from_slice(&(length as u16).to_be_bytes());
-        parts.iter().for_each(|part| self.bytes.extend_from_slice(part));
-    }
-
-    fn write_header(&self, bytes: &mut [u8], id: u16, counts: [u16; 4], copied: u16) {
-        let mut flags = 0x8000 | copied | self.rcode & 15;
-        for (set, bit) in [(self.aa, 0x0400), (self.tc, 0x0200), (self.ra, 0x0080), (self.ad, 0x0020)] {
-            flags |= if set { bit } else { 0 };
-        }
-        bytes[..2].copy_from_slice(&id.to_be_bytes());
-        bytes[2..4].copy_from_slice(&flags.to_be_bytes());
-        for (index, count) in counts.into_iter().enumerate() {
-            bytes[4 + 2 * index..6 + 2 * index].copy_from_slice(&count.to_be_bytes());
-        }
-    }
-}
-
-impl Request {
-    /// The packet that asks this of another server, under another id. Cookies and other options stay behind: they are
-    /// between two hosts.
-    #[must_use]
-    pub fn to_wire(&self, id: u16) -> Vec<u8> {
-        let mut bytes = Vec::with_capacity(64 + self.name.wire().len());
-        let mut flags: u16 = 0;
-        for (set, bit) in [(self.rd, 0x0100), (self.ad, 0x0020), (self.cd, 0x0010)] {
-            flags |= if set { bit } else { 0 };
-        }
-        bytes.extend_from_slice(&id.to_be_bytes());
-        bytes.extend_from_slice(&flags.to_be_bytes());
-        bytes.extend_from_slice(&[0, 1, 0, 0, 0, 0, 0, u8::from(self.edns.is_some())]);
-        bytes.extend_from_slice(self.name.wire());
-        bytes.extend_from_slice(&self.rtype.to_be_bytes());
-        bytes.extend_from_slice(&self.class.to_be_bytes());
-        if let Some(edns) = self.edns {
-            bytes.extend_from_slice(&[0, 0, rtype::OPT as u8]);
-            bytes.extend_from_slice(&edns.size.to_be_bytes());
-            bytes.extend_from_slice(&[0, 0, if edns.dnssec_ok { 0x80 } else { 0 }, 0, 0, 0]);
-        }
-        bytes
     }
 }
