@@ -7,7 +7,10 @@ use apiserver::{
 };
 use aws::{
     apply::{Aws, CONDITION},
-    cloud_config::{GroupMode, sync::ALONE},
+    cloud_config::{
+        GroupMode,
+        sync::{self, ALONE},
+    },
     memory::{
         Example, Memory,
         testing::{annotated, service, settings},
@@ -95,7 +98,7 @@ impl Cluster {
     /// Starts the controller.
     fn run(&self) {
         let admin = Admin { health: Health::new(), metrics: Metrics::new() };
-        let context = Context::new(self.client.clone(), (), &admin, &self.tasks);
+        let context = Context::new(self.client.clone(), sync::Options::default(), &admin, &self.tasks);
         let all: Vec<_> = ALONE.iter().collect();
         controller::start(&context, &all, &Selection::default());
     }

@@ -43,7 +43,7 @@ pub(crate) fn parse(words: impl Iterator<Item = OsString>) -> Result<(&'static C
 
 fn flags(command: &Command) -> impl Iterator<Item = &'static Flag> + use<> {
     let common: &[Flag] = if command.long_running { COMMON } else { &[] };
-    command.flags.iter().chain(common)
+    command.flags.iter().copied().flatten().chain(common)
 }
 
 /// The whole command line as clap knows it; completions and man pages are made from it.

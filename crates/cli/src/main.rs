@@ -4,6 +4,7 @@ mod args;
 mod commands;
 mod component;
 mod flag;
+mod kubeconfig;
 mod manager;
 mod read;
 

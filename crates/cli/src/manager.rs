@@ -1,6 +1,9 @@
 //! What managers and operators share: how they reach the API, that one of several works, and where health and metrics are.
 
-use crate::read;
+use crate::{
+    flag::{Flag, flag},
+    kubeconfig, read,
+};
 use kube::Client;
 use net::Family;
 use runtime::{
@@ -20,9 +23,53 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-const DURATION: &str = "a length of time such as 90s or 1h30m";
+const LOOPBACK: &str = "127.0.0.1,::1";
+const NAMESPACE: &str = "kube-system";
 
-/// What its flags say: `--kubeconfig`, `--leader-elect...`, `--bind-address`, `--secure-port` and `--tls-...`.
+/// In what a manager differs from the others.
+#[derive(Clone, Copy)]
+pub(crate) struct Own {
+    lease: Flag,
+    port: Flag,
+    port_number: u16,
+}
+
+impl Own {
+    /// The lease's name and the port where none are given. What is no port does not compile.
+    pub(crate) const fn new(lease: &'static str, port: &'static str) -> Self {
+        let Ok(port_number) = u16::from_str_radix(port, 10) else { panic!("the port is no number") };
+        Self {
+            lease: flag("leader-elect-resource-name", "NAME", lease, "the lease's name"),
+            port: flag("secure-port", "PORT", port, "port for them, HTTPS; 0 serves nothing"),
+            port_number,
+        }
+    }
+
+    /// The lease is that of the program that this one stands for.
+    pub(crate) const fn upstreams(mut self) -> Self {
+        self.lease.help = "the lease's name; upstream's, so that the two never work at the same time";
+        self
+    }
+
+    /// The flags that [`Manager::read`] reads, but for `--kubeconfig`.
+    #[rustfmt::skip]
+    pub(crate) const fn flags(self) -> [Flag; 10] {
+        [
+            flag("leader-elect", "BOOL", "true", "work only while holding a lease, so that several can run and one works"),
+            flag("leader-elect-lease-duration", "DURATION", "15s", "others wait this long after the last sign of life"),
+            flag("leader-elect-renew-deadline", "DURATION", "10s", "give up after not having renewed for this long"),
+            flag("leader-elect-retry-period", "DURATION", "2s", "time between attempts"),
+            self.lease,
+            flag("leader-elect-resource-namespace", "NAMESPACE", NAMESPACE, "the lease's namespace"),
+            flag("bind-address", "ADDRESS[,ADDRESS]", LOOPBACK, "where health and metrics are served, to everyone who can reach it"),
+            self.port,
+            flag("tls-cert-file", "FILE", "", "certificate to show there; one is made when not given"),
+            flag("tls-private-key-file", "FILE", "", "its key"),
+        ]
+    }
+}
+
+/// What its flags say: those of [`Own::flags`], and `--kubeconfig`.
 pub(crate) struct Manager {
     kubeconfig: Option<PathBuf>,
     election: Option<lease::Settings>,
@@ -32,22 +79,22 @@ pub(crate) struct Manager {
 }
 
 impl Manager {
-    /// Reads the flags; `lease` and `port` are its own where they are not given.
-    pub(crate) fn read(given: &mut Settings, lease: &str, port: u16) -> Option<Self> {
+    /// Reads the flags.
+    pub(crate) fn read(given: &mut Settings, own: &Own) -> Option<Self> {
         let elect = given.or("leader-elect", true, "true, false", str::parse::<bool>);
-        let election = election(given, lease);
+        let election = election(given, own.lease.default);
         let certificate = given.optional("tls-cert-file", "a file", read::path);
         let key = given.optional("tls-private-key-file", "a file", read::path);
         if certificate.is_some() != key.is_some() {
             let alone = if certificate.is_some() { "tls-cert-file" } else { "tls-private-key-file" };
             given.reject(alone, "needs its other half: give --tls-cert-file and --tls-private-key-file together");
         }
-        let loopback = Hosts::from_str("127.0.0.1,::1").ok()?;
+        let loopback = Hosts::from_str(LOOPBACK).ok()?;
         Some(Self {
-            kubeconfig: given.optional("kubeconfig", "a file", read::path),
+            kubeconfig: kubeconfig::read(given),
             election: elect.then_some(election),
             hosts: given.or("bind-address", loopback, "one address, or one of each family", Hosts::from_str),
-            port: given.or("secure-port", port, "a port from 0 to 65535", str::parse::<u16>),
+            port: given.or("secure-port", own.port_number, "a port from 0 to 65535", str::parse::<u16>),
             identity: certificate.zip(key),
         })
     }
@@ -123,13 +170,13 @@ fn serve_admin(
 
 /// The flags of leader election; `name` is the lease's where it is not given.
 fn election(given: &mut Settings, name: &str) -> lease::Settings {
-    let mut settings = lease::Settings::new("kube-system", name, lease::identity());
+    let mut settings = lease::Settings::new(NAMESPACE, name, lease::identity());
     let name = |text: &str| if text.is_empty() { Err("is empty") } else { Ok(text.to_owned()) };
     settings.name = given.or("leader-elect-resource-name", settings.name, "a name", name);
     settings.namespace = given.or("leader-elect-resource-namespace", settings.namespace, "a namespace", name);
-    settings.lease = given.or("leader-elect-lease-duration", settings.lease, DURATION, read::duration);
-    settings.renew = given.or("leader-elect-renew-deadline", settings.renew, DURATION, read::duration);
-    settings.retry = given.or("leader-elect-retry-period", settings.retry, DURATION, read::duration);
+    settings.lease = given.or("leader-elect-lease-duration", settings.lease, read::DURATION, read::duration);
+    settings.renew = given.or("leader-elect-renew-deadline", settings.renew, read::DURATION, read::duration);
+    settings.retry = given.or("leader-elect-retry-period", settings.retry, read::DURATION, read::duration);
     if settings.retry.is_zero() {
         given.reject("leader-elect-retry-period", "must be longer than 0");
     }
@@ -143,4 +190,52 @@ fn election(given: &mut Settings, name: &str) -> lease::Settings {
         );
     }
     settings
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(own: Own, flags: &[(&str, &str)]) -> Manager {
+        let flags = flags.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
+        Settings::new("test").flags(flags).read(|given| Manager::read(given, &own)).unwrap()
+    }
+
+    /// Everything but the identity, which is different each time.
+    fn told(manager: Manager) -> String {
+        let Manager { kubeconfig, election, hosts, port, identity } = manager;
+        let election = election.map(|lease| lease::Settings { identity: String::new(), ..lease });
+        format!("{kubeconfig:?} {election:?} {hosts:?} {port} {identity:?}")
+    }
+
+    #[test]
+    fn what_help_shows_as_defaults_is_what_counts_without_them() {
+        for own in [Own::new("a", "1"), Own::new("b", "65535").upstreams()] {
+            let flags = own.flags();
+            let shown: Vec<_> =
+                flags.iter().map(|flag| (flag.name, flag.default)).filter(|row| !row.1.is_empty()).collect();
+            assert_eq!(told(read(own, &shown)), told(read(own, &[])));
+        }
+    }
+
+    #[test]
+    fn every_flag_in_the_table_is_read() {
+        let own = Own::new("a", "1");
+        // They are only taken together.
+        let files = [("tls-cert-file", "y"), ("tls-private-key-file", "y")];
+        let plain = told(read(own, &files));
+        for flag in own.flags().iter().chain([&kubeconfig::FLAG]) {
+            let text = match (flag.value, flag.name) {
+                ("BOOL", _) => "false",
+                ("DURATION", "leader-elect-retry-period") => "3s",
+                ("DURATION", _) => "11s",
+                ("PORT", _) => "7",
+                ("ADDRESS[,ADDRESS]", _) => "::1",
+                _ => "x",
+            };
+            let others = files.into_iter().filter(|row| row.0 != flag.name);
+            let rows: Vec<_> = others.chain([(flag.name, text)]).collect();
+            assert_ne!(told(read(own, &rows)), plain, "{}", flag.name);
+        }
+    }
 }

@@ -17,6 +17,9 @@ pub(crate) fn paths(text: &str) -> Result<Vec<PathBuf>, Infallible> {
     words(text).map(|words| words.into_iter().map(PathBuf::from).collect())
 }
 
+/// What [`duration`] accepts.
+pub(crate) const DURATION: &str = "a length of time such as 90s or 1h30m";
+
 /// Go's way to write a length of time: `1h30m`, `90s`, `1.5h`, `0`.
 pub(crate) fn duration(text: &str) -> Result<Duration, &'static str> {
     let refused = "is no length of time";

@@ -5,38 +5,52 @@
 //! `openshift-config-managed`, else the ConfigMap that the Infrastructure names; the target is `cloud-conf`. A source that cannot be read leaves the
 //! target as it is and is told as an event.
 
+mod cluster;
+mod content;
+
 use super::{Gate, transform};
-use crate::nodes::Options;
-use api::config::{FeatureGateStatus, InfrastructureSpec};
-use k8s_openapi::api::core::v1::ConfigMap;
+use crate::nodes;
+use cluster::{Infrastructure, feature_gates, infrastructure};
+use content::{Content, FILE};
+use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference};
 use kube::{
     Api, Client,
-    api::{ApiResource, DynamicObject, ObjectMeta, Patch, PatchParams, PostParams},
+    api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
 };
+use parking_lot::Mutex;
 use runtime::controller::{Context, Controller, Events, Key, Next, Queue, Reconcile, Result, Store, reference, work};
-use serde::de::DeserializeOwned;
-use serde_json::json;
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 /// The controller of this room, beside those of the cloud controller manager; off unless it is picked.
-pub const CONTROLLERS: &[Controller<Options>] = &[Controller {
+pub const CONTROLLERS: &[Controller<nodes::Options>] = &[Controller {
     name: "cloud-config-sync-controller",
     alias: "cloud-config-sync",
     default_on: false,
-    run: |context| Box::pin(run(context)),
+    run: |context| Box::pin(run(context, Options::default())),
 }];
 
 /// The same by itself.
-pub const ALONE: &[Controller<()>] = &[Controller {
+pub const ALONE: &[Controller<Options>] = &[Controller {
     name: "cloud-config-sync-controller",
     alias: "cloud-config-sync",
     default_on: true,
-    run: |context| Box::pin(run(context)),
+    run: |context| {
+        let options = context.options().clone();
+        Box::pin(run(context, options))
+    },
 }];
+
+/// What it is told when it runs by itself.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// The version whose feature gates count; without it a gate must be open for all that are listed.
+    pub release: Option<String>,
+}
 
 const TARGET: (&str, &str) = ("openshift-cloud-controller-manager", "cloud-conf");
 const MANAGED: (&str, &str) = ("openshift-config-managed", "kube-cloud-config");
-const FILE: &str = "cloud.conf";
+const NAMED_NAMESPACE: &str = "openshift-config";
+const PLATFORM: &str = "AWS";
 const GATE: &str = "AWSServiceLBNetworkSecurityGroup";
 /// How often the Infrastructure and the feature gates are read.
 const PERIOD: Duration = Duration::from_secs(60);
@@ -45,9 +59,13 @@ struct Sync {
     client: Client,
     maps: Store<ConfigMap>,
     events: Events,
+    release: Option<String>,
+    /// What was logged at the last look.
+    said: Mutex<Vec<String>>,
 }
 
-async fn run<O: Send + std::marker::Sync + 'static>(context: Context<O>) -> Result<()> {
+async fn run<O: Send + std::marker::Sync + 'static>(context: Context<O>, options: Options) -> Result<()> {
+    let Options { release } = options;
     let maps = context.store::<ConfigMap>();
     let queue: Queue<Key> = context.queue("cloud-config-sync");
     let target = Key::new(TARGET.0, TARGET.1);
@@ -55,14 +73,15 @@ async fn run<O: Send + std::marker::Sync + 'static>(context: Context<O>) -> Resu
         let (queue, target) = (queue.clone(), target.clone());
         move |change| {
             let key = change.key();
-            if key == target || key.namespace.starts_with("openshift-config") {
+            if key == target || [NAMED_NAMESPACE, MANAGED.0].contains(&&*key.namespace) {
                 queue.add(target.clone());
             }
         }
     });
     context.synced(&[&maps]).await;
     queue.add(target);
-    let controller = Sync { client: context.client(), maps, events: context.events("cloud-config-sync-controller") };
+    let events = context.events("cloud-config-sync-controller");
+    let controller = Sync { client: context.client(), maps, events, release, said: Mutex::default() };
     work(&queue, 1, &controller).await
 }
 
@@ -70,26 +89,21 @@ impl Reconcile for Sync {
     type Key = Key;
 
     async fn reconcile(&self, target: &Key) -> Result<Next> {
-        let (source, text) = match self.source().await? {
-            Ok(found) => found,
-            Err(Unreadable { map, problem }) => {
-                tracing::warn!(problem, "the cloud-config is left as it is");
-                if let Some(map) = map {
-                    self.events.warning(&reference(&*map), "CloudConfigInvalid", problem).await;
-                }
-                return Ok(Next::After(PERIOD));
+        let infrastructure = infrastructure(&self.client).await?;
+        let other = infrastructure.platform.as_deref().filter(|platform| *platform != PLATFORM);
+        if let Some(platform) = other {
+            self.say(vec![format!("the platform is {platform} and not {PLATFORM}; {} is left alone", TARGET.1)]);
+            return Ok(Next::After(PERIOD));
+        }
+        match self.wanted(&infrastructure).await? {
+            Ok((content, warnings)) => {
+                self.say(warnings);
+                self.write(target, &content).await?;
             }
-        };
-        match transform(&text, self.gate().await?) {
-            Ok((wanted, warnings)) => {
-                warnings.iter().for_each(|warning| tracing::warn!(warning, "cloud-config"));
-                self.write(target, &wanted).await?;
-            }
-            Err(error) => {
-                let note = format!("{FILE} is not accepted, and {} is left as it is: {error}", TARGET.1);
-                tracing::warn!(note, "cloud-config");
-                if let Some(source) = source {
-                    self.events.warning(&reference(&*source), "CloudConfigInvalid", note).await;
+            Err(Refused { about, why }) => {
+                self.say(vec![why.clone()]);
+                if let Some(about) = about {
+                    self.events.warning(&about, "CloudConfigInvalid", why).await;
                 }
             }
         }
@@ -97,82 +111,88 @@ impl Reconcile for Sync {
     }
 }
 
-type Source = (Option<Arc<ConfigMap>>, String);
-
-/// What is named and cannot be read.
-struct Unreadable {
-    map: Option<Arc<ConfigMap>>,
-    problem: String,
+/// Why the target stays as it is, and the object that has to be changed.
+struct Refused {
+    about: Option<ObjectReference>,
+    why: String,
 }
 
 impl Sync {
-    /// What the administrator wrote; nothing at all is an empty file.
-    async fn source(&self) -> Result<Result<Source, Unreadable>> {
-        let file = |map: &ConfigMap, key: &str| map.data.as_ref().and_then(|data| data.get(key).cloned());
-        if let Some(map) = self.maps.get(&Key::new(MANAGED.0, MANAGED.1)) {
-            let text = file(&map, FILE).unwrap_or_default();
-            return Ok(Ok((Some(map), text)));
+    /// What the target has to hold, and what to say of it.
+    async fn wanted(&self, infrastructure: &Infrastructure) -> Result<Result<(Content, Vec<String>), Refused>> {
+        let file = &infrastructure.file;
+        let managed = self.maps.get(&Key::new(MANAGED.0, MANAGED.1));
+        let source = managed.or_else(|| self.maps.get(&Key::new(NAMED_NAMESPACE, &file.name)));
+        if source.is_none() && !file.name.is_empty() {
+            let why = format!(
+                "ConfigMap {} that the Infrastructure names is not in {NAMED_NAMESPACE}; {} is left as it is",
+                file.name, TARGET.1
+            );
+            return Ok(Err(Refused { about: infrastructure.reference.clone(), why }));
         }
-        let spec = self.cluster_object::<InfrastructureSpec>("Infrastructure", "infrastructures", "spec").await?;
-        let Some(named) = spec.and_then(|spec| spec.cloud_config).filter(|named| !named.name.is_empty()) else {
-            return Ok(Ok((None, String::new())));
+        let about = source.as_deref().map(reference);
+        let refused =
+            |why: String| Refused { about: about.clone(), why: format!("{why}; {} is left as it is", TARGET.1) };
+        // Nothing at all is an empty file.
+        let content =
+            source.as_deref().map_or_else(|| Ok(Content::default()), |map| Content::of_source(map, &file.key));
+        let mut content = match content {
+            Ok(content) => content,
+            Err(why) => return Ok(Err(refused(why))),
         };
-        let Some(map) = self.maps.get(&Key::new("openshift-config", &named.name)) else {
-            let problem = format!("ConfigMap {} that the Infrastructure names is not in openshift-config", named.name);
-            return Ok(Err(Unreadable { map: None, problem }));
-        };
-        let key = if named.key.is_empty() { FILE } else { &named.key };
-        Ok(match file(&map, key) {
-            Some(text) => Ok((Some(map), text)),
-            None => {
-                let problem = format!("ConfigMap {} has no key {key}, which the Infrastructure names", named.name);
-                Err(Unreadable { map: Some(map), problem })
+        let text = content.data.remove(FILE).unwrap_or_default();
+        Ok(match transform(&text, self.gate().await?) {
+            Ok((text, warnings)) => {
+                content.data.insert(FILE.to_owned(), text);
+                Ok((content, warnings))
             }
+            Err(error) => Err(refused(format!("{FILE} is not accepted: {error}"))),
         })
     }
 
     async fn gate(&self) -> Result<Gate> {
-        let status = self.cluster_object::<FeatureGateStatus>("FeatureGate", "featuregates", "status").await?;
-        Ok(match status.is_some_and(|status| status.is_enabled("", GATE)) {
-            true => Gate::On,
-            false => Gate::Off,
-        })
-    }
-
-    /// A part of the object `cluster` of a kind of config.openshift.io, where there is one.
-    async fn cluster_object<T: DeserializeOwned>(&self, kind: &str, plural: &str, part: &str) -> Result<Option<T>> {
-        let resource = ApiResource {
-            group: "config.openshift.io".to_owned(),
-            version: "v1".to_owned(),
-            api_version: "config.openshift.io/v1".to_owned(),
-            kind: kind.to_owned(),
-            plural: plural.to_owned(),
-        };
-        let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
-        let found = api.get_opt("cluster").await?;
-        Ok(found.and_then(|object| serde_json::from_value(object.data.get(part)?.clone()).ok()))
-    }
-
-    async fn write(&self, target: &Key, wanted: &str) -> Result<()> {
-        let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), &target.namespace);
-        let written = match self.maps.get(target) {
-            Some(map) if map.data.as_ref().and_then(|data| data.get(FILE)).is_some_and(|has| has == wanted) => {
-                return Ok(());
-            }
-            Some(_) => {
-                let patch = Patch::Merge(json!({"data": {FILE: wanted}}));
-                api.patch(&target.name, &PatchParams::default(), &patch).await?
-            }
+        let status = feature_gates(&self.client).await?;
+        let open = match &self.release {
+            Some(release) => status.is_enabled(release, GATE),
             None => {
-                let map = ConfigMap {
-                    metadata: ObjectMeta { name: Some(target.name.clone()), ..ObjectMeta::default() },
-                    data: Some([(FILE.to_owned(), wanted.to_owned())].into()),
-                    ..ConfigMap::default()
-                };
-                api.create(&PostParams::default(), &map).await?
+                let mut versions = status.feature_gates.iter();
+                versions.len() > 0 && versions.all(|gates| gates.enabled.iter().any(|gate| gate.name == GATE))
+            }
+        };
+        Ok(if open { Gate::On } else { Gate::Off })
+    }
+
+    /// Logs what it did not log at the last look.
+    fn say(&self, lines: Vec<String>) {
+        let mut said = self.said.lock();
+        lines.iter().filter(|line| !said.contains(line)).for_each(|line| tracing::warn!("cloud-config: {line}"));
+        *said = lines;
+    }
+
+    async fn write(&self, target: &Key, wanted: &Content) -> Result<()> {
+        let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), &target.namespace);
+        let there = self.maps.get(target);
+        let has = there.as_deref().map(Content::of);
+        if has.as_ref() == Some(wanted) {
+            return Ok(());
+        }
+        let written = match (there, has) {
+            (Some(map), Some(has)) if map.immutable != Some(true) => {
+                api.patch(&target.name, &PatchParams::default(), &Patch::Merge(wanted.patch(&has))).await?
+            }
+            (there, _) => {
+                // An immutable one has to go. Cut off in between, it is missing and made at the next start.
+                if let Some(map) = there {
+                    let preconditions = Preconditions { uid: map.metadata.uid.clone(), resource_version: None };
+                    let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+                    api.delete(&target.name, &params).await?;
+                    self.maps.forget(&map);
+                }
+                api.create(&PostParams::default(), &wanted.named(&target.name)).await?
             }
         };
         self.maps.remember(written);
+        tracing::info!(%target, "cloud-config written");
         Ok(())
     }
 }

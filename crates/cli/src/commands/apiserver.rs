@@ -20,7 +20,7 @@ pub(super) const COMMAND: Command = Command {
            TWINSTACK_APISERVER_ and its name in capitals.",
     example: "twinstack apiserver --data-dir ./data --service-cluster-ip-range 10.96.0.0/16,fd00:10:96::/112\n\
               kubectl --kubeconfig ./data/admin.kubeconfig get namespaces",
-    flags: FLAGS,
+    flags: &[FLAGS],
     positional: None,
     long_running: true,
     run,

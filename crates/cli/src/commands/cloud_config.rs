@@ -18,7 +18,7 @@ pub(super) const COMMAND: Command = Command {
            What is not known is kept, with a warning.",
     example: "printf '[Global]\\nRegion = eu-west-1\\n' > cloud.conf\n\
               twinstack cloud-config transform --cloud-config cloud.conf --feature-gates AWSServiceLBNetworkSecurityGroup=true",
-    flags: &[
+    flags: &[&[
         flag("action", "transform", "", "what to do: transform"),
         flag("cloud-config", "FILE", "-", "the file; - is standard input"),
         flag(
@@ -27,7 +27,7 @@ pub(super) const COMMAND: Command = Command {
             "",
             "gates that are known; AWSServiceLBNetworkSecurityGroup=true makes groups managed",
         ),
-    ],
+    ]],
     positional: Some("action"),
     long_running: false,
     run,

@@ -8,7 +8,8 @@ use super::Command;
 use crate::{
     component,
     flag::{Flag, flag},
-    manager::Manager,
+    kubeconfig,
+    manager::{Manager, Own},
     read,
 };
 use account::{Opened, Place};
@@ -42,7 +43,7 @@ pub(super) const COMMAND: Command = Command {
            --aws-account example works on an account in memory that refuses what AWS refuses: to try things out.",
     example: "printf '[Global]\\nNLBSecurityGroupMode = Managed\\n' > cloud.conf\n\
               twinstack cloud-controller-manager --kubeconfig ./data/admin.kubeconfig --cloud-config cloud.conf --aws-account example",
-    flags: FLAGS,
+    flags: &[&[kubeconfig::FLAG], FLAGS, &OWN.flags()],
     positional: None,
     long_running: true,
     run,
@@ -50,7 +51,6 @@ pub(super) const COMMAND: Command = Command {
 
 #[rustfmt::skip]
 const FLAGS: &[Flag] = &[
-    flag("kubeconfig", "FILE", "", "how to reach the API; the pod's service account when not given"),
     flag("cloud-provider", "NAME", "aws", "the cloud: aws"),
     flag("cloud-config", "FILE", "", "what to know about the account; gcfg or YAML"),
     flag("aws-account", "aws|example", "aws", "where the account is: at AWS, or an example in memory"),
@@ -61,20 +61,9 @@ const FLAGS: &[Flag] = &[
     flag("cluster-cidr", "CIDR[,CIDR]", "", "addresses of pods, one range or one of each family; other routes are left alone"),
     flag("route-reconciliation-period", "DURATION", "10s", "how often routes are looked at when nothing happens"),
     flag("leftovers-period", "DURATION", "10m", "how often what is left of Services that are gone is looked for"),
-    flag("leader-elect", "BOOL", "true", "work only while holding a lease, so that several can run and one works"),
-    flag("leader-elect-lease-duration", "DURATION", "15s", "others wait this long after the last sign of life"),
-    flag("leader-elect-renew-deadline", "DURATION", "10s", "give up after not having renewed for this long"),
-    flag("leader-elect-retry-period", "DURATION", "2s", "time between attempts"),
-    flag("leader-elect-resource-name", "NAME", LEASE, "the lease's name; upstream's, so that the two never work at the same time"),
-    flag("leader-elect-resource-namespace", "NAMESPACE", "kube-system", "the lease's namespace"),
-    flag("bind-address", "ADDRESS[,ADDRESS]", "127.0.0.1,::1", "where health and metrics are served, to everyone who can reach it"),
-    flag("secure-port", "PORT", "10258", "port for them, HTTPS; 0 serves nothing"),
-    flag("tls-cert-file", "FILE", "", "certificate to show there; one is made when not given"),
-    flag("tls-private-key-file", "FILE", "", "its key"),
 ];
 
-const LEASE: &str = "cloud-controller-manager";
-const DURATION: &str = "a length of time such as 90s or 1h30m";
+const OWN: Own = Own::new("cloud-controller-manager", "10258").upstreams();
 /// Of `control`'s controllers, those that work with a cloud.
 const SHARED: &[&str] = &["service-lb-controller", "node-route-controller"];
 
@@ -198,7 +187,7 @@ fn flags(given: &mut Settings) -> Option<Flags> {
     let name = |text: &str| if text.is_empty() { Err("is empty") } else { Ok(text.to_owned()) };
     let default = || picked("*").map_err(anyhow::Error::msg);
     Some(Flags {
-        manager: Manager::read(given, LEASE, 10258)?,
+        manager: Manager::read(given, &OWN)?,
         config,
         cluster_name: given.or("cluster-name", "kubernetes".to_owned(), "a name", name),
         picked: given.optional("controllers", "", picked).or_else(|| default().ok())?,
@@ -207,8 +196,8 @@ fn flags(given: &mut Settings) -> Option<Flags> {
             _ => Err("is not a number from 1 on"),
         }),
         clusters,
-        route_period: given.or("route-reconciliation-period", Duration::from_secs(10), DURATION, read::duration),
-        sweep: given.or("leftovers-period", Duration::from_secs(600), DURATION, read::duration),
+        route_period: given.or("route-reconciliation-period", Duration::from_secs(10), read::DURATION, read::duration),
+        sweep: given.or("leftovers-period", Duration::from_secs(600), read::DURATION, read::duration),
         place,
     })
 }

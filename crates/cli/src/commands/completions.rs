@@ -11,7 +11,7 @@ pub(super) const COMMAND: Command = Command {
     about: "print a completion script for a shell",
     more: "",
     example: "twinstack completions bash > /etc/bash_completion.d/twinstack",
-    flags: &[flag("shell", "SHELL", "", "bash, zsh, fish, elvish or powershell")],
+    flags: &[&[flag("shell", "SHELL", "", "bash, zsh, fish, elvish or powershell")]],
     positional: Some("shell"),
     long_running: false,
     run,

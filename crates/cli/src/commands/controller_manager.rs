@@ -4,7 +4,8 @@ use super::Command;
 use crate::{
     component,
     flag::{Flag, flag},
-    manager::Manager,
+    kubeconfig,
+    manager::{Manager, Own},
     read,
 };
 use apiserver::{ApiServer, authn::User, client::InProcess};
@@ -32,7 +33,7 @@ pub(super) const COMMAND: Command = Command {
     example: "twinstack controller-manager --kubeconfig ./data/admin.kubeconfig --allocate-node-cidrs \
               --cluster-cidr 10.244.0.0/16,fd00:10:244::/56\n\
               twinstack controller-manager --kubeconfig ~/.kube/config --controllers endpointslice-controller",
-    flags: FLAGS,
+    flags: &[&[kubeconfig::FLAG], FLAGS, &OWN.flags()],
     positional: None,
     long_running: true,
     run,
@@ -40,7 +41,6 @@ pub(super) const COMMAND: Command = Command {
 
 #[rustfmt::skip]
 const FLAGS: &[Flag] = &[
-    flag("kubeconfig", "FILE", "", "how to reach the API; the pod's service account when not given"),
     flag("controllers", "NAME,...", "*", "which to run: * for all that are on by default, a name, -name for not that one; the first word for one counts"),
     flag("allocate-node-cidrs", "BOOL", "false", "give nodes pod CIDRs from --cluster-cidr"),
     flag("cluster-cidr", "CIDR[,CIDR]", "", "addresses of pods, one range or one of each family; nodes get a CIDR of each in this order"),
@@ -66,19 +66,9 @@ const FLAGS: &[Flag] = &[
     flag("hollow-start-delay", "DURATION", "0s", "how long a pod on them takes to start, unless its annotation says otherwise"),
     flag("hollow-stop-delay", "DURATION", "0s", "how long it takes to stop; never longer than its grace period"),
     flag("hollow-heartbeat", "DURATION", "10s", "how often they say that they are alive"),
-    flag("leader-elect", "BOOL", "true", "work only while holding a lease, so that several can run and one works"),
-    flag("leader-elect-lease-duration", "DURATION", "15s", "others wait this long after the last sign of life"),
-    flag("leader-elect-renew-deadline", "DURATION", "10s", "give up after not having renewed for this long"),
-    flag("leader-elect-retry-period", "DURATION", "2s", "time between attempts"),
-    flag("leader-elect-resource-name", "NAME", "kube-controller-manager", "the lease's name; upstream's, so that the two never work at the same time"),
-    flag("leader-elect-resource-namespace", "NAMESPACE", "kube-system", "the lease's namespace"),
-    flag("bind-address", "ADDRESS[,ADDRESS]", "127.0.0.1,::1", "where health and metrics are served, to everyone who can reach it"),
-    flag("secure-port", "PORT", "10257", "port for them, HTTPS; 0 serves nothing"),
-    flag("tls-cert-file", "FILE", "", "certificate to show there; one is made when not given"),
-    flag("tls-private-key-file", "FILE", "", "its key"),
 ];
 
-const DURATION: &str = "a length of time such as 90s or 1h30m";
+const OWN: Own = Own::new("kube-controller-manager", "10257").upstreams();
 
 /// Everything the flags say.
 struct Flags {
@@ -117,7 +107,7 @@ fn flags(given: &mut Settings) -> Option<Flags> {
     options.node_ipam.service_ranges = ranges.map(|ranges| ranges.into_iter().collect()).unwrap_or_default();
     options.housekeeping.root_ca =
         given.optional("root-ca-file", "a file that can be read", |path| std::fs::read_to_string(path));
-    Some(Flags { manager: Manager::read(given, "kube-controller-manager", 10257)?, selection, options })
+    Some(Flags { manager: Manager::read(given, &OWN)?, selection, options })
 }
 
 /// `--controllers`.
@@ -158,7 +148,12 @@ fn options(given: &mut Settings, pods: Option<DualStack<Cidr>>) -> Options {
         endpointslice: endpointslice::Options {
             max_endpoints_per_slice: up_to_thousand(given, "max-endpoints-per-slice", 100),
             workers: workers(given, "concurrent-service-endpoint-syncs", 5),
-            batch_period: given.or("endpointslice-updates-batch-period", Duration::ZERO, DURATION, read::duration),
+            batch_period: given.or(
+                "endpointslice-updates-batch-period",
+                Duration::ZERO,
+                read::DURATION,
+                read::duration,
+            ),
         },
         mirroring: mirroring::Options {
             max_endpoints_per_subset: up_to_thousand(given, "mirroring-max-endpoints-per-subset", 1000),
@@ -168,14 +163,14 @@ fn options(given: &mut Settings, pods: Option<DualStack<Cidr>>) -> Options {
         routes: routes::Options {
             provider: providers.default.clone().filter(|_| cloud_routes),
             clusters: clusters.map(|clusters| clusters.into_iter().collect()).unwrap_or_default(),
-            period: given.or("route-reconciliation-period", Duration::from_secs(10), DURATION, read::duration),
+            period: given.or("route-reconciliation-period", Duration::from_secs(10), read::DURATION, read::duration),
         },
         service_lb: service_lb::Options { providers, workers: workers(given, "concurrent-service-syncs", 1) },
         hollow: hollow::Options {
             nodes: given.or("hollow-nodes", 0, "a number", str::parse::<u32>),
             families: clusters.map_or(Families::both(Family::V4), |clusters| clusters.families()),
-            start_delay: given.or("hollow-start-delay", defaults.hollow.start_delay, DURATION, read::duration),
-            stop_delay: given.or("hollow-stop-delay", defaults.hollow.stop_delay, DURATION, read::duration),
+            start_delay: given.or("hollow-start-delay", defaults.hollow.start_delay, read::DURATION, read::duration),
+            stop_delay: given.or("hollow-stop-delay", defaults.hollow.stop_delay, read::DURATION, read::duration),
             heartbeat: heartbeat(given, defaults.hollow.heartbeat),
         },
         housekeeping: housekeeping(given),
@@ -183,7 +178,7 @@ fn options(given: &mut Settings, pods: Option<DualStack<Cidr>>) -> Options {
 }
 
 fn heartbeat(given: &mut Settings, default: Duration) -> Duration {
-    given.or("hollow-heartbeat", default, DURATION, |text| match read::duration(text) {
+    given.or("hollow-heartbeat", default, read::DURATION, |text| match read::duration(text) {
         Ok(period) if period.is_zero() => Err("must be longer than 0"),
         read => read,
     })
@@ -195,10 +190,15 @@ fn housekeeping(given: &mut Settings) -> housekeeping::Options {
         node_monitor_grace_period: given.or(
             "node-monitor-grace-period",
             defaults.node_monitor_grace_period,
-            DURATION,
+            read::DURATION,
             read::duration,
         ),
-        node_monitor_period: given.or("node-monitor-period", defaults.node_monitor_period, DURATION, read::duration),
+        node_monitor_period: given.or(
+            "node-monitor-period",
+            defaults.node_monitor_period,
+            read::DURATION,
+            read::duration,
+        ),
         terminated_pod_gc_threshold: given.or(
             "terminated-pod-gc-threshold",
             defaults.terminated_pod_gc_threshold,

@@ -19,7 +19,7 @@ pub(super) const COMMAND: Command = Command {
            old one goes on.",
     example: "printf '.:1053 {\\n  hosts {\\n    192.0.2.1 a.test\\n    2001:db8::1 a.test\\n  }\\n}\\n' > Corefile\n\
               twinstack dns --conf Corefile",
-    flags: FLAGS,
+    flags: &[FLAGS],
     positional: None,
     long_running: true,
     run,

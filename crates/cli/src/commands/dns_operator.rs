@@ -8,7 +8,8 @@ use super::Command;
 use crate::{
     component,
     flag::{Flag, flag},
-    manager::Manager,
+    kubeconfig,
+    manager::{Manager, Own},
     read,
 };
 use ::dns::operator::{self, CONTROLLERS, Local, Operand, Options, Program, Reports};
@@ -32,7 +33,7 @@ pub(super) const COMMAND: Command = Command {
            With --operand process the server runs in this process instead, and takes up changes without losing a query.",
     example: "twinstack dns-operator --kubeconfig ~/.kube/config --image registry.example.com/twinstack:latest\n\
               twinstack dns-operator --kubeconfig ./data/admin.kubeconfig --operand process --dns-port 10053",
-    flags: FLAGS,
+    flags: &[&[kubeconfig::FLAG], FLAGS, &OWN.flags()],
     positional: None,
     long_running: true,
     run,
@@ -40,7 +41,6 @@ pub(super) const COMMAND: Command = Command {
 
 #[rustfmt::skip]
 const FLAGS: &[Flag] = &[
-    flag("kubeconfig", "FILE", "", "how to reach the API; the pod's service account when not given"),
     flag("operand", "workload|process", "workload", "what runs the Corefile: a DaemonSet, or the server in this process"),
     flag("image", "IMAGE", IMAGE, "image of the DaemonSet's Pods"),
     flag("server", "twinstack|coredns", "twinstack", "program in that image"),
@@ -50,20 +50,10 @@ const FLAGS: &[Flag] = &[
     flag("dns-port", "PORT", "10053", "with --operand process: port for UDP and TCP; 0 takes free ones"),
     flag("dns-data-dir", "FOLDER", "a folder for temporary files", "with --operand process: where the Corefile of this machine is kept"),
     flag("dns-threads", "COUNT", "one per core", "with --operand process: threads for UDP"),
-    flag("leader-elect", "BOOL", "true", "work only while holding a lease, so that several can run and one works"),
-    flag("leader-elect-lease-duration", "DURATION", "15s", "others wait this long after the last sign of life"),
-    flag("leader-elect-renew-deadline", "DURATION", "10s", "give up after not having renewed for this long"),
-    flag("leader-elect-retry-period", "DURATION", "2s", "time between attempts"),
-    flag("leader-elect-resource-name", "NAME", LEASE, "the lease's name"),
-    flag("leader-elect-resource-namespace", "NAMESPACE", "kube-system", "the lease's namespace"),
-    flag("bind-address", "ADDRESS[,ADDRESS]", "127.0.0.1,::1", "where health and metrics are served, to everyone who can reach it"),
-    flag("secure-port", "PORT", "10263", "port for them, HTTPS; 0 serves nothing"),
-    flag("tls-cert-file", "FILE", "", "certificate to show there; one is made when not given"),
-    flag("tls-private-key-file", "FILE", "", "its key"),
 ];
 
 const IMAGE: &str = "localhost/twinstack:latest";
-const LEASE: &str = "dns-operator";
+const OWN: Own = Own::new("dns-operator", "10263");
 /// How often servers in Pods are asked while one of them lags.
 const POLL: Duration = Duration::from_secs(2);
 const LOOPBACK: &str = "127.0.0.1,::1";
@@ -95,7 +85,7 @@ fn start(context: &Context<Options>) {
 }
 
 fn flags(given: &mut Settings) -> Option<Flags> {
-    let manager = Manager::read(given, LEASE, 10263)?;
+    let manager = Manager::read(given, &OWN)?;
     let folder = std::env::temp_dir().join(format!("twinstack-dns-{}", std::process::id()));
     let folder = given.or("dns-data-dir", folder, "a folder", read::path);
     let local = local(given, manager.kubeconfig().map(Path::to_owned), folder)?;

@@ -8,7 +8,8 @@ use super::Command;
 use crate::{
     component,
     flag::{Flag, flag},
-    manager::Manager,
+    kubeconfig,
+    manager::{Manager, Own},
     read,
 };
 use ingress::operator::{
@@ -31,7 +32,7 @@ pub(super) const COMMAND: Command = Command {
     example: "twinstack ingress-operator --kubeconfig ~/.kube/config --router-image registry.example.com/twinstack:latest\n\
               twinstack ingress-operator --kubeconfig ./data/admin.kubeconfig --operand process --dns-provider lab\n\
               twinstack ingress-operator --manifests --router-image registry.example.com/twinstack:latest | kubectl apply -f -",
-    flags: FLAGS,
+    flags: &[&[kubeconfig::FLAG], FLAGS, &OWN.flags()],
     positional: None,
     long_running: true,
     run,
@@ -39,7 +40,6 @@ pub(super) const COMMAND: Command = Command {
 
 #[rustfmt::skip]
 const FLAGS: &[Flag] = &[
-    flag("kubeconfig", "FILE", "", "how to reach the API; the pod's service account when not given"),
     flag("manifests", "BOOL", "false", "print what it takes to run this on a cluster (namespace, account, rights, Deployment) and end"),
     flag("operand", "workload|process", "workload", "what routers are: Deployments, or a process beside this one for each IngressController"),
     flag("router-image", "IMAGE", IMAGE, "image of routers; it has twinstack and haproxy"),
@@ -47,22 +47,12 @@ const FLAGS: &[Flag] = &[
     flag("operand-address", "ADDRESS[,ADDRESS]", "", "with --operand process: where Services reach the router, one address of each family; without it they have no endpoints"),
     flag("operand-ports", "HTTP,HTTPS,STATS", "10080,10443,11936", "with --operand process: ports of the router, but for the strategy HostNetwork, which brings its own"),
     flag("operand-node", "NAME", "", "with --operand process: the node that the router is on, for Services that keep traffic local"),
-    flag("operand-data-dir", "FOLDER", "a folder for temporary files", "with --operand process: where certificates and HAProxy's files are kept"),
+    flag("operand-data-dir", "FOLDER", "~/.local/share/twinstack/ingress-operator, or /var/lib/twinstack/ingress-operator for root", "with --operand process: where certificates and HAProxy's files are kept; by it the next operator finds routers that still run"),
     flag("load-balancer-class", "CLASS", "", "with --operand process: class of load balancer Services, such as twinstack.dev/lab"),
-    flag("leader-elect", "BOOL", "true", "work only while holding a lease, so that several can run and one works"),
-    flag("leader-elect-lease-duration", "DURATION", "15s", "others wait this long after the last sign of life"),
-    flag("leader-elect-renew-deadline", "DURATION", "10s", "give up after not having renewed for this long"),
-    flag("leader-elect-retry-period", "DURATION", "2s", "time between attempts"),
-    flag("leader-elect-resource-name", "NAME", LEASE, "the lease's name"),
-    flag("leader-elect-resource-namespace", "NAMESPACE", "kube-system", "the lease's namespace"),
-    flag("bind-address", "ADDRESS[,ADDRESS]", "127.0.0.1,::1", "where health and metrics are served, to everyone who can reach it"),
-    flag("secure-port", "PORT", "10264", "port for them, HTTPS; 0 serves nothing"),
-    flag("tls-cert-file", "FILE", "", "certificate to show there; one is made when not given"),
-    flag("tls-private-key-file", "FILE", "", "its key"),
 ];
 
 const IMAGE: &str = "localhost/twinstack:latest";
-const LEASE: &str = "ingress-operator";
+const OWN: Own = Own::new("ingress-operator", "10264");
 const PORTS: Ports = Ports { http: 10080, https: 10443, stats: 11936 };
 
 /// Who publishes DNSRecords.
@@ -104,14 +94,13 @@ fn run(settings: Settings) -> anyhow::Result<()> {
 }
 
 fn flags(given: &mut Settings) -> Option<Flags> {
-    let manager = Manager::read(given, LEASE, 10264)?;
+    let manager = Manager::read(given, &OWN)?;
     let as_process = given.or("operand", false, "workload, process", |text| match text {
         "workload" => Ok(false),
         "process" => Ok(true),
         _ => Err("is no operand"),
     });
-    let folder = std::env::temp_dir().join(format!("twinstack-ingress-{}", std::process::id()));
-    let folder = given.or("operand-data-dir", folder, "a folder", read::path);
+    let folder = given.or("operand-data-dir", super::up::data_dir().join("ingress-operator"), "a folder", read::path);
     let process = process(given, manager.kubeconfig(), folder);
     let image = given.or("router-image", IMAGE.to_owned(), "an image", |text| match text.trim() {
         "" => Err("is empty"),

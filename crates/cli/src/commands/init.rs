@@ -19,12 +19,12 @@ pub(super) const COMMAND: Command = Command {
            certificates, kubeconfigs, and a file of flags for every component. Place it at /etc/kubernetes, or start \
            from it with `twinstack up --config`. The directory appears as a whole or not at all.",
     example: "twinstack init --config kubeadm.yaml --output ./lab\ntwinstack up --config ./lab --data-dir ./state",
-    flags: &[
+    flags: &[&[
         flag("config", "FILE", "", "kubeadm or install-config file to read"),
         flag("output", "FOLDER", "twinstack-init", "where to write; must be empty or not there"),
         flag("dry-run", "BOOL", "false", "print the files, keys and certificates excepted, and write nothing"),
         flag("force", "BOOL", "false", "replace what init wrote there before; its authority and signing key are kept"),
-    ],
+    ]],
     positional: None,
     long_running: false,
     run,

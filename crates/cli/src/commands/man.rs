@@ -11,7 +11,7 @@ pub(super) const COMMAND: Command = Command {
     about: "write manual pages into a folder",
     more: "",
     example: "twinstack man /usr/local/share/man/man1 && man twinstack-version",
-    flags: &[flag("folder", "FOLDER", "", "where the pages go; made if it is missing")],
+    flags: &[&[flag("folder", "FOLDER", "", "where the pages go; made if it is missing")]],
     positional: Some("folder"),
     long_running: false,
     run,

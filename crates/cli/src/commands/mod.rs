@@ -29,8 +29,8 @@ pub(crate) struct Command {
     pub(crate) more: &'static str,
     /// A command line to copy, with a word on what it does.
     pub(crate) example: &'static str,
-    /// Its flags.
-    pub(crate) flags: &'static [Flag],
+    /// Its flags, in tables: its own, and those that stand beside the code of others that reads them.
+    pub(crate) flags: &'static [&'static [Flag]],
     /// The one that is given without its name.
     pub(crate) positional: Option<&'static str>,
     /// Whether it serves until it is stopped, or reads the settings of what does, and so has the flags of `flag::COMMON`.

@@ -9,7 +9,7 @@ use super::{Command, proxy_ipvs};
 use crate::{
     component::{self, Log},
     flag::{Flag, flag},
-    read,
+    kubeconfig, read,
 };
 use anyhow::Context;
 use kernel::{
@@ -58,7 +58,7 @@ pub(super) const COMMAND: Command = Command {
     example: "twinstack proxy --kubeconfig ./node.kubeconfig --cluster-cidr 10.244.0.0/16,fd00:10:244::/56\n\
               twinstack proxy --kubeconfig ./node.kubeconfig --dry-run | less\n\
               twinstack proxy --cleanup",
-    flags: FLAGS,
+    flags: &[&[kubeconfig::FLAG], FLAGS, conntrack::FLAGS, ONCE],
     positional: None,
     long_running: true,
     run,
@@ -66,7 +66,6 @@ pub(super) const COMMAND: Command = Command {
 
 #[rustfmt::skip]
 const FLAGS: &[Flag] = &[
-    flag("kubeconfig", "FILE", "", "how to reach the API; the pod's service account when not given"),
     flag("hostname-override", "NAME", "", "name of this node's Node; the host's name when not given"),
     flag("bind-address", "ADDRESS[,ADDRESS]", "", "this node's address, or one of each family, where the Node object does not say; nothing listens there"),
     flag("proxy-mode", "MODE", "nftables", "how to program the kernel: nftables, iptables, ipvs"),
@@ -90,8 +89,11 @@ const FLAGS: &[Flag] = &[
     flag("ipvs-udp-timeout", "DURATION", "0s", "with ipvs: how long UDP flows are remembered; 0s for the kernel's own"),
     flag("healthz-bind-address", "ADDRESS:PORT", "[::]:10256", "where /healthz and /livez are served; empty for nowhere"),
     flag("metrics-bind-address", "ADDRESS:PORT", "127.0.0.1:10249", "where /metrics and /proxyMode are served; empty for nowhere"),
-    conntrack::FLAGS[0], conntrack::FLAGS[1], conntrack::FLAGS[2], conntrack::FLAGS[3],
-    conntrack::FLAGS[4], conntrack::FLAGS[5], conntrack::FLAGS[6],
+];
+
+/// What does something once instead of serving.
+#[rustfmt::skip]
+const ONCE: &[Flag] = &[
     flag("cleanup", "BOOL", "false", "remove all rules of this program and end"),
     flag("dry-run", "BOOL", "false", "read the API once, print the rules, change nothing and end; needs no root"),
     flag("write-config-to", "FILE", "", "write these settings as a KubeProxyConfiguration and end"),
@@ -280,7 +282,6 @@ fn hosts(ip: IpAddr) -> anyhow::Result<Hosts> {
 }
 
 fn options(given: &mut Settings) -> Options {
-    const DURATION: &str = "a length of time such as 90s or 1h30m";
     const ADDRESS: &str = "ADDRESS:PORT such as [::]:10256, an address alone, or nothing";
     let text = |text: &str| Ok::<_, String>(text.to_owned());
     let node_name = given.optional("hostname-override", "the name of a Node", text).or_else(host_name);
@@ -314,17 +315,17 @@ fn options(given: &mut Settings) -> Options {
         localhost_node_ports: given.or("iptables-localhost-nodeports", true, "true, false", str::parse::<bool>),
         masquerade_mark: 1 << bit,
         masquerade_all: given.or("masquerade-all", false, "true, false", str::parse::<bool>),
-        sync_period: given.or("iptables-sync-period", Duration::from_secs(30), DURATION, |text| {
+        sync_period: given.or("iptables-sync-period", Duration::from_secs(30), read::DURATION, |text| {
             read::duration(text).and_then(|time| if time.is_zero() { Err("must be longer than 0") } else { Ok(time) })
         }),
-        min_sync_period: given.or("iptables-min-sync-period", Duration::ZERO, DURATION, read::duration),
+        min_sync_period: given.or("iptables-min-sync-period", Duration::ZERO, read::DURATION, read::duration),
         families: settings::families_of_machine(),
     };
     if mode == Mode::Ipvs {
         (proxy.sync_period, proxy.min_sync_period) = (ipvs.sync_period, ipvs.min_sync_period);
     }
     Options {
-        kubeconfig: given.optional("kubeconfig", "a file", read::path),
+        kubeconfig: kubeconfig::read(given),
         healthz: given.or("healthz-bind-address", "[::]:10256".parse().ok(), ADDRESS, |text| place(text, 10256)),
         metrics: given.or("metrics-bind-address", "127.0.0.1:10249".parse().ok(), ADDRESS, |text| place(text, 10249)),
         cleanup: given.or("cleanup", false, "true, false", str::parse::<bool>),

@@ -4,7 +4,7 @@ use super::Command;
 use crate::{
     component::{self, Log},
     flag::{Flag, flag},
-    read,
+    kubeconfig, read,
 };
 use ingress::router::{self, Options, settings::Settings as RouterSettings};
 use runtime::{client, config::Settings};
@@ -18,7 +18,7 @@ pub(super) const COMMAND: Command = Command {
            honoured. HAProxy goes on serving when the router dies, and the next one takes it over without a gap.",
     example: "ROUTER_IP_V4_V6_MODE=v4v6 ROUTER_SERVICE_HTTP_PORT=8080 ROUTER_SERVICE_HTTPS_PORT=8443 \\\n  \
               twinstack router --kubeconfig ./admin.kubeconfig --working-dir /tmp/router",
-    flags: FLAGS,
+    flags: &[&[kubeconfig::FLAG], FLAGS],
     positional: None,
     long_running: true,
     run,
@@ -26,7 +26,6 @@ pub(super) const COMMAND: Command = Command {
 
 #[rustfmt::skip]
 const FLAGS: &[Flag] = &[
-    flag("kubeconfig", "FILE", "", "how to reach the API; the pod's service account when not given"),
     flag("haproxy", "FILE", "haproxy", "HAProxy's program, 2.6 or newer"),
     flag("working-dir", "FOLDER", "/var/lib/twinstack/router", "where HAProxy's files and sockets are kept"),
     flag("keep-haproxy", "BOOL", "false", "leave HAProxy serving when this is told to stop"),
@@ -34,7 +33,7 @@ const FLAGS: &[Flag] = &[
 
 fn run(settings: Settings) -> anyhow::Result<()> {
     let (log, kubeconfig, options) =
-        settings.read(|given| Some((component::log(given), kubeconfig(given), options(given))))?;
+        settings.read(|given| Some((component::log(given), kubeconfig::read(given), options(given))))?;
     let settings = RouterSettings::from_environment(std::env::vars())
         .map_err(|mistakes| anyhow::anyhow!("the environment cannot be used:\n  {}", mistakes.join("\n  ")))?;
     serve(&log, kubeconfig, settings, options)
@@ -47,10 +46,6 @@ fn serve(log: &Log, kubeconfig: Option<PathBuf>, settings: RouterSettings, optio
         tracing::info!(router = settings.name, ?settings.listen, "router starts");
         router::start(client, settings, options, &admin, &tasks).map_err(|error| anyhow::anyhow!("{error}"))
     })
-}
-
-fn kubeconfig(given: &mut Settings) -> Option<PathBuf> {
-    given.optional("kubeconfig", "a file", read::path)
 }
 
 fn options(given: &mut Settings) -> Options {

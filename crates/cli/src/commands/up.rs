@@ -19,7 +19,7 @@ pub(super) const COMMAND: Command = Command {
            Takes the flags of `twinstack apiserver` and `twinstack controller-manager` as well, in the file of --config or in the environment. \
            With --config naming a folder that `twinstack init` wrote, the server starts as that says and has its objects.",
     example: "twinstack up\nkubectl --kubeconfig ~/.local/share/twinstack/admin.kubeconfig get services --all-namespaces",
-    flags: FLAGS,
+    flags: &[FLAGS],
     positional: None,
     long_running: true,
     run,
@@ -91,7 +91,7 @@ fn from_folder(mut settings: Settings) -> (Settings, Vec<Value>) {
 }
 
 /// Where a user's programs keep their state.
-fn data_dir() -> PathBuf {
+pub(super) fn data_dir() -> PathBuf {
     let home = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if rustix::process::geteuid().is_root() {
         return PathBuf::from("/var/lib/twinstack");

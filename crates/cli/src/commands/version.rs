@@ -9,7 +9,7 @@ pub(super) const COMMAND: Command = Command {
     about: "print which build this is",
     more: "",
     example: "twinstack version -o json | jq -r .version",
-    flags: &[flag("output", "text|json", "text", "form of the answer").short('o')],
+    flags: &[&[flag("output", "text|json", "text", "form of the answer").short('o')]],
     positional: None,
     long_running: false,
     run,

@@ -5,21 +5,34 @@ use kube::{
     Client, Resource,
     runtime::events::{Event, EventType, Recorder, Reporter},
 };
+use parking_lot::Mutex;
+use std::{
+    collections::HashMap,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 /// Writes events in the name of one controller. An event that cannot be written is logged and forgotten.
 #[derive(Clone)]
 pub struct Events {
-    recorder: Recorder,
+    client: Client,
+    reporter: Reporter,
+    /// One for each note, and when it was last used: a recorder counts events of an object that have the same reason as one,
+    /// and keeps the note of the first.
+    recorders: Arc<Mutex<HashMap<String, (Recorder, Instant)>>>,
 }
 
 /// The longest note that the API takes.
 const LONGEST_NOTE: usize = 1024;
+/// How long the same event counts as one; a recorder's own time.
+const SERIES: Duration = Duration::from_secs(6 * 60);
 
 impl Events {
     /// Events that `controller` reports.
     #[must_use]
     pub fn new(client: Client, controller: &str) -> Self {
-        Self { recorder: Recorder::new(client, Reporter { controller: controller.to_owned(), instance: None }) }
+        let reporter = Reporter { controller: controller.to_owned(), instance: None };
+        Self { client, reporter, recorders: Arc::default() }
     }
 
     /// Tells that something went as it should.
@@ -36,11 +49,22 @@ impl Events {
         if note.len() > LONGEST_NOTE {
             note.truncate(note.floor_char_boundary(LONGEST_NOTE));
         }
+        let recorder = self.recorder(&note);
         let event =
             Event { type_, reason: reason.to_owned(), note: Some(note), action: reason.to_owned(), secondary: None };
-        if let Err(error) = self.recorder.publish(&event, object).await {
+        if let Err(error) = recorder.publish(&event, object).await {
             tracing::warn!(reason, error = &error as &dyn std::error::Error, "event was not written");
         }
+    }
+
+    fn recorder(&self, note: &str) -> Recorder {
+        let now = Instant::now();
+        let mut recorders = self.recorders.lock();
+        recorders.retain(|_, (_, used)| now.duration_since(*used) < SERIES);
+        let new = || (Recorder::new(self.client.clone(), self.reporter.clone()), now);
+        let (recorder, used) = recorders.entry(note.to_owned()).or_insert_with(new);
+        *used = now;
+        recorder.clone()
     }
 }
 

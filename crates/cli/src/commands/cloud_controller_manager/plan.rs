@@ -12,13 +12,13 @@ pub(crate) const COMMAND: Command = Command {
            with the keys subnets, route_tables, zones, instances, group_tags, nodes, and, of what is there already, network, \
            target_groups, classic, groups.",
     example: "twinstack cloud-controller-manager plan -f service.yaml --observed account.json --cloud-config cloud.conf",
-    flags: &[
+    flags: &[&[
         flag("filename", "FILE", "", "the Service, YAML or JSON, with its uid").short('f'),
         flag("observed", "FILE", "", "what the account holds, JSON"),
         flag("cloud-config", "FILE", "", "the cloud-config"),
         flag("cluster-name", "NAME", "kubernetes", "part of the names of security groups"),
         flag("output", "text|json", "text", "how actions are printed").short('o'),
-    ],
+    ]],
     positional: None,
     long_running: false,
     run,

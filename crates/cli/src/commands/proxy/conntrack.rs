@@ -13,7 +13,7 @@ const FOLDER: &str = "/proc/sys/net/netfilter";
 const DURATION: &str = "a length of time such as 24h; 0s leaves it as it is";
 
 #[rustfmt::skip]
-pub(super) const FLAGS: [Flag; 7] = [
+pub(super) const FLAGS: &[Flag] = &[
     flag("conntrack-max-per-core", "COUNT", "32768", "connections to remember for each core, at least; 0 leaves the limit as it is"),
     flag("conntrack-min", "COUNT", "131072", "connections to remember, at least, however few cores there are"),
     flag("conntrack-tcp-timeout-established", "DURATION", "24h", "how long idle TCP connections are remembered; 0s leaves it as it is"),
