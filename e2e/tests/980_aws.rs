@@ -24,35 +24,42 @@ struct Cloud {
     example: Example,
     /// What the account held before.
     empty: String,
+    /// Of the manager, beside those that it always has.
+    flags: &'static [&'static str],
     server: Server,
 }
 
 impl Cloud {
     /// With the cluster's first family and so many nodes; `None` when something is missing here.
     fn start(ranges: &str, nodes: usize) -> Option<Self> {
-        Self::start_with("", ranges, nodes)
-    }
-
-    /// With more lines in the cloud-config.
-    fn start_with(lines: &str, ranges: &str, nodes: usize) -> Option<Self> {
-        let aws = Strict::start()?;
-        let example = Example::build(&aws, nodes);
-        let server = Server::start(&[ranges]);
-        let kubectl = server.kubectls().pop()?;
-        std::fs::write(server.folder().join("cloud.conf"), example.cloud_config() + lines).unwrap();
-        let manager = manage(&server, &aws);
-        let empty = aws.told();
-        let cloud = Self { manager, kubectl, aws, example, empty, server };
+        let cloud = Self::without_nodes(|_| String::new(), &["--configure-cloud-routes=false"], ranges, nodes)?;
         for index in 0..nodes {
             cloud.create(&cloud.example.node(index));
         }
         Some(cloud)
     }
 
+    /// With more lines in the cloud-config, other flags, and instances that no Node tells of.
+    fn without_nodes(
+        lines: impl FnOnce(&Example) -> String,
+        flags: &'static [&'static str],
+        ranges: &str,
+        nodes: usize,
+    ) -> Option<Self> {
+        let aws = Strict::start()?;
+        let example = Example::build(&aws, nodes);
+        let server = Server::start(&[ranges]);
+        let kubectl = server.kubectls().pop()?;
+        std::fs::write(server.folder().join("cloud.conf"), example.cloud_config() + &lines(&example)).unwrap();
+        let manager = manage(&server, &aws, flags);
+        let empty = aws.told();
+        Some(Self { manager, kubectl, aws, example, empty, flags, server })
+    }
+
     /// The process is killed and started again.
     fn restart(&mut self) {
         self.manager.kill();
-        self.manager = manage(&self.server, &self.aws);
+        self.manager = manage(&self.server, &self.aws, self.flags);
     }
 
     fn create(&self, object: &Value) {
@@ -76,7 +83,10 @@ impl Cloud {
     /// Waits until something is so.
     fn until<T>(&self, what: &str, ask: impl FnMut() -> Option<T>) -> T {
         let found = wait_for(PATIENCE, ask);
-        found.unwrap_or_else(|| panic!("{what}: not within {PATIENCE:?}\n{}\n{}", self.aws.told(), self.logs()))
+        let events = || self.kubectl.ok(&["get", "events"]);
+        found.unwrap_or_else(|| {
+            panic!("{what}: not within {PATIENCE:?}\n{}\n{}\n{}", self.aws.told(), events(), self.logs())
+        })
     }
 
     /// The Service's host name, when it has one.
@@ -151,15 +161,13 @@ impl Cloud {
     }
 }
 
-fn manage(server: &Server, aws: &Strict) -> Process {
+fn manage(server: &Server, aws: &Strict, flags: &[&str]) -> Process {
     let config = server.folder().join("cloud.conf");
     let environment = aws.environment().into_iter().map(|(name, value)| format!("{name}={value}"));
     let mut words: Vec<String> = environment.collect();
     words.push(twinstack().display().to_string());
-    words.extend(
-        ["cloud-controller-manager", "--leader-elect=false", "--secure-port=0", "--configure-cloud-routes=false"]
-            .map(str::to_owned),
-    );
+    words.extend(["cloud-controller-manager", "--leader-elect=false", "--secure-port=0"].map(str::to_owned));
+    words.extend(flags.iter().map(|flag| (*flag).to_owned()));
     words.push("--concurrent-service-syncs=4".to_owned());
     words.push(format!("--kubeconfig={}", server.kubeconfig().display()));
     words.push(format!("--cloud-config={}", config.display()));
@@ -339,6 +347,89 @@ fn a_classic_load_balancer_comes_and_goes() {
     cloud.is_empty();
 }
 
+/// Addresses of a node's pods.
+fn pods(index: usize) -> [String; 2] {
+    let number = index + 1;
+    [format!("10.244.{number}.0/24"), format!("fd00:10:244:{number}::/64")]
+}
+
+/// What an instance is like for a kubelet that knows nothing of AWS.
+fn bare_node(cloud: &Cloud, index: usize) -> Value {
+    let mut node = cloud.example.node(index);
+    node["spec"] = json!({
+        "providerID": node["spec"]["providerID"],
+        "podCIDRs": pods(index), "podCIDR": pods(index)[0],
+        "taints": [{"key": "node.cloudprovider.kubernetes.io/uninitialized", "value": "true", "effect": "NoSchedule"}],
+    });
+    node
+}
+
+/// Destinations of the routes that lead to an instance.
+fn routes_to(cloud: &Cloud, instance: &str) -> Vec<String> {
+    let found = cloud.aws.look(Api::Ec2, "DescribeRouteTables", &[("RouteTableId.1", &cloud.example.route_table)]);
+    let found = found.unwrap();
+    let all = found.all("routeTableSet/item/routeSet/item").into_iter();
+    let to = all.filter(|route| route.text("instanceId") == instance);
+    let to = to.map(|route| route.text("destinationCidrBlock").to_owned() + route.text("destinationIpv6CidrBlock"));
+    let mut to: Vec<String> = to.collect();
+    to.sort();
+    to
+}
+
+#[test]
+fn nodes_are_described_their_pods_get_routes_and_they_go_with_their_instances() {
+    for families in [&["ipv4"][..], &["ipv4", "ipv6"], &["ipv6", "ipv4"]] {
+        let lines = |example: &Example| {
+            let families: String = families.iter().map(|family| format!("NodeIPFamilies = {family}\n")).collect();
+            format!("{families}RouteTableID = {}\n", example.route_table)
+        };
+        let flags = &["--cluster-cidr=10.244.0.0/16,fd00:10:244::/48", "--route-reconciliation-period=1s"];
+        let Some(cloud) = Cloud::without_nodes(lines, flags, RANGES[0], 2) else { return };
+        (0..2).for_each(|index| cloud.create(&bare_node(&cloud, index)));
+        let node = |index: usize| -> Value {
+            let text = cloud.kubectl.ok(&["get", "node", &format!("node-{index}"), "-o", "json"]);
+            serde_json::from_str(&text).unwrap()
+        };
+        for index in 0..2 {
+            let described = cloud.until("the node is described", || {
+                Some(node(index)).filter(|node| node["spec"]["taints"].as_array().is_none_or(Vec::is_empty))
+            });
+            let labels = &described["metadata"]["labels"];
+            let (id, zone) = &cloud.example.instances[index];
+            assert_eq!(labels["topology.kubernetes.io/zone"], *zone);
+            assert_eq!(labels["topology.kubernetes.io/region"], "us-east-1");
+            assert_eq!(labels["node.kubernetes.io/instance-type"], "m6i.large");
+            let internal = cloud.until("it has addresses", || {
+                let all = node(index)["status"]["addresses"].as_array()?.clone();
+                let internal = all.iter().filter(|address| address["type"] == "InternalIP");
+                let text = |address: &Value| address["address"].as_str().unwrap_or_default().to_owned();
+                Some(internal.map(text).collect::<Vec<_>>())
+            });
+            let kinds: Vec<&str> =
+                internal.iter().map(|address| if address.contains(':') { "ipv6" } else { "ipv4" }).collect();
+            assert_eq!(kinds, families, "{internal:?}");
+            cloud.until("its pods have routes", || (routes_to(&cloud, id) == pods(index)).then_some(()));
+        }
+        if families[0] == "ipv4" {
+            continue;
+        }
+        // Not ready, its instance stopped and started, then gone for good. It takes half a minute, and is the same for all.
+        let (id, _) = &cloud.example.instances[1];
+        let down = "{.spec.taints[?(@.key=='node.cloudprovider.kubernetes.io/shutdown')].effect}";
+        let taint = || cloud.kubectl.ok(&["get", "node", "node-1", "-o", &format!("jsonpath={down}")]);
+        cloud.aws.look(Api::Ec2, "StopInstances", &[("InstanceId.1", id)]).unwrap();
+        cloud.until("a stopped one is tainted", || (taint() == "NoSchedule").then_some(()));
+        cloud.aws.look(Api::Ec2, "StartInstances", &[("InstanceId.1", id)]).unwrap();
+        cloud.until("a started one is not", || taint().is_empty().then_some(()));
+        cloud.aws.look(Api::Ec2, "TerminateInstances", &[("InstanceId.1", id)]).unwrap();
+        let there = || cloud.kubectl.ok(&["get", "nodes", "-o", "jsonpath={.items[*].metadata.name}"]);
+        cloud.until("a node without instance goes", || (there() == "node-0").then_some(()));
+        cloud.until("its routes go with it", || routes_to(&cloud, id).is_empty().then_some(()));
+        assert_eq!(routes_to(&cloud, &cloud.example.instances[0].0).len(), 2, "the others stay");
+        assert!(cloud.events("node-1").contains("DeletingNode"), "{}", cloud.events("node-1"));
+    }
+}
+
 /// The calls, one in a line, for messages.
 fn listed(calls: &[Made]) -> String {
     calls.iter().fold(String::new(), |mut text, call| {
@@ -411,7 +502,9 @@ fn many_services_and_a_node_change_stay_within_the_limits() {
     let count = if std::env::var("TWINSTACK_FAULTS").is_ok_and(|value| value == "all") { 500 } else { 10 };
     // The nodes' group has room for the rules of thirty.
     let lines = if count > 30 { "DisableSecurityGroupIngress = true\n" } else { "" };
-    let Some(mut cloud) = Cloud::start_with(lines, RANGES[0], 2) else { return };
+    let started = Cloud::without_nodes(|_| lines.to_owned(), &["--configure-cloud-routes=false"], RANGES[0], 2);
+    let Some(mut cloud) = started else { return };
+    (0..2).for_each(|index| cloud.create(&cloud.example.node(index)));
     cloud.quiet();
     let names: Vec<String> = (0..count).map(|number| format!("web-{number}")).collect();
     let all: Vec<Value> =

@@ -37,12 +37,12 @@ impl CloudProvider for Cloud {
 }
 
 impl Routes for Cloud {
-    fn list(&self) -> Answer<'_, Vec<Route>> {
+    fn list<'a>(&'a self, _: &'a [Arc<Node>]) -> Answer<'a, Vec<Route>> {
         let routes = self.routes.lock().unwrap().clone();
         Box::pin(async move { Ok(routes) })
     }
 
-    fn create<'a>(&'a self, route: &'a Route) -> Answer<'a, ()> {
+    fn create<'a>(&'a self, _: &'a Node, route: &'a Route) -> Answer<'a, ()> {
         let refuse =
             !route.pods.to_string().contains('.') && !std::mem::replace(&mut *self.refused.lock().unwrap(), true);
         if !refuse {

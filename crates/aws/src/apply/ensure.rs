@@ -21,7 +21,6 @@ const LOOKS: usize = 4;
 impl Aws {
     /// Passes until one finds nothing to do: AWS may show what was true a moment ago, so a change is looked at once more.
     pub(super) async fn ensure_one(&self, service: &Service, nodes: &[Arc<Node>]) -> Result<Handles, CloudError> {
-        self.note_nodes(nodes);
         let ask = self.ask(service, nodes)?;
         let before = self.done.lock().remove(&ask.request.owner.uid);
         let told = before.as_ref().map(|before| before.desired.notes.clone()).unwrap_or_default();
@@ -62,7 +61,6 @@ impl Aws {
 
     /// Only the targets, with what was seen through before; `None` when more has changed.
     pub(super) async fn retarget(&self, service: &Service, nodes: &[Arc<Node>]) -> Result<Option<()>, CloudError> {
-        self.note_nodes(nodes);
         let ask = self.ask(service, nodes)?;
         let Some(before) = self.done.lock().get(&ask.request.owner.uid).cloned() else { return Ok(None) };
         let Balancer::Network(network) = &before.desired.balancer else { return Ok(None) };

@@ -24,7 +24,6 @@ use crate::{
     model::{
         Settings,
         names::Owner,
-        nodes,
         request::{Note, Request},
     },
 };
@@ -41,7 +40,7 @@ use runtime::{
     controller::Result as ControllerResult,
 };
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::HashMap,
     sync::{Arc, OnceLock},
     time::Duration,
 };
@@ -63,8 +62,6 @@ pub struct Aws {
     pub(crate) account: Arc<dyn Account>,
     pub(crate) settings: Settings,
     pub(crate) route_table: Option<String>,
-    /// Instances by the names of their nodes.
-    pub(crate) instances: Mutex<BTreeMap<String, String>>,
     thorough: Duration,
     inventory: Inventory,
     ledger: Ledger,
@@ -89,7 +86,6 @@ impl Aws {
             account,
             settings,
             route_table: None,
-            instances: Mutex::default(),
             thorough: THOROUGH,
             inventory: Inventory::default(),
             ledger: Ledger::default(),
@@ -144,16 +140,6 @@ impl Aws {
             }
         }
         Ok(self.removals.waiting().len())
-    }
-
-    fn note_nodes(&self, all: &[Arc<Node>]) {
-        let mut instances = self.instances.lock();
-        for node in all {
-            let provider_id = node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref());
-            if let (Some(name), Some(id)) = (&node.metadata.name, provider_id.and_then(nodes::instance_id)) {
-                instances.insert(name.clone(), id.to_owned());
-            }
-        }
     }
 }
 

@@ -4,10 +4,12 @@
 //! after here too, as controllers of their own.
 
 mod describe;
+mod lifecycle;
 #[cfg(test)]
 mod tests;
 
 pub use describe::{Facts, facts};
+pub use lifecycle::SHUTDOWN;
 
 use crate::{
     account::{Instance, InstanceFilter},
@@ -49,6 +51,12 @@ pub const CONTROLLERS: &[Controller<Options>] = &[
         alias: "cloud-node",
         default_on: true,
         run: |context| Box::pin(run(context)),
+    },
+    Controller {
+        name: "cloud-node-lifecycle-controller",
+        alias: "cloud-node-lifecycle",
+        default_on: true,
+        run: |context| Box::pin(lifecycle::run(context)),
     },
     Controller {
         name: "aws-leftovers-controller",
@@ -99,7 +107,8 @@ impl Reconcile for Nodes {
 
     async fn reconcile(&self, key: &Key) -> Result<Next> {
         let Some(node) = self.nodes.get(key) else { return Ok(Next::Done) };
-        let Some(instance) = self.instance(&node).await? else {
+        let found = instance_of(&self.options.provider, &node).await?;
+        let Some(instance) = found.filter(|instance| instance.state == "running") else {
             if is_uninitialized(&node) {
                 let note = "no running instance has this node's provider id or name";
                 self.events.warning(&reference(&*node), "InstanceNotFound", note).await;
@@ -130,23 +139,21 @@ fn is_uninitialized(node: &Node) -> bool {
     node.spec.iter().flat_map(|spec| spec.taints.iter().flatten()).any(|taint| taint.key == UNINITIALIZED)
 }
 
-impl Nodes {
-    /// The instance of a node: by its provider id, or by its name.
-    async fn instance(&self, node: &Node) -> Result<Option<Instance>> {
-        let provider = &self.options.provider;
-        let id = node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref()).and_then(instance_id);
-        let named = instance_id(&node.name_any()).map(str::to_owned);
-        let filter = match id.map(str::to_owned).or(named) {
-            Some(id) => InstanceFilter { ids: [id].into(), ..InstanceFilter::default() },
-            None => InstanceFilter {
-                vpc: Some(provider.settings().cluster.vpc.clone()),
-                private_dns: [node.name_any()].into(),
-                ..InstanceFilter::default()
-            },
-        };
-        let found = provider.account.describe_instances(&filter).await?;
-        Ok(found.into_iter().find(|instance| instance.state == "running"))
-    }
+/// The instance of a node, in whatever state it is: by its provider id, or by its name.
+async fn instance_of(provider: &Aws, node: &Node) -> Result<Option<Instance>> {
+    let id = node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref()).and_then(instance_id);
+    let named = instance_id(&node.name_any()).map(str::to_owned);
+    let filter = match id.map(str::to_owned).or(named) {
+        Some(id) => InstanceFilter { ids: [id].into(), ..InstanceFilter::default() },
+        None => InstanceFilter {
+            vpc: Some(provider.settings().cluster.vpc.clone()),
+            private_dns: [node.name_any()].into(),
+            ..InstanceFilter::default()
+        },
+    };
+    let mut found = provider.account.describe_instances(&filter).await?;
+    found.sort_by_key(|instance| instance.state != "running");
+    Ok(found.into_iter().next())
 }
 
 /// Looks for leftovers, at the start and then from time to time. What the first look finds goes with the second.

@@ -6,9 +6,17 @@ mod tests;
 use crate::{
     account::{AwsError, InstanceFilter, RouteTable, RouteTarget},
     apply::Aws,
+    model::nodes::instance_id,
 };
+use k8s_openapi::api::core::v1::Node;
+use kube::ResourceExt;
 use runtime::cloud::{Answer, CloudError, Route, Routes};
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
+
+/// The instance that a node says it is.
+fn provided(node: &Node) -> Option<&str> {
+    node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref()).and_then(instance_id)
+}
 
 fn failed(error: AwsError) -> CloudError {
     CloudError::Failed(error.into())
@@ -36,10 +44,10 @@ impl Aws {
         }
     }
 
-    async fn routes_there(&self) -> Result<Vec<Route>, CloudError> {
+    async fn routes_there(&self, nodes: &[Arc<Node>]) -> Result<Vec<Route>, CloudError> {
         let table = self.table().await?;
-        let nodes: BTreeMap<String, String> =
-            self.instances.lock().iter().map(|(name, id)| (id.clone(), name.clone())).collect();
+        let named = |node: &Arc<Node>| Some((provided(node)?.to_owned(), node.name_any()));
+        let nodes: BTreeMap<String, String> = nodes.iter().filter_map(named).collect();
         let routes = table.routes.into_iter().filter_map(|route| {
             let to = route.to?;
             let node = match &route.via {
@@ -54,27 +62,27 @@ impl Aws {
         Ok(routes.collect())
     }
 
-    /// The instance of a node: as noted, or by its private name, or by its address.
-    async fn instance_of(&self, route: &Route) -> Result<String, CloudError> {
-        if let Some(id) = self.instances.lock().get(&route.node) {
-            return Ok(id.clone());
+    /// The instance of a node: by its provider id, or by its private name.
+    async fn instance_of(&self, node: &Node) -> Result<String, CloudError> {
+        if let Some(id) = provided(node) {
+            return Ok(id.to_owned());
         }
         let filter = InstanceFilter {
             vpc: Some(self.settings.cluster.vpc.clone()),
-            private_dns: [route.node.clone()].into(),
+            private_dns: [node.name_any()].into(),
             ..InstanceFilter::default()
         };
         let found = self.account.describe_instances(&filter).await.map_err(failed)?;
         let running = found.into_iter().find(|instance| instance.state == "running");
         running.map(|instance| instance.id).ok_or_else(|| CloudError::Later {
-            reason: format!("node {} has no provider id, and no instance has its name", route.node),
+            reason: format!("node {} has no provider id, and no instance has its name", node.name_any()),
             after: std::time::Duration::from_secs(10),
         })
     }
 
-    async fn make_route(&self, route: &Route) -> Result<(), CloudError> {
+    async fn make_route(&self, node: &Node, route: &Route) -> Result<(), CloudError> {
         let table = self.table().await?;
-        let instance = self.instance_of(route).await?;
+        let instance = self.instance_of(node).await?;
         self.account.set_source_dest_check(&instance, false).await.map_err(failed)?;
         let via = RouteTarget::Instance(instance);
         match table.routes.iter().find(|has| has.to == Some(route.pods)) {
@@ -103,12 +111,12 @@ impl Aws {
 }
 
 impl Routes for Aws {
-    fn list(&self) -> Answer<'_, Vec<Route>> {
-        Box::pin(self.routes_there())
+    fn list<'a>(&'a self, nodes: &'a [Arc<Node>]) -> Answer<'a, Vec<Route>> {
+        Box::pin(self.routes_there(nodes))
     }
 
-    fn create<'a>(&'a self, route: &'a Route) -> Answer<'a, ()> {
-        Box::pin(self.make_route(route))
+    fn create<'a>(&'a self, node: &'a Node, route: &'a Route) -> Answer<'a, ()> {
+        Box::pin(self.make_route(node, route))
     }
 
     fn delete<'a>(&'a self, route: &'a Route) -> Answer<'a, ()> {

@@ -6,11 +6,16 @@ use crate::{
     memory::testing::settings,
     memory::{Example, Memory},
 };
+use k8s_openapi::api::core::v1::Node;
 use runtime::cloud::{CloudError, Route, Routes};
 use std::sync::Arc;
 
 fn route(node: &str, pods: &str) -> Route {
     Route { name: "r".into(), node: node.into(), via: None, pods: pods.parse().unwrap() }
+}
+
+fn node(number: usize) -> Arc<Node> {
+    Arc::clone(&Example { nodes: 2 }.nodes()[number])
 }
 
 #[tokio::test]
@@ -19,43 +24,62 @@ async fn each_pod_cidr_of_each_family_gets_a_route_and_loses_it() {
     let aws = Aws::new(memory.clone(), settings()).with_route_table(Some("rtb-main".into()));
     for pods in ["10.244.1.0/24", "fd00:244:0:1::/64"] {
         let wanted = route("node-1", pods);
-        aws.create(&wanted).await.unwrap();
-        aws.create(&wanted).await.unwrap();
+        aws.create(&node(1), &wanted).await.unwrap();
+        aws.create(&node(1), &wanted).await.unwrap();
         let state = memory.state();
         let table = state.route_tables.iter().find(|table| table.id == "rtb-main").unwrap();
         let made: Vec<_> = table.routes.iter().filter(|one| one.to == Some(wanted.pods)).collect();
         assert_eq!(made.len(), 1, "{pods}");
         assert_eq!(made[0].via, RouteTarget::Instance("i-0001".into()));
         assert_eq!(state.source_dest_check.get("i-0001"), Some(&false));
-        assert_eq!(aws.list().await.unwrap().iter().filter(|one| one.pods == wanted.pods).count(), 1);
+        assert_eq!(
+            aws.list(&Example { nodes: 2 }.nodes()).await.unwrap().iter().filter(|one| one.pods == wanted.pods).count(),
+            1
+        );
         // The node's CIDR moves to another node.
-        aws.create(&route("node-0", pods)).await.unwrap();
+        aws.create(&node(0), &route("node-0", pods)).await.unwrap();
         let state = memory.state();
         let table = state.route_tables.iter().find(|table| table.id == "rtb-main").unwrap();
         assert!(table.routes.iter().any(|one| one.via == RouteTarget::Instance("i-0000".into())));
         aws.delete(&wanted).await.unwrap();
         aws.delete(&wanted).await.unwrap();
     }
-    assert_eq!(aws.list().await.unwrap(), []);
+    assert_eq!(aws.list(&Example { nodes: 2 }.nodes()).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_node_without_provider_id_is_found_by_its_name() {
+    let memory = Arc::new(Memory::new(Example { nodes: 2 }.state()));
+    let aws = Aws::new(memory.clone(), settings()).with_route_table(Some("rtb-main".into()));
+    let mut bare = Node::clone(&node(1));
+    bare.spec = None;
+    for pods in ["10.244.1.0/24", "fd00:244:0:1::/64"] {
+        aws.create(&bare, &route("node-1", pods)).await.unwrap();
+        let state = memory.state();
+        let table = state.route_tables.iter().find(|table| table.id == "rtb-main").unwrap();
+        assert!(table.routes.iter().any(|one| one.via == RouteTarget::Instance("i-0001".into())));
+    }
+    bare.metadata.name = Some("stranger".into());
+    let Err(CloudError::Later { .. }) = aws.create(&bare, &route("stranger", "10.244.2.0/24")).await else { panic!() };
 }
 
 #[tokio::test]
 async fn a_route_that_is_somebody_elses_is_left_alone() {
     let memory = Arc::new(Memory::new(Example { nodes: 1 }.state()));
     let aws = Aws::new(memory, settings()).with_route_table(Some("rtb-public".into()));
-    let Err(CloudError::Refused(why)) = aws.create(&route("node-0", "::/0")).await else { panic!() };
+    let Err(CloudError::Refused(why)) = aws.create(&node(0), &route("node-0", "::/0")).await else { panic!() };
     assert!(why.contains("rtb-public has a route to ::/0"), "{why}");
-    assert!(aws.list().await.unwrap().is_empty());
+    assert!(aws.list(&Example { nodes: 2 }.nodes()).await.unwrap().is_empty());
 }
 
 #[tokio::test]
 async fn the_table_is_named_or_tagged() {
     let memory = Arc::new(Memory::new(Example { nodes: 1 }.state()));
     let aws = Aws::new(memory.clone(), settings());
-    let Err(CloudError::Refused(why)) = aws.list().await else { panic!() };
+    let Err(CloudError::Refused(why)) = aws.list(&Example { nodes: 2 }.nodes()).await else { panic!() };
     assert!(why.contains("RouteTableID"), "{why}");
     memory.change(|state| {
         state.route_tables[1].tags.insert("kubernetes.io/cluster/example".into(), "owned".into());
     });
-    assert!(aws.list().await.unwrap().is_empty());
+    assert!(aws.list(&Example { nodes: 2 }.nodes()).await.unwrap().is_empty());
 }

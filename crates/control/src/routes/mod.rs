@@ -87,11 +87,11 @@ impl Reconcile for NodeRoutes {
     async fn reconcile(&self, _all: &Key) -> Result<Next> {
         let Some(cloud) = self.provider.routes() else { return Ok(Next::Done) };
         let nodes = self.nodes.all();
-        let plan = plan(&nodes, &cloud.list().await?, &self.options.clusters);
+        let plan = plan(&nodes, &cloud.list(&nodes).await?, &self.options.clusters);
         for route in &plan.delete {
             cloud.delete(route).await?;
         }
-        let failed = create(cloud, &plan.create).await;
+        let failed = create(cloud, &nodes, &plan.create).await;
         for node in &nodes {
             self.tell(node, failed.get(&node.name_any())).await?;
         }
@@ -100,10 +100,11 @@ impl Reconcile for NodeRoutes {
 }
 
 /// Creates routes; what went wrong, by node.
-async fn create(cloud: &dyn Routes, routes: &[Route]) -> BTreeMap<String, String> {
+async fn create(cloud: &dyn Routes, nodes: &[Arc<Node>], routes: &[Route]) -> BTreeMap<String, String> {
     let mut failed = BTreeMap::new();
     for route in routes {
-        if let Err(error) = cloud.create(route).await {
+        let Some(node) = nodes.iter().find(|node| node.name_any() == route.node) else { continue };
+        if let Err(error) = cloud.create(node, route).await {
             failed.insert(route.node.clone(), format!("route {} to {}: {error}", route.name, route.pods));
         }
     }

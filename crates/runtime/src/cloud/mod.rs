@@ -86,11 +86,11 @@ pub struct Route {
 
 /// Routes of a cloud.
 pub trait Routes: Send + Sync {
-    /// The routes that were made for this cluster.
-    fn list(&self) -> Answer<'_, Vec<Route>>;
+    /// The routes that were made for this cluster, which has these nodes.
+    fn list<'a>(&'a self, nodes: &'a [Arc<Node>]) -> Answer<'a, Vec<Route>>;
 
-    /// Makes a route.
-    fn create<'a>(&'a self, route: &'a Route) -> Answer<'a, ()>;
+    /// Makes a route to a node.
+    fn create<'a>(&'a self, node: &'a Node, route: &'a Route) -> Answer<'a, ()>;
 
     /// Takes a route away.
     fn delete<'a>(&'a self, route: &'a Route) -> Answer<'a, ()>;
