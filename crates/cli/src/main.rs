@@ -7,6 +7,7 @@ mod flag;
 mod kubeconfig;
 mod manager;
 mod read;
+mod release_version;
 
 use std::process::ExitCode;
 

@@ -67,11 +67,14 @@ pub struct FeatureGateStatus {
 }
 
 impl FeatureGateStatus {
-    /// Whether `gate` is open for `version`, or for the only version there is. A gate that is not listed is closed.
-    pub fn is_enabled(&self, version: &str, gate: &str) -> bool {
-        let of_version = self.feature_gates.iter().find(|gates| gates.version == version);
-        let only = || (self.feature_gates.len() == 1).then(|| &self.feature_gates[0]);
-        of_version.or_else(only).is_some_and(|gates| gates.enabled.iter().any(|enabled| enabled.name == gate))
+    /// Whether `gate` is open for `version`; for one that is not listed, or not known, whether it is open for all there are. During an
+    /// update there are two. A gate that is not listed is closed.
+    pub fn is_enabled(&self, version: Option<&str>, gate: &str) -> bool {
+        let is_open = |gates: &VersionGates| gates.enabled.iter().any(|enabled| enabled.name == gate);
+        match self.feature_gates.iter().find(|gates| version == Some(&gates.version)) {
+            Some(gates) => is_open(gates),
+            None => !self.feature_gates.is_empty() && self.feature_gates.iter().all(is_open),
+        }
     }
 }
 

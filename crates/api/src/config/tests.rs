@@ -85,18 +85,22 @@ fn a_gate_is_open_when_its_version_lists_it() {
         "apiVersion": "config.openshift.io/v1", "kind": "FeatureGate", "metadata": {"name": "cluster"},
         "spec": {"featureSet": "CustomNoUpgrade", "customNoUpgrade": {"enabled": ["AWSDualStackInstall"]}},
         "status": {"featureGates": [
-            {"version": "1", "enabled": [{"name": "AWSDualStackInstall"}], "disabled": [{"name": "DNSTemplatePlugin"}]},
-            {"version": "2", "enabled": [], "disabled": []}]},
+            {"version": "1", "enabled": [{"name": "AWSDualStackInstall"}, {"name": "Both"}], "disabled": [{"name": "DNSTemplatePlugin"}]},
+            {"version": "2", "enabled": [{"name": "Both"}], "disabled": []}]},
     }));
     let status = read.status.unwrap();
     for (version, gate, open) in [
-        ("1", "AWSDualStackInstall", true),
-        ("1", "DNSTemplatePlugin", false),
-        ("2", "AWSDualStackInstall", false),
-        ("3", "AWSDualStackInstall", false),
+        (Some("1"), "AWSDualStackInstall", true),
+        (Some("1"), "DNSTemplatePlugin", false),
+        (Some("2"), "AWSDualStackInstall", false),
+        (Some("3"), "AWSDualStackInstall", false),
+        (Some("3"), "Both", true),
+        (None, "AWSDualStackInstall", false),
+        (None, "Both", true),
     ] {
-        assert_eq!(status.is_enabled(version, gate), open, "{version} {gate}");
+        assert_eq!(status.is_enabled(version, gate), open, "{version:?} {gate}");
     }
+    assert!(!FeatureGateStatus::default().is_enabled(None, "Both"));
 }
 
 #[test]

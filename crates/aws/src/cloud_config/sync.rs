@@ -152,14 +152,7 @@ impl Sync {
 
     async fn gate(&self) -> Result<Gate> {
         let status = feature_gates(&self.client).await?;
-        let open = match &self.release {
-            Some(release) => status.is_enabled(release, GATE),
-            None => {
-                let mut versions = status.feature_gates.iter();
-                versions.len() > 0 && versions.all(|gates| gates.enabled.iter().any(|gate| gate.name == GATE))
-            }
-        };
-        Ok(if open { Gate::On } else { Gate::Off })
+        Ok(if status.is_enabled(self.release.as_deref(), GATE) { Gate::On } else { Gate::Off })
     }
 
     /// Logs what it did not log at the last look.

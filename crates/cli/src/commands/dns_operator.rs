@@ -10,7 +10,7 @@ use crate::{
     flag::{Flag, flag},
     kubeconfig,
     manager::{Manager, Own},
-    read,
+    read, release_version,
 };
 use ::dns::operator::{self, CONTROLLERS, Local, Operand, Options, Program, Reports};
 use ::dns::wire::Name;
@@ -45,7 +45,7 @@ const FLAGS: &[Flag] = &[
     flag("image", "IMAGE", IMAGE, "image of the DaemonSet's Pods"),
     flag("server", "twinstack|coredns", "twinstack", "program in that image"),
     flag("cluster-domain", "DOMAIN", "cluster.local", "domain of Services"),
-    flag("release-version", "VERSION", "that of this binary", "the version whose feature gates count, where the FeatureGate lists several"),
+    release_version::FLAG,
     flag("dns-bind-address", "ADDRESS[,ADDRESS]", "127.0.0.1,::1", "with --operand process: where to answer; one address, one of each family, or :: for both"),
     flag("dns-port", "PORT", "10053", "with --operand process: port for UDP and TCP; 0 takes free ones"),
     flag("dns-data-dir", "FOLDER", "a folder for temporary files", "with --operand process: where the Corefile of this machine is kept"),
@@ -134,7 +134,6 @@ fn options(given: &mut Settings, operand: Operand) -> Option<Options> {
             false => Err("is no domain".to_owned()),
         }
     });
-    let version = runtime::build::BUILD.version.to_owned();
-    let release = given.or("release-version", version, "a version", |text| Ok::<_, String>(text.to_owned()));
+    let release = release_version::read(given);
     Some(Options { operand, cluster_domain, release, reports: Reports::default(), poll: POLL })
 }

@@ -22,13 +22,13 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Reads the objects, as far as they exist. `version` is the release whose gates count.
+    /// Reads the objects, as far as they exist. `version` is the release whose gates count, if it is known.
     #[must_use]
     pub fn new(
         network: Option<&Network>,
         infrastructure: Option<&Infrastructure>,
         gates: Option<&FeatureGate>,
-        version: &str,
+        version: Option<&str>,
     ) -> Self {
         let (pods, services) = network.map(ranges).unwrap_or_default();
         let named = families(services.iter().chain(&pods).copied());
@@ -64,7 +64,7 @@ fn families(ranges: impl Iterator<Item = Cidr>) -> Option<Families> {
 }
 
 /// What the cluster says is open; where nobody has worked that out, what the administrator asked for.
-fn is_open(gates: &FeatureGate, version: &str) -> bool {
+fn is_open(gates: &FeatureGate, version: Option<&str>) -> bool {
     if let Some(status) = gates.status.as_ref().filter(|status| !status.feature_gates.is_empty()) {
         return status.is_enabled(version, GATE);
     }
@@ -101,7 +101,7 @@ mod tests {
             let pods: Vec<Value> = pods.into_iter().map(|cidr| json!({"cidr": cidr})).collect();
             let ranges = json!({"clusterNetwork": pods, "serviceNetwork": services});
             for object in [json!({"spec": ranges}), json!({"spec": {}, "status": ranges})] {
-                let cluster = Cluster::new(Some(&network(object)), None, None, "1");
+                let cluster = Cluster::new(Some(&network(object)), None, None, Some("1"));
                 assert_eq!(cluster.families.to_string(), families, "{ranges}");
                 assert_eq!(cluster.address.map(|address| address.to_string()).as_deref(), address, "{ranges}");
             }
@@ -114,22 +114,22 @@ mod tests {
             "spec": {"serviceNetwork": ["172.30.0.0/16", "fd02::/112"]},
             "status": {"serviceNetwork": ["172.30.0.0/16"]}
         }));
-        assert!(!Cluster::new(Some(&both), None, None, "1").families.is_dual());
+        assert!(!Cluster::new(Some(&both), None, None, Some("1")).families.is_dual());
         let aws: Infrastructure = serde_json::from_value(json!({
             "status": {"platformStatus": {"type": "AWS", "aws": {"region": "a", "ipFamily": "DualStackIPv6Primary"}}}
         }))
         .unwrap();
-        assert_eq!(Cluster::new(None, Some(&aws), None, "1").families.to_string(), "IPv6,IPv4");
-        assert_eq!(Cluster::new(Some(&both), Some(&aws), None, "1").families.to_string(), "IPv4");
+        assert_eq!(Cluster::new(None, Some(&aws), None, Some("1")).families.to_string(), "IPv6,IPv4");
+        assert_eq!(Cluster::new(Some(&both), Some(&aws), None, Some("1")).families.to_string(), "IPv4");
     }
 
     #[test]
     fn the_gate_is_closed_unless_somebody_opened_it() {
         let open = |object: Value| {
             let gates: FeatureGate = serde_json::from_value(object).unwrap();
-            Cluster::new(None, None, Some(&gates), "1").templates
+            Cluster::new(None, None, Some(&gates), Some("1")).templates
         };
-        assert!(!Cluster::new(None, None, None, "1").templates);
+        assert!(!Cluster::new(None, None, None, Some("1")).templates);
         assert!(!open(json!({"spec": {}})));
         assert!(open(json!({"spec": {"featureSet": "TechPreviewNoUpgrade"}})));
         let custom = json!({"featureSet": "CustomNoUpgrade", "customNoUpgrade": {"enabled": [GATE]}});

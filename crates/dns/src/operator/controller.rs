@@ -200,7 +200,7 @@ impl Operator {
             self.networks.get(&key).as_deref(),
             self.infrastructures.get(&key).as_deref(),
             self.gates.get(&key).as_deref(),
-            &self.options.release,
+            self.options.release.as_deref(),
         )
     }
 

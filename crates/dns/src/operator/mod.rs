@@ -72,8 +72,8 @@ pub struct Options {
     pub operand: Operand,
     /// The domain of Services.
     pub cluster_domain: crate::wire::Name,
-    /// The release whose feature gates count.
-    pub release: String,
+    /// The release whose feature gates count, if it is known.
+    pub release: Option<String>,
     /// What servers say they run.
     pub reports: Reports,
     /// How often servers of Pods are asked while one of them lags.

@@ -2,10 +2,9 @@
 
 use super::super::Command;
 use crate::{
-    component,
-    flag::{Flag, flag},
-    kubeconfig,
+    component, kubeconfig,
     manager::{Manager, Own},
+    release_version,
 };
 use aws::cloud_config::sync::{ALONE, Options};
 use runtime::{
@@ -20,22 +19,17 @@ pub(crate) const COMMAND: Command = Command {
            in openshift-config that the Infrastructure names, with what `cloud-config transform` sets. The feature gate is read from the FeatureGate \
            object. A text with mistakes leaves the target as it is and becomes an event of its ConfigMap. Needs no account in AWS.",
     example: "twinstack cloud-config sync --kubeconfig ./data/admin.kubeconfig",
-    flags: &[&[kubeconfig::FLAG], FLAGS, &OWN.flags()],
+    flags: &[&[kubeconfig::FLAG, release_version::FLAG], &OWN.flags()],
     positional: None,
     long_running: true,
     run,
 };
 
-#[rustfmt::skip]
-const FLAGS: &[Flag] = &[
-    flag("release-version", "VERSION", "", "the version whose feature gates count, where the FeatureGate lists several; without it a gate must be open for all of them"),
-];
-
 const OWN: Own = Own::new("cloud-config-sync", "10268");
 
 fn run(settings: Settings) -> anyhow::Result<()> {
     let (log, manager, release) = settings.read(|given| {
-        let release = given.optional("release-version", "a version", |text| Ok::<_, String>(text.to_owned()));
+        let release = release_version::read(given);
         Some((component::log(given), Manager::read(given, &OWN)?, release))
     })?;
     component::run(&log, async |admin, tasks| {
