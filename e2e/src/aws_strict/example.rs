@@ -126,6 +126,7 @@ impl Example {
             "apiVersion": "v1", "kind": "Node",
             "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}},
             "spec": {"providerID": format!("aws:///{zone}/{id}")},
+            "status": {"conditions": [{"type": "Ready", "status": "True"}]},
         })
     }
 }
