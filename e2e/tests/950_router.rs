@@ -774,12 +774,12 @@ fn a_configuration_that_is_refused_leaves_the_last_one_and_is_tried_later_each_t
 
     // A HAProxy that ends by itself is started again, with everything.
     world.kill_haproxies();
-    for address in LOOPBACK {
-        let listens = wait_for(PATIENCE, || world.connect(address, http).ok());
-        assert!(listens.is_some(), "{}", router.process.output());
-    }
-    for host in ["web.apps.test", "special.apps.test"] {
-        LOOPBACK.iter().for_each(|address| world.until((address, http), host, "/", "pod-0 answers"));
+    for (address, host) in
+        LOOPBACK.iter().flat_map(|address| ["web.apps.test", "special.apps.test"].map(|host| (address, host)))
+    {
+        let ask = || world.try_ask((address, http), &[], host, "/").ok();
+        let answers = wait_for(PATIENCE, || ask()?.contains("pod-0 answers").then_some(()));
+        assert!(answers.is_some(), "{host} at {address}: {:?}\n{}", ask(), router.process.output());
     }
     comes_to(&router, 3);
 }

@@ -27,8 +27,20 @@ impl World {
     }
 
     /// Sends pieces one after the other and then a request; the whole answer, empty when the connection was closed instead.
-    pub fn ask(&self, (address, port): (&str, u16), pieces: &[&[u8]], host: &str, path: &str) -> String {
-        let mut stream = self.connect(address, port).expect("the router listens");
+    #[track_caller]
+    pub fn ask(&self, at: (&str, u16), pieces: &[&[u8]], host: &str, path: &str) -> String {
+        self.try_ask(at, pieces, host, path).expect("the router listens")
+    }
+
+    /// The same, when nobody may listen.
+    pub fn try_ask(
+        &self,
+        (address, port): (&str, u16),
+        pieces: &[&[u8]],
+        host: &str,
+        path: &str,
+    ) -> io::Result<String> {
+        let mut stream = self.connect(address, port)?;
         let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
         let mut sent = Ok(());
         for (at, piece) in pieces.iter().enumerate() {
@@ -43,10 +55,11 @@ impl World {
         let mut answer = Vec::new();
         // A connection that is reset has answered nothing.
         let _ = stream.read_to_end(&mut answer);
-        String::from_utf8_lossy(&answer).to_lowercase()
+        Ok(String::from_utf8_lossy(&answer).to_lowercase())
     }
 
     /// Sends a piece and nothing more; whether the connection is closed because of it.
+    #[track_caller]
     pub fn is_closed_after(&self, (address, port): (&str, u16), piece: &[u8]) -> bool {
         let mut stream = self.connect(address, port).expect("the router listens");
         let read = stream.write_all(piece).and_then(|()| stream.read(&mut [0; 1]));
@@ -56,13 +69,19 @@ impl World {
         }
     }
 
-    /// Asks until the answer contains `wanted`.
+    /// Asks until the answer contains `wanted`. There is always somebody who listens.
+    #[track_caller]
     pub fn until(&self, at: (&str, u16), host: &str, path: &str, wanted: &str) {
         let mut last = String::new();
+        let mut refused = None;
         let found = wait_for(PATIENCE, || {
-            last = self.ask(at, &[], host, path);
-            last.contains(wanted).then_some(())
+            match self.try_ask(at, &[], host, path) {
+                Ok(answer) => last = answer,
+                Err(error) => refused = Some(error),
+            }
+            (refused.is_some() || last.contains(wanted)).then_some(())
         });
+        assert!(refused.is_none(), "{host}{path} at {at:?}: {refused:?}, after {last:?}");
         assert!(found.is_some(), "{host}{path} at {at:?}: {wanted:?} is not in {last:?}");
     }
 
