@@ -116,6 +116,18 @@ impl Strict {
         ]
     }
 
+    /// What a cloud-config needs to take this for AWS.
+    pub fn overrides(&self) -> String {
+        let services = ["EC2", "Elastic Load Balancing", "Elastic Load Balancing v2", "Route 53"].into_iter();
+        let section = |(index, service): (usize, &str)| {
+            let url = self.url();
+            format!(
+                "[ServiceOverride \"{index}\"]\nService = {service}\nRegion = us-east-1\nURL = {url}\nSigningRegion = us-east-1\n"
+            )
+        };
+        services.enumerate().map(section).collect()
+    }
+
     /// Everything is as it was at the start.
     pub fn reset(&self) {
         let (shared, address) = (Arc::clone(&self.shared), self.moto);

@@ -10,7 +10,7 @@ pub use load::Load;
 
 use std::{
     net::{IpAddr, SocketAddr, TcpListener},
-    path::{Path, PathBuf},
+    path::PathBuf,
     sync::Arc,
     thread,
     time::Duration,
@@ -19,7 +19,7 @@ use std::{
 use kernel::netns::Namespace;
 use serde_json::{Value, json};
 
-use crate::{Process, twinstack, wait_for};
+use crate::{Process, kube_apiserver, twinstack, wait_for};
 
 /// Addresses of both families that mean the same thing.
 pub type Pair = [&'static str; 2];
@@ -166,36 +166,16 @@ impl World {
     /// A kube-apiserver on an etcd; Twinstack's server has made the keys it needs.
     fn start_real(&mut self) {
         let (peer, pki) = (self.folder.path().join("peer"), self.folder.path().join("data/pki"));
-        std::fs::create_dir(&peer).expect("a folder can be made");
-        let at = |path: &Path, name: &str| path.join(name).display().to_string();
-        let etcd = tool("etcd").expect("a real API server needs etcd on the PATH or among the tools");
-        let etcd = self.start(&[&etcd.display().to_string(), "--data-dir", &at(&peer, "etcd")], "etcd");
-        std::fs::write(peer.join("tokens.csv"), "secret,admin,1,system:masters\n").expect("a file can be written");
-        let program = std::env::var("KUBE_APISERVER").expect("checked");
-        let server = self.start(
-            &[
-                &program,
-                "--etcd-servers=http://127.0.0.1:2379",
-                RANGES,
-                &format!("--cert-dir={}", peer.display()),
-                "--secure-port=6444",
-                "--bind-address=127.0.0.1",
-                "--advertise-address=127.0.0.1",
-                "--endpoint-reconciler-type=none",
-                "--authorization-mode=RBAC",
-                &format!("--token-auth-file={}", at(&peer, "tokens.csv")),
-                "--service-account-issuer=https://kubernetes.default.svc.cluster.local",
-                &format!("--service-account-key-file={}", at(&pki, "sa.pub")),
-                &format!("--service-account-signing-key-file={}", at(&pki, "sa.key")),
-            ],
-            "kube-apiserver",
-        );
+        let at = SocketAddr::from(([127, 0, 0, 1], 6444));
+        let mut words = kube_apiserver::words(&peer, &pki, at, "http://127.0.0.1:2379", RANGES);
+        words.extend(["--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none"].map(str::to_owned));
+        let etcd =
+            tool("etcd").expect("a real API server needs etcd on the PATH or among the tools").display().to_string();
+        let etcd = self.start(&[&etcd, "--data-dir", &peer.join("etcd").display().to_string()], "etcd");
+        words.insert(0, std::env::var("KUBE_APISERVER").expect("checked"));
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let server = self.start(&words, "kube-apiserver");
         self.kubeconfig = peer.join("kubeconfig");
-        let text = "apiVersion: v1\nkind: Config\ncurrent-context: x\n\
-             clusters: [{name: x, cluster: {server: 'https://127.0.0.1:6444', insecure-skip-tls-verify: true}}]\n\
-             users: [{name: x, user: {token: secret}}]\n\
-             contexts: [{name: x, context: {cluster: x, user: x}}]\n";
-        std::fs::write(&self.kubeconfig, text).expect("a file can be written");
         self.processes.extend([etcd, server]);
     }
 

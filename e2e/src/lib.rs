@@ -8,6 +8,7 @@ mod binary;
 pub mod dns;
 mod etcd;
 pub mod haproxy;
+mod kube_apiserver;
 mod kubectl;
 mod process;
 pub mod proxy_lab;
@@ -15,6 +16,7 @@ mod server;
 
 pub use binary::{run, twinstack};
 pub use etcd::{Etcd, free_port};
+pub use kube_apiserver::KubeApiserver;
 pub use kubectl::{Kubectl, Output};
 pub use process::{Process, wait_for};
 pub use server::Server;

@@ -2,7 +2,7 @@
 //! PROXY protocol, and the dual-stack cases, each labelled [OCPFeatureGate:AWSDualStackInstall]. The test plays the cloud: it fills the status of
 //! load balancer Services and Deployments. The operator has the rights that `--manifests` prints, and no others.
 
-use e2e::{Etcd, Kubectl, Process, Server, twinstack, wait_for};
+use e2e::{Etcd, KubeApiserver, Kubectl, Process, Server, twinstack, wait_for};
 use serde_json::{Value, json};
 use std::{
     path::{Path, PathBuf},
@@ -19,7 +19,7 @@ struct Cluster {
     kubectl: Kubectl,
     operator: Process,
     _server: Server,
-    _peer: Option<(Process, Etcd)>,
+    _peer: Option<(KubeApiserver, Etcd)>,
 }
 
 /// The flag for Services, by what the cluster prefers.
@@ -60,42 +60,12 @@ impl Cluster {
     }
 
     fn real(platform: &str, family: &str) -> Option<Self> {
-        let program = std::env::var_os("KUBE_APISERVER")?;
-        let etcd = Etcd::start()?;
+        KubeApiserver::program()?;
         // Only for its keys, and for a folder.
-        let server = Server::start(&[ranges(family)]);
-        let folder = server.folder().join("peer");
-        std::fs::create_dir(&folder).expect("a folder can be made");
-        let (pki, port, tokens) = (server.folder().join("data/pki"), e2e::free_port(), folder.join("tokens.csv"));
-        std::fs::write(&tokens, "secret,admin,1,system:masters\n").expect("a file can be written");
+        let (server, etcd) = (Server::start(&[ranges(family)]), Etcd::start()?);
         let host = if family == "DualStackIPv6Primary" { "::1" } else { "127.0.0.1" };
-        let words = [
-            format!("--etcd-servers={}", etcd.url()),
-            ranges(family).to_owned(),
-            format!("--cert-dir={}", folder.display()),
-            format!("--secure-port={port}"),
-            format!("--bind-address={host}"),
-            "--authorization-mode=RBAC".to_owned(),
-            format!("--token-auth-file={}", tokens.display()),
-            "--service-account-issuer=https://kubernetes.default.svc.cluster.local".to_owned(),
-            format!("--service-account-key-file={}", pki.join("sa.pub").display()),
-            format!("--service-account-signing-key-file={}", pki.join("sa.key").display()),
-        ];
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let peer = Process::start(program, &words, &server.folder().join("peer.log"));
-        let kubeconfig = folder.join("kubeconfig");
-        let address = std::net::SocketAddr::new(host.parse().expect("an address"), port);
-        let text = format!(
-            "apiVersion: v1\nkind: Config\ncurrent-context: x\n\
-             clusters: [{{name: x, cluster: {{server: 'https://{address}', insecure-skip-tls-verify: true}}}}]\n\
-             users: [{{name: x, user: {{token: secret}}}}]\n\
-             contexts: [{{name: x, context: {{cluster: x, user: x}}}}]\n"
-        );
-        std::fs::write(&kubeconfig, text).expect("a file can be written");
-        let kubectl = Kubectl::all(&kubeconfig, &folder).pop()?;
-        let ready =
-            wait_for(Duration::from_secs(90), || kubectl.run(&["get", "--raw", "/readyz"]).success.then_some(()));
-        assert!(ready.is_some(), "{}", peer.output());
+        let peer = KubeApiserver::start(&server, &etcd, host, ranges(family))?;
+        let (kubectl, kubeconfig) = (peer.kubectl.clone(), peer.kubeconfig.clone());
         Some(Self::start("kube-apiserver", server, kubectl, kubeconfig, Some((peer, etcd)), platform, family))
     }
 
@@ -104,7 +74,7 @@ impl Cluster {
         server: Server,
         kubectl: Kubectl,
         kubeconfig: PathBuf,
-        peer: Option<(Process, Etcd)>,
+        peer: Option<(KubeApiserver, Etcd)>,
         platform: &str,
         family: &str,
     ) -> Self {

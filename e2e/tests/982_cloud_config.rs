@@ -3,7 +3,7 @@
 //! also tried on a real kube-apiserver when `KUBE_APISERVER` names it.
 #![allow(clippy::unwrap_used, reason = "a test may end where it fails")]
 
-use e2e::{Etcd, Kubectl, Process, Server, free_port, run, twinstack, wait_for};
+use e2e::{Etcd, KubeApiserver, Kubectl, Process, Server, free_port, run, twinstack, wait_for};
 use serde_json::{Value, json};
 use std::{path::PathBuf, time::Duration};
 
@@ -65,7 +65,7 @@ struct Cluster {
     kubectl: Kubectl,
     kubeconfig: PathBuf,
     server: Server,
-    _peer: Option<(Process, Etcd)>,
+    _peer: Option<(KubeApiserver, Etcd)>,
 }
 
 impl Cluster {
@@ -98,39 +98,11 @@ impl Cluster {
     }
 
     fn real() -> Option<Self> {
-        let program = std::env::var_os("KUBE_APISERVER")?;
-        let etcd = Etcd::start()?;
+        KubeApiserver::program()?;
         // Only for its keys, and for a folder.
-        let server = Server::start(&[RANGES]);
-        let folder = server.folder().join("peer");
-        std::fs::create_dir(&folder).unwrap();
-        let (pki, port, tokens) = (server.folder().join("data/pki"), free_port(), folder.join("tokens.csv"));
-        std::fs::write(&tokens, "secret,admin,1,system:masters\n").unwrap();
-        let words = [
-            format!("--etcd-servers={}", etcd.url()),
-            RANGES.to_owned(),
-            format!("--cert-dir={}", folder.display()),
-            format!("--secure-port={port}"),
-            "--bind-address=127.0.0.1".to_owned(),
-            "--authorization-mode=RBAC".to_owned(),
-            format!("--token-auth-file={}", tokens.display()),
-            "--service-account-issuer=https://kubernetes.default.svc.cluster.local".to_owned(),
-            format!("--service-account-key-file={}", pki.join("sa.pub").display()),
-            format!("--service-account-signing-key-file={}", pki.join("sa.key").display()),
-        ];
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
-        let peer = Process::start(program, &words, &server.folder().join("peer.log"));
-        let kubeconfig = folder.join("kubeconfig");
-        let text = format!(
-            "apiVersion: v1\nkind: Config\ncurrent-context: x\n\
-             clusters: [{{name: x, cluster: {{server: 'https://127.0.0.1:{port}', insecure-skip-tls-verify: true}}}}]\n\
-             users: [{{name: x, user: {{token: secret}}}}]\n\
-             contexts: [{{name: x, context: {{cluster: x, user: x}}}}]\n"
-        );
-        std::fs::write(&kubeconfig, text).unwrap();
-        let kubectl = Kubectl::all(&kubeconfig, &folder).pop()?;
-        let ready = wait_for(PATIENCE * 2, || kubectl.run(&["get", "--raw", "/readyz"]).success.then_some(()));
-        assert!(ready.is_some(), "{}", peer.output());
+        let (server, etcd) = (Server::start(&[RANGES]), Etcd::start()?);
+        let peer = KubeApiserver::start(&server, &etcd, "127.0.0.1", RANGES)?;
+        let (kubectl, kubeconfig) = (peer.kubectl.clone(), peer.kubeconfig.clone());
         Some(Self { kubectl, kubeconfig, server, _peer: Some((peer, etcd)) })
     }
 

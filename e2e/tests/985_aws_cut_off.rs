@@ -20,7 +20,7 @@ use runtime::{
     metrics::Metrics,
 };
 use serde_json::{Value, json};
-use std::{fmt::Write, sync::Arc, time::Duration};
+use std::{sync::Arc, time::Duration};
 
 /// So many nodes are there.
 const NODES: usize = 3;
@@ -202,14 +202,7 @@ async fn killed(strict: &Strict) {
 
 /// The provider of a process that has just started.
 async fn process(strict: &Strict, example: &Example) -> Aws {
-    let mut text = example.cloud_config();
-    for (index, name) in ["EC2", "Elastic Load Balancing", "Elastic Load Balancing v2"].into_iter().enumerate() {
-        let url = strict.url();
-        let _ = write!(
-            text,
-            "[ServiceOverride \"{index}\"]\nService = {name}\nRegion = us-east-1\nURL = {url}\nSigningRegion = us-east-1\n"
-        );
-    }
+    let text = example.cloud_config() + &strict.overrides();
     let (config, warnings) = CloudConfig::parse(&text).unwrap();
     assert!(warnings.is_empty(), "{warnings:?}");
     let keys = Keys { id: "test".to_owned(), secret: "test".to_owned() };

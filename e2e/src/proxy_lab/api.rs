@@ -1,7 +1,7 @@
 //! An API server on the node's loopback, spoken to through `kubectl proxy`: one connection per call instead of one kubectl.
 
 use std::io::{Read, Write};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use kernel::netns::Namespace;
 use serde_json::{Value, json};
 
 use super::{PATIENCE, start};
-use crate::{Process, twinstack, wait_for};
+use crate::{Process, kube_apiserver, twinstack, wait_for};
 
 const RANGES: &str = "--service-cluster-ip-range=10.96.0.0/16,fd00:10:96::/112";
 /// Where the API is spoken to on the node without TLS.
@@ -46,34 +46,15 @@ impl Api {
 
     /// A kube-apiserver on an etcd; Twinstack's server has made the keys it needs.
     fn real(&mut self, node: &Namespace, folder: &Path, program: &str) {
-        let (peer, pki) = (folder.join("peer"), folder.join("data/pki"));
-        std::fs::create_dir(&peer).expect("a folder can be made");
+        let peer = folder.join("peer");
+        let at = SocketAddr::from(([127, 0, 0, 1], 6444));
+        let mut words = kube_apiserver::words(&peer, &folder.join("data/pki"), at, "http://127.0.0.1:2379", RANGES);
+        words.extend(["--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none"].map(str::to_owned));
         let etcd =
             start(node, &["etcd"], &["--data-dir", &peer.join("etcd").display().to_string()], &peer.join("etcd.log"));
-        let tokens = peer.join("tokens.csv");
-        std::fs::write(&tokens, "secret,admin,1,system:masters\n").expect("a file can be written");
-        let words = [
-            "--etcd-servers=http://127.0.0.1:2379".to_owned(),
-            RANGES.to_owned(),
-            format!("--cert-dir={}", peer.display()),
-            "--secure-port=6444".to_owned(),
-            "--bind-address=127.0.0.1".to_owned(),
-            "--advertise-address=127.0.0.1".to_owned(),
-            "--endpoint-reconciler-type=none".to_owned(),
-            "--authorization-mode=RBAC".to_owned(),
-            format!("--token-auth-file={}", tokens.display()),
-            "--service-account-issuer=https://kubernetes.default.svc.cluster.local".to_owned(),
-            format!("--service-account-key-file={}", pki.join("sa.pub").display()),
-            format!("--service-account-signing-key-file={}", pki.join("sa.key").display()),
-        ];
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let server = start(node, &[program], &words, &peer.join("apiserver.log"));
         self.kubeconfig = peer.join("kubeconfig");
-        let text = "apiVersion: v1\nkind: Config\ncurrent-context: x\n\
-             clusters: [{name: x, cluster: {server: 'https://127.0.0.1:6444', insecure-skip-tls-verify: true}}]\n\
-             users: [{name: x, user: {token: secret}}]\n\
-             contexts: [{name: x, context: {cluster: x, user: x}}]\n";
-        std::fs::write(&self.kubeconfig, text).expect("a file can be written");
         self._processes.extend([etcd, server]);
     }
 

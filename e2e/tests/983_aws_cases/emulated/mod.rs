@@ -13,7 +13,7 @@ use aws::{
 use e2e::aws_strict::{ASIDE, Api, Strict};
 use parking_lot::Mutex;
 use runtime::metrics::Metrics;
-use std::{fmt::Write, sync::Arc};
+use std::sync::Arc;
 
 /// Started, and not in use: starting moto takes longer than most cases.
 static IDLE: Mutex<Vec<Strict>> = Mutex::new(Vec::new());
@@ -45,14 +45,7 @@ pub(crate) fn account(cloud: &Arc<Emulated>) -> Arc<dyn Account> {
 }
 
 fn client(strict: &Strict, key: &str) -> Arc<RealAccount> {
-    let mut text = "[Global]\nRegion = us-east-1\n".to_owned();
-    for (index, name) in ["EC2", "Elastic Load Balancing", "Elastic Load Balancing v2"].into_iter().enumerate() {
-        let url = strict.url();
-        let _ = write!(
-            text,
-            "[ServiceOverride \"{index}\"]\nService = {name}\nRegion = us-east-1\nURL = {url}\nSigningRegion = us-east-1\n"
-        );
-    }
+    let text = "[Global]\nRegion = us-east-1\n".to_owned() + &strict.overrides();
     let keys = Keys { id: key.to_owned(), secret: "test".to_owned() };
     strict.wait(async move {
         let (config, _) = CloudConfig::parse(&text).unwrap();
