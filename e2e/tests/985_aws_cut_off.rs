@@ -2,7 +2,7 @@
 //! process ends. The controller goes on afterwards, the end is the same as if nothing had happened, and after deletion nothing of ours is left.
 //!
 //! A sample of all cases, because each takes a second or two; with `TWINSTACK_FAULTS=all` (`make test-faults`) every one. The whole matrix against
-//! an account in memory is in `crates/aws/tests/cut_off.rs`.
+//! an account in memory is in `crates/aws/tests/cases/cut_off.rs`.
 #![allow(clippy::unwrap_used, reason = "a test may end where it fails")]
 
 use aws::{

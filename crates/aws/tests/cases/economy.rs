@@ -1,4 +1,5 @@
 //! How many calls things take, of each kind, and what AWS's limits make of that.
+
 use crate::world::{World, merged, nodes, ports, shapes, unmanaged};
 use aws::{
     account::limit,

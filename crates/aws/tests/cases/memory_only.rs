@@ -1,7 +1,10 @@
 //! What only an account in memory can show: it answers at once, holds hundreds of instances, and has no client in front that tries again.
 
-use crate::world::{World, classic, merged, nodes, shapes, step, told, web};
-use crate::{leftovers::sweep_all, targets::registered};
+use crate::{
+    leftovers::sweep_all,
+    targets::registered,
+    world::{World, classic, merged, nodes, shapes, step, told, web},
+};
 use aws::{
     apply::{Alive, Aws},
     memory::{

@@ -1,6 +1,9 @@
 //! Nodes behind load balancers: which are registered, how many fit, how they are checked, and the addresses in front of them.
-use crate::emulated;
-use crate::world::{World, balancer, nodes, ports, shapes, shown, step, told, web};
+
+use crate::{
+    emulated,
+    world::{World, balancer, nodes, ports, shapes, shown, step, told, web},
+};
 use aws::{
     account::Target,
     memory::{

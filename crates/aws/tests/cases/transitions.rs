@@ -1,7 +1,8 @@
 //! From one state of a Service to another: security groups (each row of the table), scheme, certificates, protocols, modes.
-use crate::emulated;
-use crate::world::{
-    World, balancer, classic, gone, merged, notes, ports, ranges, shapes, shown, step, told, unmanaged, web,
+
+use crate::{
+    emulated,
+    world::{World, balancer, classic, gone, merged, notes, ports, ranges, shapes, shown, step, told, unmanaged, web},
 };
 use aws::{
     account::{Direction, Peer, Protocol, Rule, Scheme},
