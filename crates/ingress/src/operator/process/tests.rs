@@ -79,12 +79,22 @@ async fn a_process_that_ends_is_not_ready() {
     tasks.stop(Duration::from_secs(10)).await;
 }
 
+/// Waits until a process can be found by its command line: for a moment after its start it has none.
+async fn shown(id: u32) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while kernel::child::command_line(id).is_none_or(|line| !line.starts_with("/bin/sleep ")) {
+        assert!(Instant::now() < deadline, "it has no command line");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+}
+
 /// Goes round as the supervisor does until there is a process, and gives its number.
 async fn settled(entry: &mut super::Entry) -> u32 {
     let deadline = Instant::now() + Duration::from_secs(60);
     loop {
         entry.keep_running();
         if let Some(child) = &entry.child {
+            shown(child.id()).await;
             return child.id();
         }
         assert!(Instant::now() < deadline, "{}", entry.message);
@@ -141,6 +151,7 @@ async fn a_folder_is_for_one_operator_and_what_was_left_in_it_can_be_stopped() {
         ..process(&[])
     };
     let mut left = kernel::child::Child::start(&process.program, &process.words, &[]).unwrap();
+    shown(left.id()).await;
     processes.take_folder(&process.directory).unwrap();
     processes.take_folder(&process.directory).unwrap();
     let refused = others.take_folder(&process.directory).unwrap_err();
