@@ -401,6 +401,10 @@ fn nodes_are_described_their_pods_get_routes_and_they_go_with_their_instances() 
         let flags = &["--cluster-cidr=10.244.0.0/16,fd00:10:244::/48", "--route-reconciliation-period=1s"];
         let Some(cloud) = Cloud::without_nodes(lines, flags, RANGES[0], 2) else { return };
         (0..2).for_each(|index| cloud.create(&bare_node(&cloud, index)));
+        // Somebody's own hardware, of which AWS knows nothing: it is left alone.
+        let stranger = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "stranger"},
+            "spec": {"providerID": "eks-hybrid:///us-east-1/example/mi-0123"}});
+        cloud.create(&stranger);
         let node = |index: usize| -> Value {
             let text = cloud.kubectl.ok(&["get", "node", &format!("node-{index}"), "-o", "json"]);
             serde_json::from_str(&text).unwrap()
@@ -438,7 +442,7 @@ fn nodes_are_described_their_pods_get_routes_and_they_go_with_their_instances() 
         cloud.until("a started one is not", || taint().is_empty().then_some(()));
         cloud.aws.look(Api::Ec2, "TerminateInstances", &[("InstanceId.1", id)]).unwrap();
         let there = || cloud.kubectl.ok(&["get", "nodes", "-o", "jsonpath={.items[*].metadata.name}"]);
-        cloud.until("a node without instance goes", || (there() == "node-0").then_some(()));
+        cloud.until("a node without instance goes", || (there() == "node-0 stranger").then_some(()));
         cloud.until("its routes go with it", || routes_to(&cloud, id).is_empty().then_some(()));
         assert_eq!(routes_to(&cloud, &cloud.example.instances[0].0).len(), 2, "the others stay");
         assert!(cloud.events("node-1").contains("DeletingNode"), "{}", cloud.events("node-1"));

@@ -19,6 +19,11 @@ pub fn instance_id(provider_id: &str) -> Option<&str> {
     (!digits.is_empty() && digits.chars().all(|c| c.is_ascii_alphanumeric())).then_some(id)
 }
 
+/// The instance that a node says it is; none for one that runs elsewhere, on Fargate or on somebody's own hardware.
+pub fn instance_of(node: &Node) -> Option<&str> {
+    node.spec.as_ref()?.provider_id.as_deref().and_then(instance_id)
+}
+
 /// The instances of nodes that carry all labels; an empty value stands for any.
 pub fn instances(nodes: &[Arc<Node>], labels: &BTreeMap<String, String>) -> BTreeSet<String> {
     let fits = |node: &&Arc<Node>| {
@@ -27,9 +32,7 @@ pub fn instances(nodes: &[Arc<Node>], labels: &BTreeMap<String, String>) -> BTre
             has.is_some_and(|has| value.is_empty() || has == value)
         })
     };
-    let provider_id = |node: &Arc<Node>| node.spec.as_ref()?.provider_id.clone();
-    let ids = nodes.iter().filter(fits).filter_map(provider_id);
-    ids.filter_map(|id| instance_id(&id).map(str::to_owned)).collect()
+    nodes.iter().filter(fits).filter_map(|node| instance_of(node)).map(str::to_owned).collect()
 }
 
 /// Those that can be targets of this family; an instance without a primary IPv6 address cannot be one for IPv6.

@@ -1,11 +1,11 @@
 //! Nodes whose instances are gone or stopped.
 //!
-//! Mirrors cloud-node-lifecycle-controller: only a node that is not ready is looked up. One whose instance is gone is deleted, one whose instance is
+//! Mirrors cloud-node-lifecycle-controller: only a node that is not ready, and says that it is an instance, is looked up. One whose instance is gone is deleted, one whose instance is
 //! stopped gets a taint, which goes when the node is ready again. Differs in that an instance has to be missing twice, since AWS may not yet tell of a
 //! new one.
 
 use super::{Options, instance_of};
-use crate::account::Instance;
+use crate::{account::Instance, model::nodes};
 use k8s_openapi::api::core::v1::Node;
 use kube::{
     Api, ResourceExt,
@@ -40,6 +40,11 @@ fn is_ready(node: &Node) -> bool {
 
 fn is_tainted(node: &Node) -> bool {
     node.spec.iter().flat_map(|spec| spec.taints.iter().flatten()).any(|taint| taint.key == SHUTDOWN)
+}
+
+/// Whether AWS is asked about it. What runs elsewhere is none of our business: AWS would not know it.
+fn is_looked_up(node: &Node) -> bool {
+    !is_ready(node) && nodes::instance_of(node).is_some()
 }
 
 /// What becomes of a node that is not ready.
@@ -85,8 +90,7 @@ impl Reconcile for Lives {
     async fn reconcile(&self, key: &Key) -> Result<Next> {
         let Some(node) = self.nodes.get(key) else { return Ok(Next::Done) };
         let uid = node.uid().unwrap_or_default();
-        let provided = node.spec.as_ref().is_some_and(|spec| spec.provider_id.is_some());
-        if is_ready(&node) || !provided {
+        if !is_looked_up(&node) {
             self.missing.lock().remove(&uid);
             if is_ready(&node) && is_tainted(&node) {
                 self.taint(&node, false).await?;
@@ -147,6 +151,26 @@ impl Lives {
 mod tests {
     use super::*;
     use crate::memory::Example;
+
+    #[test]
+    fn only_instances_that_are_not_ready_are_looked_up() {
+        let node = |provider_id: Option<&str>, ready: &str| -> Node {
+            let status = json!({"conditions": [{"type": "Ready", "status": ready}]});
+            let object = json!({"metadata": {"name": "a"}, "spec": {"providerID": provider_id}, "status": status});
+            serde_json::from_value(object).unwrap()
+        };
+        for (provider_id, ready, expected) in [
+            (Some("aws:///us-east-1a/i-0000"), "False", true),
+            (Some("aws:///us-east-1a/i-0000"), "Unknown", true),
+            (Some("aws:///us-east-1a/i-0000"), "True", false),
+            (Some("aws:///us-east-1a/0123/fargate-ip-10-0-0-1.ec2.internal"), "Unknown", false),
+            (Some("eks-hybrid:///us-east-1/cluster/mi-0000"), "Unknown", false),
+            (Some("kind://docker/a/b"), "False", false),
+            (None, "False", false),
+        ] {
+            assert_eq!(is_looked_up(&node(provider_id, ready)), expected, "{provider_id:?} {ready}");
+        }
+    }
 
     #[test]
     fn only_a_node_without_instance_goes() {

@@ -14,7 +14,7 @@ pub use lifecycle::SHUTDOWN;
 use crate::{
     account::{Instance, InstanceFilter},
     apply::{Alive, Aws, Swept, owner},
-    model::nodes::instance_id,
+    model::nodes::{self, instance_id},
 };
 use k8s_openapi::api::core::v1::{Node, Service};
 use kube::{
@@ -141,7 +141,7 @@ fn is_uninitialized(node: &Node) -> bool {
 
 /// The instance of a node, in whatever state it is: by its provider id, or by its name.
 async fn instance_of(provider: &Aws, node: &Node) -> Result<Option<Instance>> {
-    let id = node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref()).and_then(instance_id);
+    let id = nodes::instance_of(node);
     let named = instance_id(&node.name_any()).map(str::to_owned);
     let filter = match id.map(str::to_owned).or(named) {
         Some(id) => InstanceFilter { ids: [id].into(), ..InstanceFilter::default() },

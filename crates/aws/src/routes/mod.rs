@@ -6,17 +6,12 @@ mod tests;
 use crate::{
     account::{AwsError, InstanceFilter, RouteTable, RouteTarget},
     apply::Aws,
-    model::nodes::instance_id,
+    model::nodes,
 };
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 use runtime::cloud::{Answer, CloudError, Route, Routes};
 use std::{collections::BTreeMap, sync::Arc};
-
-/// The instance that a node says it is.
-fn provided(node: &Node) -> Option<&str> {
-    node.spec.as_ref().and_then(|spec| spec.provider_id.as_deref()).and_then(instance_id)
-}
 
 fn failed(error: AwsError) -> CloudError {
     CloudError::Failed(error.into())
@@ -44,14 +39,14 @@ impl Aws {
         }
     }
 
-    async fn routes_there(&self, nodes: &[Arc<Node>]) -> Result<Vec<Route>, CloudError> {
+    async fn routes_there(&self, all: &[Arc<Node>]) -> Result<Vec<Route>, CloudError> {
         let table = self.table().await?;
-        let named = |node: &Arc<Node>| Some((provided(node)?.to_owned(), node.name_any()));
-        let nodes: BTreeMap<String, String> = nodes.iter().filter_map(named).collect();
+        let named = |node: &Arc<Node>| Some((nodes::instance_of(node)?.to_owned(), node.name_any()));
+        let names: BTreeMap<String, String> = all.iter().filter_map(named).collect();
         let routes = table.routes.into_iter().filter_map(|route| {
             let to = route.to?;
             let node = match &route.via {
-                RouteTarget::Instance(id) => nodes.get(id).cloned().unwrap_or_else(|| id.clone()),
+                RouteTarget::Instance(id) => names.get(id).cloned().unwrap_or_else(|| id.clone()),
                 _ if route.blackhole => "gone".to_owned(),
                 _ => return None,
             };
@@ -64,7 +59,7 @@ impl Aws {
 
     /// The instance of a node: by its provider id, or by its private name.
     async fn instance_of(&self, node: &Node) -> Result<String, CloudError> {
-        if let Some(id) = provided(node) {
+        if let Some(id) = nodes::instance_of(node) {
             return Ok(id.to_owned());
         }
         let filter = InstanceFilter {
