@@ -116,7 +116,8 @@ pub fn name_at(packet: &[u8], mut at: usize) -> (String, usize) {
     }
 }
 
-fn parse(packet: &[u8]) -> Answer {
+/// Reads an answer to a [`question`].
+pub fn parse(packet: &[u8]) -> Answer {
     let number = |at: usize| u16::from_be_bytes([packet[at], packet[at + 1]]);
     assert_eq!(packet[..2], ID, "the id is echoed");
     let mut sections: [Vec<Record>; 3] = Default::default();
