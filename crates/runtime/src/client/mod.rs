@@ -1,11 +1,15 @@
 //! A client for the cluster, as `--kubeconfig` names it, or as a pod finds it.
 
+mod said;
+
 use http::{HeaderValue, header::USER_AGENT};
 use kube::{
     Client, Config,
     config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
 use std::path::{Path, PathBuf};
+
+pub use said::said;
 
 /// Why there is no client. Not retryable but by changing what the flag names.
 #[derive(Debug, thiserror::Error)]

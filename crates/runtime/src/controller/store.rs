@@ -4,6 +4,7 @@
 //! API's answer into the store at once, and what the watch brings later is ignored if it is older.
 
 use super::{Key, trim::trim};
+use crate::client::said;
 use futures::{Stream, StreamExt};
 use kube::{Resource, ResourceExt, runtime::watcher};
 use parking_lot::{Mutex, RwLock};
@@ -231,7 +232,7 @@ impl<K: Resource + Send + Sync + 'static> Store<K> {
             match event {
                 Ok(event) => self.apply(event),
                 Err(error) => {
-                    tracing::warn!(error = &error as &dyn std::error::Error, "watch failed and is tried again")
+                    tracing::warn!(error = said(&error), "watch failed and is tried again")
                 }
             }
         }

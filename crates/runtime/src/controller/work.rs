@@ -1,6 +1,7 @@
 //! The loop of a controller: take a key, reconcile it, decide when to look at it again.
 
 use super::{Queue, Result};
+use crate::client::said;
 use futures::{FutureExt, future};
 use std::{fmt::Display, hash::Hash, panic::AssertUnwindSafe, time::Duration};
 
@@ -39,9 +40,9 @@ pub async fn work<R: Reconcile>(queue: &Queue<R::Key>, workers: usize, controlle
                 Ok(Err(error)) => {
                     // Somebody else was faster, or the first attempts at something new: nothing to wake anyone for.
                     if queue.failures(&key) < 3 {
-                        tracing::debug!(%key, error = &*error as &dyn std::error::Error, "not done; tried again");
+                        tracing::debug!(%key, error = said(&*error), "not done; tried again");
                     } else {
-                        tracing::warn!(%key, error = &*error as &dyn std::error::Error, "fails repeatedly; tried again");
+                        tracing::warn!(%key, error = said(&*error), "fails repeatedly; tried again");
                     }
                     queue.retry(key.clone());
                 }

@@ -5,6 +5,7 @@
 
 mod decide;
 
+use crate::client::said;
 use decide::{Action, Seen, decide};
 use jiff::Timestamp;
 use k8s_openapi::{
@@ -105,7 +106,7 @@ impl Election {
             spec.renew_time = Some(MicroTime(Timestamp::now()));
         }
         if let Err(error) = self.api.replace(&self.settings.name, &PostParams::default(), &lease).await {
-            tracing::debug!(error = &error as &dyn std::error::Error, "lease was not given up; it runs out by itself");
+            tracing::debug!(error = said(&error), "lease was not given up; it runs out by itself");
         }
         self.seen = None;
     }
@@ -119,7 +120,7 @@ impl Election {
         match self.try_once().await {
             Ok(leads) => leads,
             Err(error) => {
-                tracing::debug!(error = &error as &dyn std::error::Error, "lease was neither read nor written");
+                tracing::debug!(error = said(&error), "lease was neither read nor written");
                 false
             }
         }

@@ -141,7 +141,7 @@ impl Tasks {
         F: Future<Output = ()> + Send + 'static,
     {
         let name: Arc<str> = name.into();
-        let handle = run::spawn(&name, run(Arc::clone(&name)));
+        let handle = run::named(&name, run(Arc::clone(&name)));
         let mut running = self.inner.running.lock();
         running.retain(|task| !task.handle.is_finished());
         running.push(Running { name, phase, handle });

@@ -9,7 +9,7 @@ use tokio::task::{JoinError, JoinHandle};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
-use tracing::Instrument;
+use tracing::{Instrument, Span};
 
 use super::Inner;
 use crate::backoff;
@@ -32,11 +32,16 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
-/// The one place where tasks begin: everything that is spawned here is named, in a span of that name, and joined by
+/// The one place where tasks begin: everything that is spawned here is in a span with the task's name, and joined by
 /// `Tasks`.
 #[allow(clippy::disallowed_methods, reason = "this is what the others are told to use")]
-pub(super) fn spawn<T: Send + 'static>(name: &str, future: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
-    tokio::spawn(future.instrument(tracing::info_span!("task", name)))
+fn spawn<T: Send + 'static>(span: Span, future: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
+    tokio::spawn(future.instrument(span))
+}
+
+/// Begins a task. Log lines name it alone, not who began it.
+pub(super) fn named(name: &str, future: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
+    spawn(tracing::info_span!(parent: None, "task", name), future)
 }
 
 pub(super) async fn once<F, E>(tasks: Arc<Inner>, name: Arc<str>, future: F)
@@ -45,7 +50,7 @@ where
     E: Into<BoxError> + Send + 'static,
 {
     let run = tasks.watch.run(&name);
-    let ended = AbortOnDropHandle::new(spawn(&name, future)).await;
+    let ended = AbortOnDropHandle::new(spawn(Span::current(), future)).await;
     drop(run);
     if let Err(reason) = outcome(ended) {
         tracing::error!(reason, "task failed");
@@ -80,7 +85,7 @@ pub(super) async fn restarting<F, E>(
             let (run, stop) = (Arc::clone(&run), stop.clone());
             async move { run(stop).await }
         };
-        let ended = AbortOnDropHandle::new(spawn(&name, attempt)).await;
+        let ended = AbortOnDropHandle::new(spawn(Span::current(), attempt)).await;
         drop(counted);
         let Err(reason) = outcome(ended) else { return };
         if stop.is_cancelled() {

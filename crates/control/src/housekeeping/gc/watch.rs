@@ -18,6 +18,7 @@ use kube::{
     Api,
     api::{DynamicObject, PartialObjectMeta},
 };
+use runtime::client::said;
 use std::{
     collections::{HashMap, HashSet},
     sync::Arc,
@@ -54,7 +55,7 @@ pub(super) async fn follow(shared: &Shared) -> Result<()> {
                 look = tokio::time::Instant::now() + LOOK;
                 if let Err(error) = watches.refresh(shared).await {
                     look = tokio::time::Instant::now() + SETTLE * 4;
-                    tracing::warn!(error = &*error as &dyn std::error::Error, "kinds could not be discovered; tried again");
+                    tracing::warn!(error = said(&*error), "kinds could not be discovered; tried again");
                 }
             }
             Some((kind, event)) = watches.streams.next(), if !watches.streams.is_empty() => {
@@ -64,7 +65,7 @@ pub(super) async fn follow(shared: &Shared) -> Result<()> {
                 match event {
                     Ok(event) => watches.take(shared, &kind, event),
                     Err(error) => {
-                        tracing::debug!(kind = kind.name(), error = &error as &dyn std::error::Error, "watch failed and is tried again");
+                        tracing::debug!(kind = kind.name(), error = said(&error), "watch failed and is tried again");
                     }
                 }
             }
