@@ -3,6 +3,7 @@
 //! This library starts and stops things; the tests are in `tests/`, numbered by theme. Everything that is started ends with
 //! its handle, also when a test fails.
 
+pub mod account;
 pub mod aws_strict;
 mod binary;
 pub mod dns;

@@ -18,7 +18,7 @@ use std::time::Duration;
 use kernel::netns::Namespace;
 use serde_json::Value;
 
-use crate::{Process, twinstack, wait_for};
+use crate::{Process, account, twinstack, wait_for};
 
 /// How long a test waits for what must happen.
 pub const PATIENCE: Duration = Duration::from_secs(60);
@@ -112,9 +112,10 @@ impl Lab {
         self.node.run(&program, &all, "").map(|printed| printed.stdout).map_err(|error| error.to_string())
     }
 
-    /// The flag that leads to the API.
+    /// The flag that leads to the API, with the rights of the role that every cluster has for proxies.
     pub fn kubeconfig(&self) -> String {
-        format!("--kubeconfig={}", self.api.kubeconfig().display())
+        let kubeconfig = account::acting_as("system:kube-proxy", "proxy", self.api.kubeconfig());
+        format!("--kubeconfig={}", kubeconfig.display())
     }
 
     /// A folder for files of the test.

@@ -4,7 +4,7 @@
 
 use e2e::dns::{self, A, AAAA};
 use e2e::proxy_lab::{Pair, cable};
-use e2e::{Kubectl, Process, Server, twinstack, wait_for};
+use e2e::{Kubectl, Process, Server, account, twinstack, wait_for};
 use kernel::netns::Namespace;
 use serde_json::{Value, json};
 use std::{
@@ -727,8 +727,11 @@ fn hand_made_changes_are_put_right_unless_unmanaged() {
 fn a_workload_is_made_once_and_not_taken_for_running() {
     let server = Server::start(&[BOTH[0]]);
     let Some(kubectl) = server.kubectls().pop() else { return };
-    let kubeconfig = format!("--kubeconfig={}", server.kubeconfig().display());
-    let words = ["dns-operator", &kubeconfig, "--secure-port=0", "--image=example.com/twinstack:1"];
+    // With the rights that its manifests give it, and no others.
+    let kubeconfig = account::limited("dns-operator", &kubectl, &server.kubeconfig());
+    let kubeconfig = format!("--kubeconfig={}", kubeconfig.display());
+    let lease = "--leader-elect-resource-namespace=openshift-dns-operator";
+    let words = ["dns-operator", &kubeconfig, lease, "--secure-port=0", "--image=example.com/twinstack:1"];
     let operator = Process::start(twinstack(), &words, &server.folder().join("operator.log"));
     let get = |words: &[&str]| kubectl.run(&[&["get"], words].concat()).stdout;
     let reached = wait_for(PATIENCE, || {
@@ -779,4 +782,5 @@ fn a_workload_is_made_once_and_not_taken_for_running() {
         (found == "example.com/twinstack:1").then_some(())
     });
     assert!(mended.is_some(), "{}", operator.output());
+    account::nothing_was_forbidden(&operator.output());
 }

@@ -1,13 +1,10 @@
 //! `twinstack ingress-operator` as a program, against Twinstack's API server and a real one when `KUBE_APISERVER` names it: the steps for the
 //! PROXY protocol, and the dual-stack cases, each labelled [OCPFeatureGate:AWSDualStackInstall]. The test plays the cloud: it fills the status of
-//! load balancer Services and Deployments. The operator has the rights that `--manifests` prints, and no others.
+//! load balancer Services and Deployments. The operator has the rights that its manifests give, and no others.
 
-use e2e::{Etcd, KubeApiserver, Kubectl, Process, Server, twinstack, wait_for};
+use e2e::{Etcd, KubeApiserver, Kubectl, Process, Server, account, twinstack, wait_for};
 use serde_json::{Value, json};
-use std::{
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{path::PathBuf, time::Duration};
 
 const PATIENCE: Duration = Duration::from_secs(60);
 const OPERATOR: &str = "openshift-ingress-operator";
@@ -28,23 +25,6 @@ fn ranges(family: &str) -> &'static str {
         "DualStackIPv6Primary" => "--service-cluster-ip-range=fd00:10:96::/112,10.96.0.0/16",
         _ => "--service-cluster-ip-range=10.96.0.0/16,fd00:10:96::/112",
     }
-}
-
-/// A kubeconfig beside this one that acts as the operator's account.
-fn limited(kubeconfig: &Path) -> PathBuf {
-    let account = "system:serviceaccount:openshift-ingress-operator:ingress-operator";
-    let mut text = std::fs::read_to_string(kubeconfig).expect("a kubeconfig");
-    for credential in ["client-certificate-data:", "token:"] {
-        let with = match credential {
-            "token:" => format!("as: '{account}', {credential}"),
-            _ => format!("as: '{account}'\n    {credential}"),
-        };
-        text = text.replacen(credential, &with, 1);
-    }
-    assert_eq!(text.matches(account).count(), 1, "there is one user");
-    let path = kubeconfig.with_extension("operator");
-    std::fs::write(&path, text).expect("a file can be written");
-    path
 }
 
 impl Cluster {
@@ -78,10 +58,7 @@ impl Cluster {
         platform: &str,
         family: &str,
     ) -> Self {
-        let manifests = e2e::run(&["ingress-operator", "--manifests", "--router-image=localhost/twinstack:test"]);
-        let manifests = String::from_utf8(manifests.stdout).expect("text");
-        kubectl.ok_with(&["apply", "-f", "-"], &manifests);
-        let kubeconfig = limited(&kubeconfig);
+        let kubeconfig = account::limited("ingress-operator", &kubectl, &kubeconfig);
         let words = [
             "ingress-operator",
             &format!("--kubeconfig={}", kubeconfig.display()),
@@ -218,14 +195,6 @@ impl Cluster {
         assert!(done.is_some(), "{}: {what} is {:?}, not {wanted:?}\n{}", self.name, ask(), self.operator.output());
     }
 
-    /// The rights of the manifests were enough.
-    fn nothing_was_forbidden(&self) {
-        let log = self.operator.output();
-        let refused: Vec<&str> =
-            log.lines().filter(|line| line.contains("forbidden") || line.contains("Forbidden")).collect();
-        assert!(refused.is_empty(), "{}: {refused:#?}", self.name);
-    }
-
     fn environment(&self, deployment: &str, name: &str) -> Option<String> {
         let object = self.deployment(deployment)?;
         let all = object["spec"]["template"]["spec"]["containers"][0]["env"].as_array().cloned().unwrap_or_default();
@@ -295,7 +264,7 @@ fn proxy_protocol_is_configured_on_a_node_port_service() {
         // And back: absent, not "false".
         cluster.patch("np", &json!({"spec": {"endpointPublishingStrategy": {"nodePort": {"protocol": ""}}}}));
         cluster.becomes("the variable", None, || cluster.environment("router-np", "ROUTER_USE_PROXY_PROTOCOL"));
-        cluster.nothing_was_forbidden();
+        account::nothing_was_forbidden(&cluster.operator.output());
     }
 }
 
@@ -361,7 +330,7 @@ fn dual_stack_classic_load_balancer_falls_back_to_ipv4() {
             cluster.becomes("the variable", Some("true".to_owned()), || {
                 cluster.environment("router-default", "ROUTER_USE_PROXY_PROTOCOL")
             });
-            cluster.nothing_was_forbidden();
+            account::nothing_was_forbidden(&cluster.operator.output());
         }
     }
 }
@@ -458,6 +427,6 @@ fn an_ingress_controller_goes_with_all_that_belongs_to_it() {
         let classes =
             cluster.kubectl.ok(&["get", "ingressclass", "openshift-third", "-o", "jsonpath={.spec.controller}"]);
         assert_eq!(classes, "example.test/other");
-        cluster.nothing_was_forbidden();
+        account::nothing_was_forbidden(&cluster.operator.output());
     }
 }

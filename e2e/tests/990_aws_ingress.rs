@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may end where it fails")]
 
 use e2e::{
-    Kubectl, Process, Server,
+    Kubectl, Process, Server, account,
     aws_strict::{Api, Element, Example, Strict, Through},
     twinstack, wait_for,
 };
@@ -72,7 +72,8 @@ impl Cluster {
         let config = server.folder().join("cloud.conf");
         std::fs::write(&config, example.cloud_config()).unwrap();
         let common = |command: &str| {
-            let kubeconfig = format!("--kubeconfig={}", server.kubeconfig().display());
+            let kubeconfig = account::limited(command, &kubectl, &server.kubeconfig());
+            let kubeconfig = format!("--kubeconfig={}", kubeconfig.display());
             vec![command.to_owned(), kubeconfig, "--leader-elect=false".to_owned(), "--secure-port=0".to_owned()]
         };
         let mut words = common("ingress-operator");
@@ -307,6 +308,9 @@ fn a_dual_stack_cluster_gets_its_load_balancer_and_records() {
         cluster.operator.kill();
         cluster.kubectl.ok(&["-n", OPERAND, "delete", "service", "router-default", "--timeout=120s"]);
         cluster.until("nothing is left", || (cluster.aws.told() == cluster.empty).then_some(()));
+        // Both had the rights of their manifests, and no others.
+        account::nothing_was_forbidden(&cluster.operator.output());
+        account::nothing_was_forbidden(&cluster.manager.output());
     }
 }
 

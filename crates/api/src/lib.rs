@@ -10,4 +10,5 @@ pub mod object;
 pub mod path;
 pub mod protobuf;
 pub mod resource;
+pub mod rights;
 pub mod schema;

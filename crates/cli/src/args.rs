@@ -1,9 +1,12 @@
 //! From words on the command line to a command and its settings.
 
 use crate::commands::{self, Command};
-use crate::flag::{COMMON, Flag};
+use crate::flag::{COMMON, Flag, REST};
 use runtime::config::{Mistakes, Settings};
 use std::{ffi::OsString, path::Path, process::ExitCode};
+
+/// Between words that may have commas.
+const LINE: &str = "\n";
 
 /// Exit code for a command line or settings that cannot be used (`EX_USAGE`).
 const USAGE: u8 = 64;
@@ -23,10 +26,7 @@ pub(crate) fn parse(words: impl Iterator<Item = OsString>) -> Result<(&'static C
     let Some(command) = commands::ALL.iter().find(|command| command.name == name) else {
         return Err(ExitCode::from(USAGE));
     };
-    let flags = flags(command).filter_map(|flag| {
-        let values: Vec<&str> = given.get_many::<String>(flag.name)?.map(String::as_str).collect();
-        Some((flag.name.to_owned(), values.join(",")))
-    });
+    let flags = values(command, given);
     let mut settings = Settings::new(&command.name.replace(' ', "-")).flags(flags).environment(std::env::vars());
     if let Some(path) = command.long_running.then(|| given.get_one::<String>("config")).flatten() {
         // A folder is for `up`, which reads it as what `init` wrote.
@@ -39,6 +39,30 @@ pub(crate) fn parse(words: impl Iterator<Item = OsString>) -> Result<(&'static C
         };
     }
     Ok((command, settings))
+}
+
+/// Every flag that is given, with its text.
+fn values(command: &Command, given: &clap::ArgMatches) -> Vec<(String, String)> {
+    let text = |flag: &Flag| {
+        let values: Vec<&str> = given.get_many::<String>(flag.name)?.map(String::as_str).collect();
+        let between = if flag.value == REST { LINE } else { "," };
+        Some((flag.name.to_owned(), values.join(between)))
+    };
+    flags(command).filter_map(text).collect()
+}
+
+/// The words of a flag that is everything after `--`.
+pub(crate) fn rest(text: &str) -> Vec<String> {
+    text.split(LINE).map(str::to_owned).collect()
+}
+
+/// The flags of a command that is not run, from words that are meant for it.
+pub(crate) fn of(command: &Command, words: Vec<String>) -> anyhow::Result<Vec<(String, String)>> {
+    let given = subcommand(command).no_binary_name(true).disable_help_flag(true).try_get_matches_from(words);
+    // What runs prints the word itself.
+    let given =
+        given.map_err(|error| anyhow::anyhow!("{}", error.to_string().trim_start_matches("error: ").trim_end()))?;
+    Ok(values(command, &given))
 }
 
 fn flags(command: &Command) -> impl Iterator<Item = &'static Flag> + use<> {
@@ -85,6 +109,7 @@ fn subcommand(command: &Command) -> clap::Command {
         let mut arg = clap::Arg::new(flag.name).value_name(flag.value).help(help(flag));
         arg = match command.positional == Some(flag.name) {
             true => arg.required(true),
+            false if flag.value == REST => arg.last(true).num_args(0..),
             false => arg.long(flag.name),
         };
         if let Some(letter) = flag.short {

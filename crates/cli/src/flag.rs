@@ -28,6 +28,9 @@ impl Flag {
     }
 }
 
+/// Value of the one whose text is everything after `--`.
+pub(crate) const REST: &str = "FLAG";
+
 /// Flags that every long-running command has.
 pub(crate) const COMMON: &[Flag] = &[
     flag(

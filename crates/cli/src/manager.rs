@@ -45,6 +45,11 @@ impl Own {
         }
     }
 
+    /// The port where none is given.
+    pub(crate) const fn port(&self) -> u16 {
+        self.port_number
+    }
+
     /// The lease is that of the program that this one stands for.
     pub(crate) const fn upstreams(mut self) -> Self {
         self.lease.help = "the lease's name; upstream's, so that the two never work at the same time";

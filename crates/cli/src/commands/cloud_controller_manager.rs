@@ -63,7 +63,7 @@ const FLAGS: &[Flag] = &[
     flag("leftovers-period", "DURATION", "10m", "how often what is left of Services that are gone is looked for"),
 ];
 
-const OWN: Own = Own::new("cloud-controller-manager", "10258").upstreams();
+pub(super) const OWN: Own = Own::new("cloud-controller-manager", "10258").upstreams();
 /// Of `control`'s controllers, those that work with a cloud.
 const SHARED: &[&str] = &["service-lb-controller", "node-route-controller"];
 
@@ -168,6 +168,12 @@ impl CloudProvider for Shared {
     fn routes(&self) -> Option<&dyn Routes> {
         self.0.routes()
     }
+}
+
+/// Reads the flags as [`run`] does, and nothing else.
+pub(super) fn check(given: &mut Settings) -> Option<()> {
+    component::log(given);
+    flags(given).map(drop)
 }
 
 fn flags(given: &mut Settings) -> Option<Flags> {

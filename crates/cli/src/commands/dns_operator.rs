@@ -53,7 +53,7 @@ const FLAGS: &[Flag] = &[
 ];
 
 const IMAGE: &str = "localhost/twinstack:latest";
-const OWN: Own = Own::new("dns-operator", "10263");
+pub(super) const OWN: Own = Own::new("dns-operator", "10263");
 /// How often servers in Pods are asked while one of them lags.
 const POLL: Duration = Duration::from_secs(2);
 const LOOPBACK: &str = "127.0.0.1,::1";
@@ -82,6 +82,12 @@ fn run(settings: Settings) -> anyhow::Result<()> {
 fn start(context: &Context<Options>) {
     let all: Vec<_> = CONTROLLERS.iter().collect();
     controller::start(context, &all, &Selection::default());
+}
+
+/// Reads the flags as [`run`] does, and nothing else.
+pub(super) fn check(given: &mut Settings) -> Option<()> {
+    component::log(given);
+    flags(given).map(drop)
 }
 
 fn flags(given: &mut Settings) -> Option<Flags> {

@@ -20,7 +20,6 @@ use ingress::operator::{
 };
 use net::{DualStack, flags};
 use runtime::{cloud::DnsProvider, config::Settings, controller::Context};
-use serde_json::json;
 use std::{net::IpAddr, path::PathBuf, sync::Arc};
 
 pub(super) const COMMAND: Command = Command {
@@ -30,8 +29,7 @@ pub(super) const COMMAND: Command = Command {
            says in their conditions how that goes. Makes the definitions that are missing, and the IngressController \"default\" where \
            the cluster's configuration names a domain. With --operand process routers run as processes beside this one.",
     example: "twinstack ingress-operator --kubeconfig ~/.kube/config --router-image registry.example.com/twinstack:latest\n\
-              twinstack ingress-operator --kubeconfig ./data/admin.kubeconfig --operand process --dns-provider lab\n\
-              twinstack ingress-operator --manifests --router-image registry.example.com/twinstack:latest | kubectl apply -f -",
+              twinstack ingress-operator --kubeconfig ./data/admin.kubeconfig --operand process --dns-provider lab",
     flags: &[&[kubeconfig::FLAG], FLAGS, &OWN.flags()],
     positional: None,
     long_running: true,
@@ -40,7 +38,6 @@ pub(super) const COMMAND: Command = Command {
 
 #[rustfmt::skip]
 const FLAGS: &[Flag] = &[
-    flag("manifests", "BOOL", "false", "print what it takes to run this on a cluster (namespace, account, rights, Deployment) and end"),
     flag("operand", "workload|process", "workload", "what routers are: Deployments, or a process beside this one for each IngressController"),
     flag("router-image", "IMAGE", IMAGE, "image of routers; it has twinstack and haproxy"),
     flag("dns-provider", "aws|lab|none", "none", "who publishes DNSRecords: aws (Route53; docs/guide/aws-iam.md), lab (the DNS server's plugin dnsrecords answers from them), or nobody"),
@@ -52,7 +49,7 @@ const FLAGS: &[Flag] = &[
 ];
 
 const IMAGE: &str = "localhost/twinstack:latest";
-const OWN: Own = Own::new("ingress-operator", "10264");
+pub(super) const OWN: Own = Own::new("ingress-operator", "10264");
 const PORTS: Ports = Ports { http: 10080, https: 10443, stats: 11936 };
 
 /// Who publishes DNSRecords.
@@ -69,19 +66,11 @@ struct Flags {
     options: Options,
     /// Whether records go to Route53, which is opened later.
     route53: bool,
-    /// Print what it takes to run this on a cluster, and end.
-    manifests: bool,
 }
 
 fn run(settings: Settings) -> anyhow::Result<()> {
     let (log, flags) = settings.read(|given| Some((component::log(given), flags(given)?)))?;
-    let Flags { manager, mut options, route53, manifests } = flags;
-    if manifests {
-        let items = operator::manifests::objects(&options.image);
-        let list = json!({"apiVersion": "v1", "kind": "List", "items": items});
-        anstream::println!("{}", serde_json::to_string_pretty(&list)?);
-        return Ok(());
-    }
+    let Flags { manager, mut options, route53 } = flags;
     component::run(&log, async |admin, tasks| {
         let client = manager.connect("twinstack-ingress-operator", &admin, &tasks).await?;
         if route53 {
@@ -91,6 +80,12 @@ fn run(settings: Settings) -> anyhow::Result<()> {
         manager.lead(client, &tasks, move || operator::start(&context));
         Ok(())
     })
+}
+
+/// Reads the flags as [`run`] does, and nothing else.
+pub(super) fn check(given: &mut Settings) -> Option<()> {
+    component::log(given);
+    flags(given).map(drop)
 }
 
 fn flags(given: &mut Settings) -> Option<Flags> {
@@ -116,7 +111,6 @@ fn flags(given: &mut Settings) -> Option<Flags> {
         manager,
         options: options(image, as_process.then_some(process), dns == Dns::Lab),
         route53: dns == Dns::Route53,
-        manifests: given.or("manifests", false, "true, false", str::parse::<bool>),
     })
 }
 

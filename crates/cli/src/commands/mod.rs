@@ -10,6 +10,7 @@ mod dns_operator;
 mod ingress_operator;
 mod init;
 mod man;
+mod manifests;
 pub(crate) mod proxy;
 mod proxy_ipvs;
 mod router;
@@ -55,6 +56,7 @@ pub(crate) static ALL: &[Command] = &[
     proxy::explain::COMMAND,
     dns::COMMAND,
     dns_operator::COMMAND,
+    manifests::COMMAND,
     version::COMMAND,
     completions::COMMAND,
     man::COMMAND,

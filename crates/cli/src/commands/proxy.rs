@@ -281,6 +281,13 @@ fn hosts(ip: IpAddr) -> anyhow::Result<Hosts> {
     Ok(Hosts::from_str(&ip.to_string())?)
 }
 
+/// Reads the flags as [`run`] does, and nothing else.
+pub(super) fn check(given: &mut Settings) -> Option<()> {
+    component::log(given);
+    options(given);
+    Some(())
+}
+
 fn options(given: &mut Settings) -> Options {
     const ADDRESS: &str = "ADDRESS:PORT such as [::]:10256, an address alone, or nothing";
     let text = |text: &str| Ok::<_, String>(text.to_owned());

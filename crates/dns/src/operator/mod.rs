@@ -27,11 +27,11 @@ use std::time::Duration;
 /// The one DNS resource that is looked at.
 pub const DNS: &str = "default";
 /// Where servers and what belongs to them live.
-pub const NAMESPACE: &str = "openshift-dns";
+pub const NAMESPACE: &str = api::rights::DNS_NAMESPACE;
 /// Name of ConfigMap, DaemonSet and Service.
 pub const NAME: &str = "dns-default";
 /// Where bundles of authorities are read.
-pub const CONFIG_NAMESPACE: &str = "openshift-config";
+pub const CONFIG_NAMESPACE: &str = api::rights::CONFIG_NAMESPACE;
 /// Port of servers in Pods.
 pub const PORT: u16 = 5353;
 /// Whose objects these are.

@@ -17,7 +17,6 @@ mod in_process_tests;
 pub mod install;
 #[cfg(test)]
 mod life_tests;
-pub mod manifests;
 pub mod metrics;
 pub mod names;
 pub mod objects;

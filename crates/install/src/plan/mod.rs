@@ -5,7 +5,7 @@ mod components;
 mod flags;
 mod manifests;
 mod objects;
-mod yaml;
+pub mod yaml;
 
 use crate::Cluster;
 use serde_json::json;

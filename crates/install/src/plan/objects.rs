@@ -226,27 +226,23 @@ fn load_balancer(aws: &Aws) -> Publishing {
 }
 
 /// What the cloud controller manager may do; the API server brings no role for it.
-fn cloud_controller_access() -> [Value; 2] {
+fn cloud_controller_access() -> Vec<Value> {
     const NAME: &str = "system:cloud-controller-manager";
-    let rule = |group: &str, resources: &[&str], verbs: &[&str]| json!({"apiGroups": [group], "resources": resources, "verbs": verbs});
-    let rules = [
-        rule("", &["nodes"], &["get", "list", "watch", "patch", "update", "delete"]),
-        rule("", &["nodes/status"], &["patch"]),
-        rule("", &["services"], &["get", "list", "watch", "patch", "update"]),
-        rule("", &["services/status"], &["patch", "update"]),
-        rule("", &["events"], &["create", "patch", "update"]),
-        rule("", &["configmaps", "endpoints", "pods"], &["get", "list", "watch"]),
-        rule("discovery.k8s.io", &["endpointslices"], &["get", "list", "watch"]),
-        rule("coordination.k8s.io", &["leases"], &["get", "list", "watch", "create", "update", "patch"]),
-        rule("config.openshift.io", &["infrastructures", "featuregates", "networks"], &["get", "list", "watch"]),
-    ];
     let rbac = "rbac.authorization.k8s.io";
-    [
-        json!({"apiVersion": format!("{rbac}/v1"), "kind": "ClusterRole", "metadata": {"name": NAME}, "rules": rules}),
-        json!({
-            "apiVersion": format!("{rbac}/v1"), "kind": "ClusterRoleBinding", "metadata": {"name": NAME},
-            "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": NAME},
-            "subjects": [{"apiGroup": rbac, "kind": "User", "name": NAME}],
-        }),
-    ]
+    let version = format!("{rbac}/v1");
+    let subjects = json!([{"apiGroup": rbac, "kind": "User", "name": NAME}]);
+    let refers = |kind: &str| json!({"apiGroup": rbac, "kind": kind, "name": NAME});
+    let rights = api::rights::cloud_controller_manager();
+    let mut objects = vec![
+        json!({"apiVersion": version, "kind": "ClusterRole", "metadata": {"name": NAME}, "rules": rights.everywhere}),
+        json!({"apiVersion": version, "kind": "ClusterRoleBinding", "metadata": {"name": NAME},
+            "roleRef": refers("ClusterRole"), "subjects": subjects}),
+    ];
+    for (namespace, rules) in rights.within {
+        let metadata = json!({"name": NAME, "namespace": namespace});
+        objects.push(json!({"apiVersion": version, "kind": "Role", "metadata": metadata, "rules": rules}));
+        objects.push(json!({"apiVersion": version, "kind": "RoleBinding", "metadata": metadata,
+            "roleRef": refers("Role"), "subjects": subjects}));
+    }
+    objects
 }

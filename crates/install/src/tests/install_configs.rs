@@ -170,9 +170,9 @@ fn replicas_decide_the_topology_and_the_number_of_routers() {
         ("controlPlane: {replicas: 1}\ncompute: [{replicas: 1}, {replicas: 1}]\n", "SingleReplica", 2),
     ] {
         let cluster = cluster(&installed("", machines));
-        let text = file(&cluster, "objects/06-infrastructure-cluster.yaml");
+        let text = file(&cluster, "objects/08-infrastructure-cluster.yaml");
         assert!(text.contains(&format!("controlPlaneTopology: {control_plane}\n")), "{text}");
-        let text = file(&cluster, "objects/11-ingresscontroller-default.yaml");
+        let text = file(&cluster, "objects/13-ingresscontroller-default.yaml");
         assert!(text.contains(&format!("replicas: {routers}\n")), "{text}");
     }
 }

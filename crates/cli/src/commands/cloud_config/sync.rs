@@ -25,13 +25,10 @@ pub(crate) const COMMAND: Command = Command {
     run,
 };
 
-const OWN: Own = Own::new("cloud-config-sync", "10268");
+pub(crate) const OWN: Own = Own::new("cloud-config-sync", "10268");
 
 fn run(settings: Settings) -> anyhow::Result<()> {
-    let (log, manager, release) = settings.read(|given| {
-        let release = release_version::read(given);
-        Some((component::log(given), Manager::read(given, &OWN)?, release))
-    })?;
+    let (log, (manager, release)) = settings.read(|given| Some((component::log(given), flags(given)?)))?;
     component::run(&log, async |admin, tasks| {
         let client = manager.connect("twinstack-cloud-config", &admin, &tasks).await?;
         let context = Context::new(client.clone(), Options { release }, &admin, &tasks);
@@ -41,4 +38,15 @@ fn run(settings: Settings) -> anyhow::Result<()> {
         });
         Ok(())
     })
+}
+
+/// Reads the flags as [`run`] does, and nothing else.
+pub(crate) fn check(given: &mut Settings) -> Option<()> {
+    component::log(given);
+    flags(given).map(drop)
+}
+
+fn flags(given: &mut Settings) -> Option<(Manager, Option<String>)> {
+    let release = release_version::read(given);
+    Some((Manager::read(given, &OWN)?, release))
 }

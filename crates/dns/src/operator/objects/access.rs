@@ -17,14 +17,10 @@ pub(super) fn objects(parts: &Parts<'_>) -> Vec<Value> {
         // The server in this process reads with the operator's own rights.
         return objects;
     }
-    let rules = json!([
-        {"apiGroups": [""], "resources": ["endpoints", "services", "pods", "namespaces"], "verbs": ["list", "watch"]},
-        {"apiGroups": ["discovery.k8s.io"], "resources": ["endpointslices"], "verbs": ["list", "watch"]},
-    ]);
     let rbac = "rbac.authorization.k8s.io";
     let version = format!("{rbac}/v1");
     objects.push(object("v1", "ServiceAccount", ACCOUNT, json!({})));
-    objects.push(cluster_object(&version, "ClusterRole", ROLE, json!({"rules": rules})));
+    objects.push(cluster_object(&version, "ClusterRole", ROLE, json!({"rules": api::rights::dns_server()})));
     let binding = json!({
         "roleRef": {"apiGroup": rbac, "kind": "ClusterRole", "name": ROLE},
         "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": NAMESPACE}],

@@ -2,7 +2,7 @@
 //! ConfigMaps, what Prometheus asks.
 
 use super::{Input, deployment, environment};
-use crate::operator::{manifests, names::OPERAND_NAMESPACE};
+use crate::operator::names::OPERAND_NAMESPACE;
 use serde_json::{Value, json};
 
 /// Where routers live.
@@ -22,7 +22,7 @@ pub fn account() -> Value {
 /// What routers may do.
 pub fn role() -> Value {
     json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "openshift-ingress-router"},
-        "rules": manifests::router_rules()})
+        "rules": api::rights::router()})
 }
 
 /// The account gets the role.

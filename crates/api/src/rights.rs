@@ -1,0 +1,222 @@
+//! What each component may do, as rules of RBAC: what `manifests` and `init` grant, and what operators grant to what they run.
+//!
+//! Least is best: nothing here has a star, and what concerns one namespace is granted there alone. An operator also has the rights that it
+//! gives away, because nobody may grant what he does not have.
+
+use serde_json::{Value, json};
+
+/// Where the servers of DNS live.
+pub const DNS_NAMESPACE: &str = "openshift-dns";
+/// Where the operator of DNS lives.
+pub const DNS_OPERATOR_NAMESPACE: &str = "openshift-dns-operator";
+/// Where the operator of routers lives.
+pub const INGRESS_OPERATOR_NAMESPACE: &str = crate::config::INGRESS_NAMESPACE;
+/// Where the cloud-config of a cluster is kept.
+pub const CLOUD_CONFIG_NAMESPACE: &str = "openshift-cloud-controller-manager";
+/// Where administrators put what operators read.
+pub const CONFIG_NAMESPACE: &str = "openshift-config";
+/// Where the cluster's own components live.
+pub const SYSTEM_NAMESPACE: &str = "kube-system";
+
+const READ: [&str; 3] = ["get", "list", "watch"];
+const FOLLOW: [&str; 2] = ["list", "watch"];
+const APPLY: [&str; 2] = ["create", "patch"];
+const KEEP: [&str; 4] = ["list", "watch", "create", "patch"];
+
+/// What one component may do.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Rights {
+    /// In all namespaces, and with objects that are in none.
+    pub everywhere: Vec<Value>,
+    /// In single namespaces.
+    pub within: Vec<(&'static str, Vec<Value>)>,
+}
+
+fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> Value {
+    json!({"apiGroups": [group], "resources": resources, "verbs": verbs})
+}
+
+fn events() -> Value {
+    rule("events.k8s.io", &["events"], &["create", "patch"])
+}
+
+/// Those of one of several that lead in turn, with its lease in this namespace.
+fn leader(namespace: &'static str) -> (&'static str, Vec<Value>) {
+    (namespace, vec![rule("coordination.k8s.io", &["leases"], &["get", "create", "update"])])
+}
+
+/// `twinstack cloud-controller-manager`.
+#[must_use]
+pub fn cloud_controller_manager() -> Rights {
+    Rights {
+        everywhere: vec![
+            rule("", &["nodes"], &["list", "watch", "patch", "delete"]),
+            rule("", &["nodes/status"], &["patch"]),
+            rule("", &["services"], &["get", "list", "watch", "patch"]),
+            rule("", &["services/status"], &["patch"]),
+            events(),
+        ],
+        within: vec![leader(SYSTEM_NAMESPACE)],
+    }
+}
+
+/// `twinstack cloud-config sync`.
+#[must_use]
+pub fn cloud_config_sync() -> Rights {
+    Rights {
+        everywhere: vec![
+            rule("", &["configmaps"], &FOLLOW),
+            rule("config.openshift.io", &["infrastructures", "featuregates"], &READ),
+            events(),
+        ],
+        within: vec![
+            // A target that was made immutable is made anew.
+            (CLOUD_CONFIG_NAMESPACE, vec![rule("", &["configmaps"], &["create", "patch", "delete"])]),
+            leader(SYSTEM_NAMESPACE),
+        ],
+    }
+}
+
+/// `twinstack dns-operator`.
+#[must_use]
+pub fn dns_operator() -> Rights {
+    let own = vec![
+        rule("", &["services", "configmaps"], &KEEP),
+        rule("", &["serviceaccounts"], &APPLY),
+        rule("", &["pods"], &FOLLOW),
+        rule("apps", &["daemonsets"], &["list", "watch", "create", "patch", "delete"]),
+        rule("networking.k8s.io", &["networkpolicies"], &APPLY),
+        rule("monitoring.coreos.com", &["servicemonitors"], &APPLY),
+    ];
+    let mut everywhere = vec![
+        rule("", &["namespaces"], &APPLY),
+        rule("apiextensions.k8s.io", &["customresourcedefinitions"], &["get", "create"]),
+        rule("rbac.authorization.k8s.io", &["clusterroles", "clusterrolebindings"], &APPLY),
+        rule("operator.openshift.io", &["dnses"], &["get", "list", "watch", "create"]),
+        rule("operator.openshift.io", &["dnses/status"], &["patch"]),
+        rule("config.openshift.io", &["networks", "infrastructures", "featuregates"], &FOLLOW),
+        events(),
+    ];
+    everywhere.extend(dns_server());
+    let bundles = vec![rule("", &["configmaps"], &FOLLOW)];
+    Rights {
+        everywhere,
+        within: vec![(DNS_NAMESPACE, own), (CONFIG_NAMESPACE, bundles), leader(DNS_OPERATOR_NAMESPACE)],
+    }
+}
+
+/// A DNS server with the plugin `kubernetes`: ours, or CoreDNS.
+#[must_use]
+pub fn dns_server() -> Vec<Value> {
+    vec![
+        rule("", &["endpoints", "services", "pods", "namespaces"], &FOLLOW),
+        rule("discovery.k8s.io", &["endpointslices"], &FOLLOW),
+    ]
+}
+
+/// `twinstack ingress-operator`.
+#[must_use]
+pub fn ingress_operator() -> Rights {
+    let whole = ["get", "list", "watch", "create", "update", "patch", "delete"];
+    let own = ["get", "create", "update", "delete"];
+    let kept = ["get", "create", "update"];
+    let status = ["get", "update", "patch"];
+    let mut everywhere = vec![
+        rule("", &["services"], &whole),
+        rule("", &["namespaces", "serviceaccounts"], &kept),
+        rule("", &["secrets", "configmaps"], &own),
+        rule("", &["pods", "events"], &["get", "list"]),
+        rule("apps", &["deployments"], &whole),
+        rule("policy", &["poddisruptionbudgets"], &own),
+        rule("networking.k8s.io", &["networkpolicies", "ingressclasses"], &own),
+        rule("discovery.k8s.io", &["endpointslices"], &kept),
+        rule("monitoring.coreos.com", &["servicemonitors"], &own),
+        rule("rbac.authorization.k8s.io", &["clusterroles", "clusterrolebindings"], &kept),
+        rule("apiextensions.k8s.io", &["customresourcedefinitions"], &["get", "create"]),
+        rule("operator.openshift.io", &["ingresscontrollers"], &whole),
+        rule("operator.openshift.io", &["ingresscontrollers/status"], &status),
+        rule("ingress.operator.openshift.io", &["dnsrecords"], &whole),
+        rule("ingress.operator.openshift.io", &["dnsrecords/status"], &status),
+        rule("config.openshift.io", &["infrastructures", "ingresses", "dnses", "networks", "apiservers"], &READ),
+        rule("config.openshift.io", &["clusteroperators"], &["get", "list", "watch", "create"]),
+        rule("config.openshift.io", &["clusteroperators/status"], &status),
+        // Owners that keep what they own from going first.
+        rule("", &["services/finalizers"], &["update"]),
+        rule("apps", &["deployments/finalizers"], &["update"]),
+        rule("operator.openshift.io", &["ingresscontrollers/finalizers"], &["update"]),
+    ];
+    everywhere.extend(router());
+    Rights { everywhere, within: vec![leader(INGRESS_OPERATOR_NAMESPACE)] }
+}
+
+/// `twinstack router`: reads what routes are made of, writes the status of Routes and Ingresses, tells what it did.
+#[must_use]
+pub fn router() -> Vec<Value> {
+    let status = ["get", "update", "patch"];
+    vec![
+        rule("", &["namespaces", "services", "secrets"], &READ),
+        rule("discovery.k8s.io", &["endpointslices"], &READ),
+        rule("route.openshift.io", &["routes"], &READ),
+        rule("route.openshift.io", &["routes/status"], &status),
+        rule("networking.k8s.io", &["ingresses", "ingressclasses"], &READ),
+        rule("networking.k8s.io", &["ingresses/status"], &status),
+        events(),
+        // OpenShift lets an account have the Pods that it may use a constraint for.
+        json!({"apiGroups": ["security.openshift.io"], "resources": ["securitycontextconstraints"],
+            "resourceNames": ["hostnetwork", "restricted"], "verbs": ["use"]}),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words<'a>(rule: &'a Value, field: &str) -> Vec<&'a str> {
+        rule[field].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+    }
+
+    fn components() -> [Rights; 4] {
+        [cloud_controller_manager(), cloud_config_sync(), dns_operator(), ingress_operator()]
+    }
+
+    #[test]
+    fn nobody_may_do_everything() {
+        for rights in components() {
+            let within = rights.within.iter().flat_map(|(_, inside)| inside);
+            for rule in rights.everywhere.iter().chain(within) {
+                for field in ["apiGroups", "resources", "verbs"] {
+                    let words = words(rule, field);
+                    assert!(!words.is_empty(), "{rule}");
+                    assert!(
+                        ["*", "impersonate", "escalate", "bind"].iter().all(|word| !words.contains(word)),
+                        "{rule}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn only_routers_and_their_operator_see_secrets_and_routers_only_read_them() {
+        let verbs = |rules: &[Value]| -> Vec<String> {
+            let about = rules.iter().filter(|rule| words(rule, "resources").contains(&"secrets"));
+            about.flat_map(|rule| words(rule, "verbs")).map(str::to_owned).collect()
+        };
+        assert_eq!(verbs(&router()), READ);
+        for rights in [cloud_controller_manager(), cloud_config_sync(), dns_operator()] {
+            let all: Vec<Value> =
+                rights.within.into_iter().flat_map(|(_, rules)| rules).chain(rights.everywhere).collect();
+            assert!(verbs(&all).is_empty());
+        }
+    }
+
+    #[test]
+    fn operators_have_what_they_give() {
+        for given in dns_server() {
+            assert!(dns_operator().everywhere.contains(&given), "{given}");
+        }
+        for given in router() {
+            assert!(ingress_operator().everywhere.contains(&given), "{given}");
+        }
+    }
+}
