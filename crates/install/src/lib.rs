@@ -13,6 +13,7 @@ mod directory;
 mod documents;
 mod fields;
 mod gates;
+pub mod image;
 mod install_config;
 mod kubeadm;
 mod load;

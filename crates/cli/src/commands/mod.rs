@@ -7,6 +7,7 @@ mod completions;
 mod controller_manager;
 mod dns;
 mod dns_operator;
+mod image;
 mod ingress_operator;
 mod init;
 mod man;
@@ -57,6 +58,7 @@ pub(crate) static ALL: &[Command] = &[
     dns::COMMAND,
     dns_operator::COMMAND,
     manifests::COMMAND,
+    image::COMMAND,
     version::COMMAND,
     completions::COMMAND,
     man::COMMAND,

@@ -7,6 +7,8 @@ use std::collections::BTreeSet;
 /// Where the files of [`Pod::files`] are in it.
 pub(super) const FILES: &str = "/etc/kubernetes/twinstack";
 
+/// As whom it runs where nothing needs root.
+const NOBODY: u32 = 65534;
 const RBAC: &str = "rbac.authorization.k8s.io";
 
 /// What the administrator says about the component's Pods.
@@ -190,6 +192,8 @@ fn security(place: Place) -> Value {
         Place::Anywhere | Place::ControlPlane => json!({
             "allowPrivilegeEscalation": false,
             "readOnlyRootFilesystem": true,
+            "runAsNonRoot": true,
+            "runAsUser": NOBODY,
             "capabilities": {"drop": ["ALL"]},
             "seccompProfile": {"type": "RuntimeDefault"},
         }),

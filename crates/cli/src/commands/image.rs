@@ -1,0 +1,107 @@
+//! `twinstack image`: an OCI image of this very program and of those that it calls.
+
+use super::Command;
+use crate::{flag::flag, read};
+use anyhow::Context;
+use install::image;
+use runtime::config::Settings;
+use std::{fs::File, io::BufWriter, path::PathBuf};
+
+pub(super) const COMMAND: Command = Command {
+    name: "image",
+    about: "make an image of this program, for clusters",
+    more: "Writes an OCI image of this very program, and of those that it calls, with the libraries that they load on this machine. Neither Docker nor \
+           a registry is needed; the same files give the same image. The archive is read by containerd, podman, skopeo and docker.",
+    example: "twinstack image --tag registry.example.com/twinstack:1 --output twinstack.tar\n\
+              ctr --namespace k8s.io images import twinstack.tar\n\
+              skopeo copy oci-archive:twinstack.tar docker://registry.example.com/twinstack:1",
+    flags: &[&[
+        flag("tag", "NAME:TAG", TAG, "name of the image"),
+        flag("output", "FILE", "twinstack.tar", "where the archive is written").short('o'),
+        flag(
+            "with",
+            "PROGRAM,...",
+            "haproxy,nft",
+            "programs to take along: haproxy for routers, nft for the proxy; none if empty",
+        ),
+    ]],
+    positional: None,
+    long_running: false,
+    run,
+};
+
+const TAG: &str = "localhost/twinstack:latest";
+
+fn run(settings: Settings) -> anyhow::Result<()> {
+    let (tag, output, with) = settings.read(|given| {
+        let tag = given.or("tag", TAG.to_owned(), "a name such as registry.example.com/twinstack:1", name);
+        let output = given.or("output", PathBuf::from("twinstack.tar"), "a file", read::path);
+        let with = given.or("with", list("haproxy,nft"), "names of programs", |text| Ok::<_, String>(list(text)));
+        Some((tag, output, with))
+    })?;
+    let own = std::env::current_exe().context("this program does not know where it is")?;
+    let tree = image::tree(&own, &with, &std::env::var("PATH").unwrap_or_default())?;
+    // Under another name until it is whole.
+    let part = output.with_extension("part");
+    let file = File::create(&part).with_context(|| format!("--output {}", part.display()))?;
+    let written = image::write(&tree, &tag, BufWriter::new(file)).inspect_err(|_| {
+        // What was wrong is told; half an archive helps nobody.
+        let _ = std::fs::remove_file(&part);
+    })?;
+    std::fs::rename(&part, &output).with_context(|| format!("--output {}", output.display()))?;
+    anstream::println!(
+        "{}: {tag}, {} files, {} MB, {}",
+        output.display(),
+        written.files,
+        written.size / 1_000_000,
+        written.digest
+    );
+    anstream::println!("next: ctr --namespace k8s.io images import {}", output.display());
+    Ok(())
+}
+
+fn list(text: &str) -> Vec<String> {
+    text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
+/// `host[:port]/path[:tag]`, in the letters that registries take.
+fn name(text: &str) -> Result<String, &'static str> {
+    let (path, tag) = match text.rsplit_once(':') {
+        Some((path, tag)) if !tag.contains('/') => (path, tag),
+        _ => (text, "latest"),
+    };
+    let part = |part: &str| {
+        let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"._-:".contains(&byte);
+        !part.is_empty()
+            && part.bytes().all(plain)
+            && part.bytes().all(|byte| byte != b':' || part.contains('.') || part.starts_with("localhost"))
+    };
+    let tagged = !tag.is_empty()
+        && tag.len() <= 128
+        && tag.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
+    match path.split('/').all(part) && tagged {
+        true => Ok(format!("{path}:{tag}")),
+        false => Err("is no name of an image"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_have_a_tag_and_the_letters_of_registries() {
+        for (text, expected) in [
+            ("twinstack", Ok("twinstack:latest")),
+            ("registry.example.test:5000/net/twinstack:v1", Ok("registry.example.test:5000/net/twinstack:v1")),
+            ("localhost:5000/twinstack", Ok("localhost:5000/twinstack:latest")),
+            ("registry.example.test/Twinstack:1", Err("is no name of an image")),
+            ("", Err("is no name of an image")),
+            ("x//y", Err("is no name of an image")),
+            ("x:", Err("is no name of an image")),
+            ("x y:1", Err("is no name of an image")),
+        ] {
+            assert_eq!(name(text), expected.map(str::to_owned), "{text}");
+        }
+    }
+}

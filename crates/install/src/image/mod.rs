@@ -1,0 +1,147 @@
+//! An OCI image of programs of this machine: no Docker, no registry, the same bytes each time.
+//!
+//! Programs come with the shared objects that the loader finds for them, in the places where they are here; beside them there is what
+//! a program expects to find: authorities, names of users, a folder for temporary files. The archive is read by containerd, podman, skopeo and docker.
+
+mod libraries;
+mod oci;
+mod tar;
+
+pub use oci::{Summary, write};
+
+use std::{
+    collections::BTreeMap,
+    io,
+    path::{Path, PathBuf},
+};
+
+/// Why there is no image.
+#[derive(Debug, thiserror::Error)]
+pub enum ImageError {
+    /// Retrying helps after it was installed.
+    #[error("{0} is not on the PATH; install it, or leave it out of --with")]
+    NoProgram(String),
+    /// Retrying helps after it was installed.
+    #[error("{program} needs {library}, which is not there")]
+    NoLibrary {
+        /// Who needs it.
+        program: String,
+        /// The shared object.
+        library: String,
+    },
+    /// `ldd` is a part of every libc.
+    #[error("cannot see which libraries {program} needs: {source}")]
+    Libraries {
+        /// Who needs them.
+        program: String,
+        /// What `ldd` said.
+        source: kernel::process::ProcessError,
+    },
+    /// No archive can say it.
+    #[error("{0} is too long a path for an archive")]
+    LongPath(String),
+    /// A file changed while it was read: try again.
+    #[error("{0} changed while it was read; try again")]
+    Changed(String),
+    /// A file cannot be read, or the archive not be written.
+    #[error("{path}: {source}")]
+    File {
+        /// Which one.
+        path: String,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// What an image holds, by path without the first slash.
+pub type Tree = BTreeMap<String, Node>;
+
+/// One thing in an image.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Node {
+    /// With its permissions.
+    Folder(u32),
+    /// What is in this file of the machine.
+    Copy(PathBuf),
+    /// These words.
+    Text(&'static str),
+}
+
+/// Where twinstack is in an image.
+pub const PROGRAM: &str = "/usr/bin/twinstack";
+const AUTHORITIES: &str = "/etc/ssl/certs/ca-certificates.crt";
+/// Where the loader finds libraries that are in no usual place.
+const CACHE: &str = "/etc/ld.so.cache";
+const USERS: &str = "root:x:0:0:root:/:/sbin/nologin\nnobody:x:65534:65534:nobody:/:/sbin/nologin\n";
+const GROUPS: &str = "root:x:0:\nnogroup:x:65534:\n";
+const NAMES: &str = "passwd: files\ngroup: files\nhosts: files dns\n";
+
+/// Twinstack, and other programs by their names on the PATH, with everything that they load.
+pub fn tree(twinstack: &Path, with: &[String], path: &str) -> Result<Tree, ImageError> {
+    let mut tree = Tree::from([
+        ("etc/group".to_owned(), Node::Text(GROUPS)),
+        ("etc/nsswitch.conf".to_owned(), Node::Text(NAMES)),
+        ("etc/passwd".to_owned(), Node::Text(USERS)),
+        ("run".to_owned(), Node::Folder(0o755)),
+        ("tmp".to_owned(), Node::Folder(0o1777)),
+    ]);
+    for file in [AUTHORITIES, CACHE].into_iter().filter(|file| Path::new(file).exists()) {
+        tree.insert(inside(file), Node::Copy(file.into()));
+    }
+    tree.insert(inside(PROGRAM), Node::Copy(twinstack.to_owned()));
+    let mut programs = vec![twinstack.to_owned()];
+    for name in with {
+        let program = find(name, path).ok_or_else(|| ImageError::NoProgram(name.clone()))?;
+        tree.insert(inside(&program.to_string_lossy()), Node::Copy(program.clone()));
+        programs.push(program);
+    }
+    for program in programs {
+        for library in libraries::of(&program)? {
+            tree.insert(inside(&library), Node::Copy(library.into()));
+        }
+    }
+    Ok(with_folders(tree))
+}
+
+fn inside(path: &str) -> String {
+    path.trim_start_matches('/').to_owned()
+}
+
+fn find(name: &str, path: &str) -> Option<PathBuf> {
+    std::env::split_paths(path).map(|folder| folder.join(name)).find(|file| file.is_file())
+}
+
+/// Every folder on the way, so that none depends on who unpacks.
+fn with_folders(mut tree: Tree) -> Tree {
+    let paths: Vec<String> = tree.keys().cloned().collect();
+    for path in paths {
+        for (at, _) in path.match_indices('/') {
+            tree.entry(path[..at].to_owned()).or_insert(Node::Folder(0o755));
+        }
+    }
+    tree
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_program_comes_with_what_it_loads_and_the_folders_on_the_way() {
+        let own = std::env::current_exe().unwrap();
+        let tree = tree(&own, &["sh".to_owned()], "/nowhere:/bin:/usr/bin").unwrap();
+        assert_eq!(tree["usr/bin/twinstack"], Node::Copy(own));
+        assert_eq!(tree["bin/sh"], Node::Copy("/bin/sh".into()));
+        assert_eq!((&tree["usr"], &tree["tmp"]), (&Node::Folder(0o755), &Node::Folder(0o1777)));
+        assert!(tree.keys().any(|path| path.contains("libc.so")), "{:?}", tree.keys());
+        assert!(tree.keys().any(|path| path.contains("/ld-linux")), "{:?}", tree.keys());
+        assert!(tree.keys().all(|path| !path.starts_with('/')));
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_named() {
+        let own = std::env::current_exe().unwrap();
+        let error = tree(&own, &["no-such-program".to_owned()], "/bin").unwrap_err().to_string();
+        assert_eq!(error, "no-such-program is not on the PATH; install it, or leave it out of --with");
+    }
+}
