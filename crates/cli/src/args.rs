@@ -108,7 +108,7 @@ fn subcommand(command: &Command) -> clap::Command {
     for flag in flags(command) {
         let mut arg = clap::Arg::new(flag.name).value_name(flag.value).help(help(flag));
         arg = match command.positional == Some(flag.name) {
-            true => arg.required(true),
+            true => arg.required(flag.default.is_empty()),
             false if flag.value == REST => arg.last(true).num_args(0..),
             false => arg.long(flag.name),
         };

@@ -1,6 +1,6 @@
 //! The YAML documents of a file, and which sort of file they make.
 
-use crate::notes::Notes;
+use crate::{notes::Notes, plan::yaml};
 use api::path::Path as Field;
 use runtime::suggest;
 use serde_json::Value;
@@ -15,15 +15,7 @@ pub(crate) enum Sort {
 
 /// All documents that are not empty.
 pub(crate) fn parse(text: &str, notes: &mut Notes) -> Option<Vec<Value>> {
-    let options = serde_saphyr::options! { strict_booleans: true, with_snippet: false };
-    match serde_saphyr::from_multiple_with_options::<Option<Value>>(text, options) {
-        Ok(documents) => Some(documents.into_iter().flatten().filter(|document| !document.is_null()).collect()),
-        Err(error) => {
-            let problem = error.render_with_formatter(&serde_saphyr::UserMessageFormatter);
-            notes.refused(&Field::root(), format!("not YAML or JSON: {}", problem.trim_end()));
-            None
-        }
-    }
+    yaml::documents(text).map_err(|problem| notes.refused(&Field::root(), problem)).ok()
 }
 
 pub(crate) fn sort(documents: &[Value], notes: &mut Notes) -> Option<Sort> {

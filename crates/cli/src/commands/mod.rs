@@ -7,6 +7,7 @@ mod completions;
 mod controller_manager;
 mod dns;
 mod dns_operator;
+mod doctor;
 mod image;
 mod ingress_operator;
 mod init;
@@ -57,6 +58,7 @@ pub(crate) static ALL: &[Command] = &[
     proxy::explain::COMMAND,
     dns::COMMAND,
     dns_operator::COMMAND,
+    doctor::COMMAND,
     manifests::COMMAND,
     image::COMMAND,
     version::COMMAND,

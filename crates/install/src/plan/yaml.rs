@@ -1,4 +1,4 @@
-//! Objects as YAML text.
+//! Objects as YAML text, and back.
 
 use serde_json::Value;
 
@@ -10,5 +10,17 @@ pub fn render(value: &Value) -> String {
         Ok(text) => text,
         // JSON is YAML too.
         Err(_) => format!("{value:#}\n"),
+    }
+}
+
+/// All documents of a text that are not empty.
+pub fn documents(text: &str) -> Result<Vec<Value>, String> {
+    let options = serde_saphyr::options! { strict_booleans: true, with_snippet: false };
+    match serde_saphyr::from_multiple_with_options::<Option<Value>>(text, options) {
+        Ok(documents) => Ok(documents.into_iter().flatten().filter(|document| !document.is_null()).collect()),
+        Err(error) => {
+            let problem = error.render_with_formatter(&serde_saphyr::UserMessageFormatter);
+            Err(format!("not YAML or JSON: {}", problem.trim_end()))
+        }
     }
 }
