@@ -7,10 +7,10 @@ mod completions;
 mod controller_manager;
 mod dns;
 mod dns_operator;
-mod doctor;
 mod image;
 mod ingress_operator;
 mod init;
+mod inspect;
 mod man;
 mod manifests;
 pub(crate) mod proxy;
@@ -58,7 +58,8 @@ pub(crate) static ALL: &[Command] = &[
     proxy::explain::COMMAND,
     dns::COMMAND,
     dns_operator::COMMAND,
-    doctor::COMMAND,
+    inspect::doctor::COMMAND,
+    inspect::trace::COMMAND,
     manifests::COMMAND,
     image::COMMAND,
     version::COMMAND,

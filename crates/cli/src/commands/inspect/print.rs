@@ -1,9 +1,12 @@
-//! Findings for people: the worst first, in colours where there are some.
+//! Findings and ways for people, in colours where there are some.
 
-use inspect::doctor::{Finding, Severity};
+use inspect::{
+    doctor::{Finding, Severity},
+    trace::Way,
+};
 
 /// Prints findings, how many hints were left out, and what could not be looked at.
-pub(super) fn print(shown: &[Finding], hidden: usize, unread: &[String]) {
+pub(super) fn findings(shown: &[Finding], hidden: usize, unread: &[String]) {
     for finding in shown {
         let Finding { severity, about, problem, why, mend } = finding;
         let (colour, word) = match severity {
@@ -19,10 +22,30 @@ pub(super) fn print(shown: &[Finding], hidden: usize, unread: &[String]) {
             anstream::println!("         do:  {}", plain(mend));
         }
     }
+    not_seen(unread);
+    anstream::println!("{}", summary(shown, hidden));
+}
+
+/// Prints the way of each family, and what could not be looked at.
+pub(super) fn ways(ways: &[Way], unread: &[String]) {
+    for way in ways {
+        let (colour, end) = match &way.ends {
+            None => ("\x1b[1;32m", "arrives".to_owned()),
+            Some(why) => ("\x1b[1;31m", format!("ends here: {}", plain(why))),
+        };
+        anstream::println!("\x1b[1m{}\x1b[0m", way.family);
+        for step in &way.steps {
+            anstream::println!("  {:14} {}", step.what, plain(&step.detail));
+        }
+        anstream::println!("  {colour}{end}\x1b[0m");
+    }
+    not_seen(unread);
+}
+
+fn not_seen(unread: &[String]) {
     for line in unread {
         anstream::println!("\x1b[1;33mnot seen\x1b[0m {}", plain(line));
     }
-    anstream::println!("{}", summary(shown, hidden));
 }
 
 fn summary(shown: &[Finding], hidden: usize) -> String {
