@@ -112,10 +112,12 @@ fn tell(started: &Started, (dns, dig): &(String, String), ingress: &str) {
          export KUBECONFIG={}\n  \
          kubectl get namespaces\n  \
          kubectl create service clusterip web --tcp=80 && kubectl get service web -o jsonpath='{{.spec.clusterIPs}}'\n  \
-         {dig}\n\n\
+         {dig}\n  \
+         {} doctor\n\n\
          Ctrl-C stops it; started again it goes on where it was.\n",
         listening.join(", "),
         started.kubeconfig.display(),
         started.kubeconfig.display(),
+        std::env::current_exe().unwrap_or_else(|_| "twinstack".into()).display(),
     );
 }
