@@ -1,8 +1,12 @@
 //! A component with the rights that its manifests give it, and no others.
 
-use crate::Kubectl;
+use crate::{Kubectl, wait_for};
 use serde_json::Value;
-use std::path::{Path, PathBuf};
+use std::{
+    io::Write,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 /// Applies what `twinstack manifests` prints for a component, and returns a kubeconfig beside this one that acts as its account.
 pub fn limited(component: &str, kubectl: &Kubectl, kubeconfig: &Path) -> PathBuf {
@@ -14,7 +18,21 @@ pub fn limited(component: &str, kubectl: &Kubectl, kubeconfig: &Path) -> PathBuf
     let items = list["items"].as_array().expect("a list");
     let account = items.iter().find(|item| item["kind"] == "ServiceAccount").expect("an account");
     let part = |name: &str| account["metadata"][name].as_str().expect("a name");
-    acting_as(&format!("system:serviceaccount:{}:{}", part("namespace"), part("name")), component, kubeconfig)
+    let user = format!("system:serviceaccount:{}:{}", part("namespace"), part("name"));
+    in_force(items, &user, kubectl);
+    acting_as(&user, component, kubeconfig)
+}
+
+/// Waits until the API server knows the last of these rights; it does a moment after they were made.
+fn in_force(items: &[Value], user: &str, kubectl: &Kubectl) {
+    let Some(role) = items.iter().rfind(|item| item["kind"] == "Role" || item["kind"] == "ClusterRole") else { return };
+    let word = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let (rule, namespace) = (&role["rules"][0], word(&role["metadata"]["namespace"]));
+    let resource = format!("{}.{}", word(&rule["resources"][0]), word(&rule["apiGroups"][0]));
+    let (verb, user) = (word(&rule["verbs"][0]), format!("--as={user}"));
+    let words = ["auth", "can-i", &verb, resource.trim_end_matches('.'), "--namespace", &namespace, &user];
+    let known = wait_for(Duration::from_secs(60), || kubectl.run(&words).success.then_some(()));
+    assert!(known.is_some(), "{words:?}: {:?}", kubectl.run(&words));
 }
 
 /// A kubeconfig beside this one, whose only user acts as another.
@@ -29,7 +47,11 @@ pub fn acting_as(user: &str, word: &str, kubeconfig: &Path) -> PathBuf {
     }
     assert_eq!(text.matches(user).count(), 1, "there is one user");
     let path = kubeconfig.with_extension(word);
-    std::fs::write(&path, text).expect("a file can be written");
+    // Whole at every moment: a program that was given it before may be about to read it.
+    let folder = kubeconfig.parent().expect("a kubeconfig is in a folder");
+    let mut file = tempfile::NamedTempFile::new_in(folder).expect("a file can be made");
+    file.write_all(text.as_bytes()).expect("a file can be written");
+    file.persist(&path).expect("a file can be renamed");
     path
 }
 

@@ -1,7 +1,7 @@
 //! A real etcd in a folder of its own.
 
-use crate::{Process, wait_for};
-use std::{net::TcpListener, path::PathBuf, process::Command, time::Duration};
+use crate::{Process, free_port, wait_for};
+use std::{path::PathBuf, process::Command, time::Duration};
 use tempfile::TempDir;
 
 /// A running etcd; it stops and its folder goes with the handle.
@@ -38,7 +38,7 @@ impl Etcd {
         ];
         let process = Process::start(program, &words, &folder.path().join("etcd.log"));
         let address = url.trim_start_matches("http://").to_owned();
-        let ready = wait_for(Duration::from_secs(30), || std::net::TcpStream::connect(&address).ok());
+        let ready = wait_for(Duration::from_secs(90), || std::net::TcpStream::connect(&address).ok());
         assert!(ready.is_some(), "etcd did not start:\n{}", process.output());
         Some(Self { _process: process, _folder: folder, url })
     }
@@ -63,10 +63,4 @@ fn program() -> Option<PathBuf> {
     let folders = std::env::var_os("PATH").unwrap_or_default();
     let tools = std::env::var_os("TWINSTACK_TOOLS").map(PathBuf::from);
     std::env::split_paths(&folders).chain(tools).map(|folder| folder.join("etcd")).find(|path| path.is_file())
-}
-
-/// A port of loopback that nobody has at the moment.
-pub fn free_port() -> u16 {
-    let listener = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    listener.expect("a free port").port()
 }

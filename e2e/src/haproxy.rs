@@ -35,7 +35,7 @@ pub const CLIENTS: Pair = ["198.51.100.7", "2001:db8:a::7"];
 /// Where pods listen; routers have the ports from 8080 on.
 pub const POD_PORT: u16 = 8888;
 /// Longest wait for what should come.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 const ROUTE_DEFINITION: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../crates/api/src/config/crds/routes.yaml");
 
 const RANGES: &str = "--service-cluster-ip-range=10.96.0.0/16,fd00:10:96::/112";

@@ -11,14 +11,16 @@ mod etcd;
 pub mod haproxy;
 mod kube_apiserver;
 mod kubectl;
+mod port;
 mod process;
 pub mod proxy_lab;
 mod server;
 
 pub use binary::{run, twinstack};
-pub use etcd::{Etcd, free_port};
+pub use etcd::Etcd;
 pub use kube_apiserver::KubeApiserver;
 pub use kubectl::{Kubectl, Output};
+pub use port::free_port;
 pub use process::{Process, wait_for};
 pub use server::Server;
 

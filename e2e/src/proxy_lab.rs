@@ -9,7 +9,7 @@ mod traffic;
 
 pub use api::PLAIN_API;
 pub use network::{CLIENT, GATES, NODE, PODS, Pair, cable, ip};
-pub use traffic::{Answer, ask, ask_here, http};
+pub use traffic::{Answer, ask, ask_here, ask_patiently, http};
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -116,6 +116,11 @@ impl Lab {
     pub fn kubeconfig(&self) -> String {
         let kubeconfig = account::acting_as("system:kube-proxy", "proxy", self.api.kubeconfig());
         format!("--kubeconfig={}", kubeconfig.display())
+    }
+
+    /// The flag that leads to the API, with the rights of the administrator.
+    pub fn admin_kubeconfig(&self) -> String {
+        format!("--kubeconfig={}", self.api.kubeconfig().display())
     }
 
     /// A folder for files of the test.

@@ -38,7 +38,7 @@ impl Server {
     }
 
     fn wait_ready(&self) {
-        let ready = wait_for(Duration::from_secs(30), || {
+        let ready = wait_for(Duration::from_secs(90), || {
             self.process.output().contains("API server is ready").then_some(()).filter(|()| self.kubeconfig().exists())
         });
         assert!(ready.is_some(), "the API server did not become ready:\n{}", self.process.output());

@@ -74,11 +74,11 @@ fn objects_are_created_applied_replaced_and_deleted() {
         assert_eq!(kubectl.ok(&["get", "cm", "made", "-o", "jsonpath={.data.a}"]), "2");
         let waiting = kubectl.background(&["wait", "--for=delete", "cm/made", "--timeout=60s", "-v=6"]);
         let watches = || waiting.output().contains("configmaps").then_some(());
-        assert!(wait_for(Duration::from_secs(30), watches).is_some(), "{}", waiting.output());
+        assert!(wait_for(Duration::from_secs(60), watches).is_some(), "{}", waiting.output());
         let deleted = kubectl.ok(&["delete", "cm", "made"]);
         assert!(deleted.starts_with("configmap \"made\" deleted"), "{deleted}");
         let met = || waiting.output().contains("configmap/made condition met").then_some(());
-        assert!(wait_for(Duration::from_secs(30), met).is_some(), "{}", waiting.output());
+        assert!(wait_for(Duration::from_secs(60), met).is_some(), "{}", waiting.output());
     });
 }
 
@@ -197,9 +197,9 @@ fn workloads_are_created_scaled_and_waited_for() {
                "conditions":[{{"type":"Available","status":"True","reason":"MinimumReplicasAvailable","message":"ok"}}]}}}}"#
         );
         kubectl.patch_status("/apis/apps/v1", "deployments", "web", &status);
-        let rolled = kubectl.ok(&["rollout", "status", "deployment/web", "--timeout=10s"]);
+        let rolled = kubectl.ok(&["rollout", "status", "deployment/web", "--timeout=60s"]);
         assert!(rolled.contains("deployment \"web\" successfully rolled out"), "{rolled}");
-        let met = kubectl.ok(&["wait", "--for=condition=Available", "deployment/web", "--timeout=10s"]);
+        let met = kubectl.ok(&["wait", "--for=condition=Available", "deployment/web", "--timeout=60s"]);
         assert_eq!(met, "deployment.apps/web condition met\n");
         let described = squeezed(&kubectl.ok(&["describe", "deployment", "web"]));
         assert!(
@@ -215,7 +215,7 @@ fn a_watch_shows_changes_as_they_come() {
         kubectl.ok(&["create", "configmap", "seen", "--from-literal=a=1"]);
         let watch = kubectl.background(&["get", "configmaps", "-w", "--field-selector=metadata.name=seen"]);
         let lines = |count: usize| {
-            wait_for(Duration::from_secs(20), || (watch.output().lines().count() >= count).then_some(())).is_some()
+            wait_for(Duration::from_secs(60), || (watch.output().lines().count() >= count).then_some(())).is_some()
         };
         assert!(lines(2), "{}", watch.output());
         kubectl.ok(&["patch", "configmap", "seen", "-p", r#"{"data":{"b":"2"}}"#]);
@@ -248,7 +248,7 @@ fn who_may_what_is_told() {
         assert_eq!(kubectl.run(&["auth", "can-i", "create", "pods", "--as=eve"]).stdout, "no\n");
         kubectl.ok(&["create", "role", "reader", "--verb=get,list", "--resource=pods"]);
         kubectl.ok(&["create", "rolebinding", "eve-reads", "--role=reader", "--user=eve"]);
-        let allowed = wait_for(Duration::from_secs(10), || {
+        let allowed = wait_for(Duration::from_secs(60), || {
             kubectl.run(&["auth", "can-i", "list", "pods", "--as=eve"]).success.then_some(())
         });
         assert!(allowed.is_some());

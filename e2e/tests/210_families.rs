@@ -104,7 +104,8 @@ fn pods_and_nodes_show_every_address_in_their_order() {
 #[test]
 fn a_cluster_keeps_its_first_family() {
     let mut server = start("10.96.0.0/16,fd00:10:96::/112");
-    server.process().terminate(std::time::Duration::from_secs(12));
+    let ended = server.process().terminate(std::time::Duration::from_secs(60));
+    assert!(ended.is_some(), "{}", server.log());
     let data = format!("--data-dir={}", server.folder().join("data").display());
     let output = e2e::run(&[
         "apiserver",

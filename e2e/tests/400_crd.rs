@@ -53,8 +53,8 @@ fn a_kind_comes_works_and_goes() {
         let apply = |text: &str| kubectl.run_with(&["apply", "-f", "-"], text);
         let made = apply(DEFINITION);
         assert!(made.success, "{}", made.stderr);
-        kubectl.ok(&["wait", "--for=condition=Established", "crd/widgets.example.com", "--timeout=20s"]);
-        let made = wait_for(Duration::from_secs(20), || {
+        kubectl.ok(&["wait", "--for=condition=Established", "crd/widgets.example.com", "--timeout=60s"]);
+        let made = wait_for(Duration::from_secs(60), || {
             let made = apply(&widget("one", "{replicas: 2, unknown: x}"));
             let made = if made.success {
                 made
@@ -86,8 +86,11 @@ fn a_kind_comes_works_and_goes() {
         assert_eq!(kubectl.ok(&["get", "wd", "one", "-o", "jsonpath={.spec.replicas}"]), "4");
         assert!(kubectl.ok(&["explain", "widget.spec"]).contains("replicas"));
 
-        kubectl.ok(&["delete", "crd", "widgets.example.com", "--timeout=20s"]);
-        let gone = kubectl.fails(&["get", "--raw", "/apis/example.com/v1/namespaces/default/widgets"], "");
+        kubectl.ok(&["delete", "crd", "widgets.example.com", "--timeout=60s"]);
+        let list = ["get", "--raw", "/apis/example.com/v1/namespaces/default/widgets"];
+        // Its routes are closed when the definition has gone, which may take a moment.
+        let gone = wait_for(Duration::from_secs(60), || Some(kubectl.run(&list)).filter(|list| !list.success));
+        let gone = gone.expect("what is no longer defined is no longer served").stderr;
         assert!(gone.contains("could not find the requested resource"), "{gone}");
     }
 }

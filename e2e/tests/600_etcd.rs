@@ -13,7 +13,7 @@ fn two_servers_are_one_api() {
         let watch = there.background(&["get", "configmaps", "-w", "-o", "name"]);
         let shown = |row: &str, times: usize| {
             let seen =
-                wait_for(Duration::from_secs(30), || (watch.output().matches(row).count() >= times).then_some(()));
+                wait_for(Duration::from_secs(60), || (watch.output().matches(row).count() >= times).then_some(()));
             assert!(seen.is_some(), "{row}: {}", watch.output());
         };
         here.ok(&["create", "configmap", "first"]);

@@ -1,4 +1,4 @@
-//! `twinstack doctor` on a cluster that is made wrong: what it says is so, and what it says to type mends it.
+//! `twinstack doctor` on a cluster that is made wrong: what it says is so, and what it says to type mends it. `twinstack trace` on the same.
 
 use e2e::{Kubectl, Server, run};
 use serde_json::{Value, json};
@@ -39,6 +39,15 @@ impl Cluster {
         let output = run(&[&["doctor", "--output=json", &kubeconfig], words].concat());
         let findings = serde_json::from_slice(&output.stdout);
         (output.status.code(), findings.unwrap_or_else(|_| panic!("{}", String::from_utf8_lossy(&output.stderr))))
+    }
+
+    /// Exit code, and for each family its name and where it ends.
+    fn trace(&self, words: &[&str]) -> (Option<i32>, Vec<(String, String)>) {
+        let kubeconfig = format!("--kubeconfig={}", self.server.kubeconfig().display());
+        let output = run(&[&["trace", "--output=json", &kubeconfig], words].concat());
+        let ways: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        let text = |value: &Value| value.as_str().unwrap_or("arrives").to_owned();
+        (output.status.code(), ways.iter().map(|way| (text(&way["family"]), text(&way["ends"]))).collect())
     }
 
     /// Types what it says.
@@ -106,6 +115,11 @@ fn a_family_that_leads_nowhere_is_an_error() {
         assert_eq!(found[0]["why"], format!("pod web-1 has no {lacks} address"));
         assert!(told.iter().any(|line| line.contains("\"pod\"") && line.contains("node n1 has a range")), "{told:#?}");
         cluster.mend(&found[0]);
+        let (code, mut ways) = cluster.trace(&["service/web", "--namespace=shop"]);
+        ways.sort_by_key(|way| way.0 == lacks);
+        let expected =
+            [(has.to_owned(), "arrives".to_owned()), (lacks.to_owned(), format!("no endpoint of {lacks} is ready"))];
+        assert_eq!((code, ways), (Some(0), expected.to_vec()));
         // The same from what kubectl prints, without a cluster.
         let printed = cluster.kubectl.ok(&["get", "nodes,pods,services,endpointslices", "-A", "-o", "json"]);
         let file = cluster.server.folder().join("all.json");
@@ -132,6 +146,8 @@ fn what_may_not_be_read_is_told_and_a_wrong_word_is_refused() {
         (&["doctor", "secret/web"], "is of a kind that is not looked at"),
         (&["doctor", "--kubeconfig=/nowhere"], "--kubeconfig /nowhere"),
         (&["doctor", "--filename=/nowhere"], "--filename"),
+        (&["trace", "pod/web"], "is nothing that requests go to"),
+        (&["trace", "service/web", "--filename=/dev/null"], "there is no service web in namespace default"),
     ] {
         let output = run(words);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();

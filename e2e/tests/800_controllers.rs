@@ -143,11 +143,7 @@ fn slices_of_both_families_follow_though_the_manager_is_killed_again_and_again()
         cluster.becomes("single again", &[("IPv4", 7)]);
         kubectl.ok(&["delete", "service", "web"]);
         cluster.becomes("deleted", &[]);
-        assert!(
-            manager.terminate(Duration::from_secs(20)).is_some_and(|status| status.success()),
-            "{}",
-            manager.output()
-        );
+        assert!(manager.terminate(PATIENCE).is_some_and(|status| status.success()), "{}", manager.output());
     }
 }
 

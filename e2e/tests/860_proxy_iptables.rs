@@ -11,7 +11,7 @@ use std::{
 
 use e2e::{
     Process,
-    proxy_lab::{self, Answer, Lab, NODE, PATIENCE, PODS, Pair, ask, http, ip},
+    proxy_lab::{self, Answer, Lab, NODE, PATIENCE, PODS, Pair, ask, ask_patiently, http, ip},
     wait_for,
 };
 use kernel::netns::Namespace;
@@ -138,7 +138,7 @@ fn until(iptables: &Iptables<'_>, from: &Namespace, to: Pair, port: u16, good: i
 
 /// Which pods answer many connections, in order.
 fn many(from: &Namespace, to: &str, port: u16) -> Vec<usize> {
-    let asked = (0..30).map(|_| ask(from, SocketAddr::new(ip(to), port)).expect("an answer").0);
+    let asked = (0..30).map(|_| ask_patiently(from, SocketAddr::new(ip(to), port)).expect("an answer").0);
     let mut pods: Vec<usize> = asked.collect();
     pods.sort_unstable();
     pods.dedup();

@@ -4,6 +4,7 @@
 use std::{
     io::{Read, Write},
     net::SocketAddr,
+    path::Path,
     time::Duration,
 };
 
@@ -217,12 +218,13 @@ fn features(world: &World) {
 /// A second router of the same name writes what is written already: nothing.
 fn replicas_do_not_fight(world: &World) {
     let versions = || world.kubectl(&["get", "routes", "-o", "jsonpath={.items[*].metadata.resourceVersion}"], "");
-    let admitted = |version: &String| {
+    let admitted = || {
         let names = world.kubectl(&["get", "routes", "-o", "jsonpath={.items[*].status.ingress[*].routerName}"], "");
-        let routes = version.split_whitespace().count();
-        names.split_whitespace().filter(|name| *name == "features").count() == routes
+        let routes = versions().split_whitespace().count();
+        (names.split_whitespace().filter(|name| *name == "features").count() == routes).then_some(())
     };
-    let before = wait_for(PATIENCE, || Some(versions()).filter(admitted)).expect("every Route has its status");
+    wait_for(PATIENCE, admitted).expect("every Route has its status");
+    let before = versions();
     let again = [("ROUTER_SERVICE_NAME", "features"), ("ROUTER_ALLOW_WILDCARD_ROUTES", "true")];
     let _replica = world.router("replica", 9080, &again);
     nothing_happens_meanwhile();
@@ -352,7 +354,7 @@ fn passthrough_and_reencrypt(world: &World, router: &Router) {
         let ask = |host: &str, more: &[&str]| {
             let to = format!("{host}:{}:{address}", router.ports.https);
             let url = format!("https://{host}:{}/", router.ports.https);
-            let mut words = vec!["-s", "-i", "--max-time", "10", flag, "--resolve", &to];
+            let mut words = vec!["-s", "-i", "--max-time", "30", flag, "--resolve", &to];
             words.extend(more);
             words.push(&url);
             world.space.run("curl", &words, "").map(|printed| printed.stdout.to_lowercase()).unwrap_or_default()
@@ -475,6 +477,12 @@ fn nothing_happens_meanwhile() {
     wait_for(Duration::from_secs(3), || None::<()>);
 }
 
+/// A folder goes with all that is in it in one step: removed piece by piece, it may be seen with half of it.
+fn gone_at_once(world: &World, folder: &Path) {
+    let aside = tempfile::tempdir_in(world.folder.path()).expect("a folder");
+    std::fs::rename(folder, aside.path().join("gone")).expect("removed");
+}
+
 #[test]
 fn a_router_that_lost_what_it_needs_neither_goes_round_in_circles_nor_stays_for_ever() {
     if let Some(how) = missing() {
@@ -495,7 +503,7 @@ fn a_router_that_lost_what_it_needs_neither_goes_round_in_circles_nor_stays_for_
     assert_eq!(router.generations(), 1, "{}", router.process.output());
 
     // The working folder goes: it is made again, and the HAProxy that served from it is replaced.
-    std::fs::remove_dir_all(&router.folder).expect("removed");
+    gone_at_once(&world, &router.folder);
     comes_to(&router, 2);
     LOOPBACK.iter().for_each(|address| world.until((address, http), "web.apps.test", "/", "pod-0 answers"));
     nothing_happens_meanwhile();
@@ -504,7 +512,7 @@ fn a_router_that_lost_what_it_needs_neither_goes_round_in_circles_nor_stays_for_
     assert!(one.is_some(), "{:?}", world.haproxies());
 
     // It goes with what held it: nobody is left who could want this router.
-    std::fs::remove_dir_all(router.folder.parent().expect("a folder above")).expect("removed");
+    gone_at_once(&world, router.folder.parent().expect("a folder above"));
     let ended = router.process.ended(PATIENCE);
     assert!(ended.is_some_and(|status| !status.success()), "{}", router.process.output());
     assert!(
@@ -692,7 +700,7 @@ fn slow_answers_pass(world: &World) {
     world.route("slow-edge", "slow-edge.apps.test", "web", json!({"tls": {"termination": "edge"}}), timeout);
     let short = ["SERVER", "CLIENT", "TUNNEL"].map(|which| format!("ROUTER_DEFAULT_{which}_TIMEOUT"));
     let mut environment = vec![PROXY];
-    environment.extend(short.iter().map(|name| (name.as_str(), "1s")));
+    environment.extend(short.iter().map(|name| (name.as_str(), "2s")));
     let router = world.router("patient", 6080, &environment);
     for (at, address) in LOOPBACK.into_iter().enumerate() {
         let to = SocketAddr::new(ip(address), router.ports.http);

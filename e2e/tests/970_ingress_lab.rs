@@ -47,20 +47,23 @@ fn backend(pod: &Arc<Namespace>, number: usize) {
         let listener = pod.within(|| TcpListener::bind(at)).expect("entered").expect("a socket");
         thread::spawn(move || {
             for mut stream in listener.incoming().flatten() {
-                let mut request = [0; 4096];
-                let _ = stream.set_read_timeout(Some(Duration::from_secs(2)));
-                let length = stream.read(&mut request).unwrap_or(0);
-                let body = String::from_utf8_lossy(&request[..length]).into_owned();
-                let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
-                // A client that has gone is no concern of the pod.
-                let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body.as_bytes()));
+                // One that sends nothing keeps nobody waiting.
+                thread::spawn(move || {
+                    let mut request = [0; 4096];
+                    let length = stream.read(&mut request).unwrap_or(0);
+                    let body = String::from_utf8_lossy(&request[..length]).into_owned();
+                    let length = body.len();
+                    let head = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n");
+                    // A client that has gone is no concern of the pod.
+                    let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(body.as_bytes()));
+                });
             }
         });
     }
 }
 
 fn kubectl(lab: &Lab, words: &[&str], input: &str) -> Result<String, String> {
-    let config = lab.kubeconfig();
+    let config = lab.admin_kubeconfig();
     let home = format!("HOME={}", lab.folder().display());
     let path = std::env::var("PATH").unwrap_or_default();
     let tools = std::env::var("TWINSTACK_TOOLS").unwrap_or_default();
@@ -90,7 +93,7 @@ fn resolve(lab: &Lab, server: &str, name: &str, sort: u16) -> Vec<IpAddr> {
     let asked = lab.client.within(|| {
         let any = if ip(server).is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
         let socket = UdpSocket::bind(any)?;
-        socket.set_read_timeout(Some(Duration::from_secs(2)))?;
+        socket.set_read_timeout(Some(Duration::from_secs(10)))?;
         socket.connect((ip(server), 53))?;
         socket.send(&question)?;
         let mut answer = [0; 1500];
@@ -125,7 +128,7 @@ fn addresses(answer: &[u8], mut at: usize, sort: u16) -> Vec<IpAddr> {
 
 /// A DNS server on the node's addresses that answers from DNSRecords.
 fn dns(lab: &Lab) -> Process {
-    let kubeconfig = lab.kubeconfig().replace("--kubeconfig=", "");
+    let kubeconfig = lab.admin_kubeconfig().replace("--kubeconfig=", "");
     let corefile = lab.folder().join("Corefile");
     let text =
         format!("apps.lab.test {{\n bind {}\n dnsrecords {{\n  kubeconfig {kubeconfig}\n }}\n}}\n", NODE.join(" "));
@@ -139,8 +142,8 @@ fn dns(lab: &Lab) -> Process {
 
 fn ask(lab: &Lab, to: SocketAddr, host: &str) -> String {
     let asked = lab.client.within(|| {
-        let mut stream = std::net::TcpStream::connect_timeout(&to, Duration::from_secs(2))?;
-        stream.set_read_timeout(Some(Duration::from_secs(3)))?;
+        let mut stream = std::net::TcpStream::connect_timeout(&to, Duration::from_secs(5))?;
+        stream.set_read_timeout(Some(Duration::from_secs(30)))?;
         stream.write_all(format!("GET /where HTTP/1.0\r\nHost: {host}\r\n\r\n").as_bytes())?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer)?;
@@ -260,7 +263,7 @@ fn a_route_answers_over_both_families_through_a_node_port_and_a_load_balancer() 
         backend(&lab.pods[number], number);
     }
     let program = twinstack().display().to_string();
-    let config = lab.kubeconfig();
+    let config = lab.admin_kubeconfig();
     let _proxy = lab.proxy("nftables", "proxy.log");
     let _manager = lab.start(
         &[
@@ -424,6 +427,6 @@ fn a_route_answers_over_both_families_through_a_node_port_and_a_load_balancer() 
         assert!(gone.is_some(), "{server}\n{}", dns.output());
     }
     assert!(wait_for(PATIENCE, || gone().then_some(())).is_some(), "{}", operator.output());
-    let ended = operator.terminate(Duration::from_secs(20));
+    let ended = operator.terminate(PATIENCE);
     assert!(ended.is_some_and(|status| status.success()), "{}", operator.output());
 }

@@ -47,7 +47,7 @@ impl World {
         let port = free_port();
         let words = ["-H", "127.0.0.1", "-p", &port.to_string()];
         let moto = Process::start(program, &words, &folder.path().join("moto.log"));
-        let ready = wait_for(Duration::from_secs(60), || std::net::TcpStream::connect(("127.0.0.1", port)).ok());
+        let ready = wait_for(Duration::from_secs(120), || std::net::TcpStream::connect(("127.0.0.1", port)).ok());
         assert!(ready.is_some(), "moto does not start:\n{}", moto.output());
         let mut world = Self {
             _moto: moto,
@@ -609,8 +609,8 @@ async fn records_of_each_form_of_zone_come_and_go() {
         || vec!["AAAA a.apps.example.com. 2001:db8::1".to_owned(), "TXT *.apps.example.com. \"mine\"".to_owned()];
     let route53 = Route53::new(&session).expect("Route53");
     let forms = [
-        (by_id.clone(), DnsZone { id: Some(by_id.clone()), tags: BTreeMap::new() }),
-        (by_tags.clone(), DnsZone { id: None, tags: tags(&[("Name", "blue-int")]) }),
+        (by_id.clone(), DnsZone { id: Some(by_id.clone()), ..DnsZone::default() }),
+        (by_tags.clone(), DnsZone { tags: tags(&[("Name", "blue-int")]), ..DnsZone::default() }),
     ];
     for (id, zone) in forms {
         world.route53(&format!("hostedzone/{id}/rrset"), Some(foreign));
@@ -650,7 +650,7 @@ async fn records_of_each_form_of_zone_come_and_go() {
             expect(&[], &host);
         }
     }
-    let unknown = DnsZone { id: Some("Z0000000000000".to_owned()), tags: BTreeMap::new() };
+    let unknown = DnsZone { id: Some("Z0000000000000".to_owned()), ..DnsZone::default() };
     let entry = DnsEntry {
         name: "x.example.com.".to_owned(),
         targets: vec![host],
@@ -740,7 +740,7 @@ async fn a_service_is_told_which_permission_is_missing() {
     });
     let made = kubectl.run_with(&["apply", "-f", "-"], &service.to_string());
     assert!(made.success, "{}", made.stderr);
-    let told = wait_for(Duration::from_secs(60), || {
+    let told = wait_for(Duration::from_secs(120), || {
         let events = kubectl.run(&["get", "events", "-o", "jsonpath={.items[*].message}"]).stdout;
         events.contains("the controller's role needs ec2:CreateSecurityGroup").then_some(())
     });

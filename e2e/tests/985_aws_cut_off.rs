@@ -10,7 +10,7 @@ use aws::{
     apply::{Alive, Aws, owner},
     clients::{Keys, RealAccount, Session},
     cloud_config::CloudConfig,
-    memory::testing::{annotated, service, settings},
+    memory::testing::{annotated, families, merged, ports, service, settings},
     model::{Settings, names::Cluster},
 };
 use e2e::aws_strict::{Example, Fault, Made, Strict};
@@ -34,33 +34,11 @@ struct Step {
 }
 
 fn step(name: &'static str, nodes: usize, changes: &[Value]) -> Step {
-    let mut all = json!({});
-    changes.iter().for_each(|change| merge(&mut all, change));
-    Step { name, service: Some(service("web", &all)), nodes }
+    Step { name, service: Some(service("web", &merged(changes))), nodes }
 }
 
 fn gone() -> Step {
     Step { name: "deleted", service: None, nodes: 0 }
-}
-
-fn merge(into: &mut Value, change: &Value) {
-    match (into, change) {
-        (Value::Object(into), Value::Object(change)) => {
-            for (key, value) in change {
-                merge(into.entry(key.clone()).or_insert(Value::Null), value);
-            }
-        }
-        (into, change) => *into = change.clone(),
-    }
-}
-
-fn families(policy: &str, list: &[&str]) -> Value {
-    json!({"spec": {"ipFamilyPolicy": policy, "ipFamilies": list}})
-}
-
-fn ports(list: &[(u16, u16, &str)]) -> Value {
-    let port = |(port, node, protocol): &(u16, u16, &str)| json!({"name": format!("p{port}"), "port": port, "nodePort": node, "protocol": protocol});
-    json!({"spec": {"ports": list.iter().map(port).collect::<Vec<_>>()}})
 }
 
 struct World {

@@ -66,7 +66,7 @@ pub fn cloud_config_sync() -> Rights {
     Rights {
         everywhere: vec![
             rule("", &["configmaps"], &FOLLOW),
-            rule("config.openshift.io", &["infrastructures", "featuregates"], &READ),
+            rule("config.openshift.io", &["infrastructures", "featuregates"], &FOLLOW),
             events(),
         ],
         within: vec![

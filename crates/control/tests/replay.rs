@@ -189,7 +189,7 @@ async fn replay(shape: &str) {
             .await;
             api.delete("canary", &DeleteParams::default()).await.expect("deleted");
         }
-        let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(5);
+        let deadline = tokio::time::Instant::now() + support::PATIENCE;
         loop {
             let now = seen(&client, namespace, &made).await;
             if now == expected {

@@ -144,4 +144,6 @@ pub struct Aws {
     pub tags: Vec<AwsResourceTag>,
     /// Zone of the cluster in the VPC, by id; found by tags when not given.
     pub private_zone: Option<String>,
+    /// ARN of the role to take on for that zone, if it is in another account.
+    pub private_zone_role: Option<String>,
 }

@@ -180,10 +180,13 @@ async fn keys_with_a_time_to_live_go_away() {
     let Some(server) = Server::start(Loopback::V4) else { return };
     let store = server.store("/registry").await;
     let ttl = |key: &str, seconds| Op::PutTtl(key.into(), Bytes::new(), Duration::from_secs(seconds));
-    store.txn(Txn::of([ttl("short", 1), ttl("kept", 1), ttl("long", 3_600)])).await.unwrap();
+    store.txn(Txn::of([ttl("kept", 4), ttl("long", 3_600)])).await.unwrap();
     let mut watch = store.watch("", None).await.unwrap();
     store.txn(put("kept", "for good")).await.unwrap();
     assert_eq!(next(&mut watch).await.0, "kept");
+    // Made later with more time, it goes when what is kept would have gone already.
+    store.txn(Txn::of([ttl("short", 5)])).await.unwrap();
+    assert_eq!(next(&mut watch).await.0, "short");
     let (key, _, before, after) = next(&mut watch).await;
     assert_eq!((key.as_str(), before, after), ("short", Some(Bytes::new()), None));
     let page = store.list("", None, None, None).await.unwrap();

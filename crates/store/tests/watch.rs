@@ -223,7 +223,7 @@ async fn keys_with_a_time_to_live_go_away_as_ordinary_deletions_also_after_a_res
     let store = Store::open(&path, Retention::default()).unwrap();
     let mut watch = store.watch("", None).await.unwrap();
     store
-        .txn(Txn::of([ttl("short", 30), ttl("kept", 1_000), ttl("restart", 1_100), ttl("long", 3_600_000)]))
+        .txn(Txn::of([ttl("short", 30), ttl("kept", 4_000), ttl("restart", 4_100), ttl("long", 3_600_000)]))
         .await
         .unwrap();
     store.txn(put("kept", "for good")).await.unwrap();

@@ -12,8 +12,8 @@ impl World {
     /// A connection from inside the namespace.
     pub fn connect(&self, address: &str, port: u16) -> io::Result<TcpStream> {
         let at = SocketAddr::new(ip(address), port);
-        let stream = self.space.within(|| TcpStream::connect_timeout(&at, Duration::from_secs(5)))??;
-        stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+        let stream = self.space.within(|| TcpStream::connect_timeout(&at, Duration::from_secs(10)))??;
+        stream.set_read_timeout(Some(Duration::from_secs(30)))?;
         Ok(stream)
     }
 
@@ -87,7 +87,7 @@ impl World {
 
     /// What curl prints, in lower case, whatever the certificate.
     pub fn curl(&self, words: &[&str]) -> String {
-        let mut all = vec!["-s", "-i", "-k", "--max-time", "10"];
+        let mut all = vec!["-s", "-i", "-k", "--max-time", "30"];
         all.extend(words);
         self.space.run("curl", &all, "").map(|printed| printed.stdout.to_lowercase()).unwrap_or_default()
     }

@@ -64,7 +64,7 @@ fn one(address: &str, port: u16, host: &str, keeps: bool, kept: &mut Option<TcpS
         Some(stream) => stream,
         None => TcpStream::connect(SocketAddr::new(ip(address), port))?,
     };
-    stream.set_read_timeout(Some(Duration::from_secs(10)))?;
+    stream.set_read_timeout(Some(Duration::from_secs(30)))?;
     let close = if keeps { "" } else { "Connection: close\r\n" };
     stream.write_all(format!("GET / HTTP/1.1\r\nHost: {host}\r\n{close}\r\n").as_bytes())?;
     let mut answer = Vec::new();

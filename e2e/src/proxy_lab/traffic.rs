@@ -66,16 +66,21 @@ impl Drop for Server {
 /// Asks once; without an answer to the first packet, waits this long. To be called in a namespace.
 pub fn ask_here(to: SocketAddr, patience: Duration) -> Answer {
     let mut stream = TcpStream::connect_timeout(&to, patience).map_err(|error| error.kind())?;
-    stream.set_read_timeout(Some(Duration::from_secs(5))).expect("a timeout");
+    stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a timeout");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).map_err(|error| error.kind())?;
     let (number, seen) = answer.split_once(' ').ok_or(ErrorKind::UnexpectedEof)?;
     Ok((number.parse().map_err(|_| ErrorKind::InvalidData)?, ip(seen)))
 }
 
-/// Asks once from a namespace.
+/// Asks once from a namespace; a packet that is lost is not sent again.
 pub fn ask(from: &Namespace, to: SocketAddr) -> Answer {
     from.within(|| ask_here(to, Duration::from_millis(700))).expect("entered")
+}
+
+/// Asks from a namespace as clients do, that send what is lost again.
+pub fn ask_patiently(from: &Namespace, to: SocketAddr) -> Answer {
+    from.within(|| ask_here(to, Duration::from_secs(10))).expect("entered")
 }
 
 /// The whole answer to a GET.

@@ -10,6 +10,8 @@ mod drift;
 mod leftovers;
 #[path = "../../../crates/aws/tests/cases/load_balancers.rs"]
 mod load_balancers;
+#[path = "../../../crates/aws/tests/cases/neighbours.rs"]
+mod neighbours;
 #[path = "../../../crates/aws/tests/cases/tables.rs"]
 mod tables;
 #[path = "../../../crates/aws/tests/cases/targets.rs"]

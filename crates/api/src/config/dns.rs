@@ -20,6 +20,36 @@ pub struct DnsSpec {
     /// Zone that the cluster's network sees.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub private_zone: Option<DnsZone>,
+    /// Choices that belong to one platform.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub platform: Option<DnsPlatform>,
+    /// What else is there.
+    #[serde(flatten)]
+    pub rest: Map<String, Value>,
+}
+
+/// Choices that belong to one platform.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct DnsPlatform {
+    /// `AWS`, or nothing.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Those for AWS.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub aws: Option<AwsDns>,
+    /// What else is there.
+    #[serde(flatten)]
+    pub rest: Map<String, Value>,
+}
+
+/// Choices for AWS.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AwsDns {
+    /// ARN of the role to take on for the private zone, which is then in the role's account.
+    #[serde(rename = "privateZoneIAMRole", skip_serializing_if = "String::is_empty")]
+    pub private_zone_role: String,
     /// What else is there.
     #[serde(flatten)]
     pub rest: Map<String, Value>,

@@ -17,7 +17,7 @@ mod route;
 mod shell;
 
 pub use definitions::{definition_texts, definitions};
-pub use dns::{Dns, DnsSpec, DnsZone};
+pub use dns::{AwsDns, Dns, DnsPlatform, DnsSpec, DnsZone};
 pub use dns_record::{DNS_RECORD, DnsRecord, DnsRecordSpec, DnsRecordStatus, DnsZoneStatus, RecordType};
 pub use feature_gate::{
     CustomGates, FeatureGate, FeatureGateSpec, FeatureGateStatus, FeatureSet, GateName, VersionGates,

@@ -29,7 +29,7 @@ use std::{
     time::SystemTime,
 };
 use store::{Op, Txn};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
 use tokio_util::task::TaskTracker;
 
@@ -179,6 +179,16 @@ impl Lab {
         )
         .await;
     }
+}
+
+/// A port where nobody listens, and nobody can while this is there; 0 is any.
+pub fn deaf(family: Family, port: u16) -> std::io::Result<TcpSocket> {
+    let socket = match family {
+        Family::V4 => TcpSocket::new_v4(),
+        Family::V6 => TcpSocket::new_v6(),
+    }?;
+    socket.bind((family.loopback(), port).into())?;
+    Ok(socket)
 }
 
 pub async fn whole(response: Response<Incoming>) -> Reply {

@@ -1,7 +1,7 @@
 //! `pods/NAME/log`.
 
 use super::{
-    lab::Lab,
+    lab::{Lab, deaf},
     standin::{StandIn, Trust},
 };
 use http_body_util::BodyExt;
@@ -35,7 +35,9 @@ async fn a_log_comes_from_the_kubelet_of_the_pods_node() {
 async fn the_other_family_is_tried_when_the_first_does_not_answer() {
     let lab = Lab::new(Family::V4).await;
     for family in Family::BOTH {
-        let kubelet = lab.kubelet(family.loopback());
+        let (kubelet, _deaf) = std::iter::repeat_with(|| lab.kubelet(family.loopback()))
+            .find_map(|kubelet| deaf(family.other(), kubelet.port).ok().map(|deaf| (kubelet, deaf)))
+            .unwrap();
         lab.node(&[family.other().loopback(), family.loopback()], kubelet.port).await;
         lab.pod("p", "n", &["c"], &[]).await;
         assert_eq!(lab.get(LOG).await.status, 200, "{family}");
@@ -89,14 +91,11 @@ async fn what_cannot_be_read_is_told() {
 async fn a_kubelet_that_is_down_is_named() {
     for family in Family::BOTH {
         let lab = Lab::new(family).await;
-        let port = {
-            let free = std::net::TcpListener::bind((family.loopback(), 0)).unwrap();
-            free.local_addr().unwrap().port()
-        };
-        lab.node(&[family.loopback()], port).await;
+        let deaf = deaf(family, 0).unwrap();
+        let address = deaf.local_addr().unwrap();
+        lab.node(&[family.loopback()], address.port()).await;
         lab.pod("p", "n", &["c"], &[]).await;
         let (code, message) = lab.get(LOG).await.refusal();
-        let address = std::net::SocketAddr::new(family.loopback(), port);
         assert_eq!(code, 500);
         assert!(message.starts_with(&format!("error dialing backend: dial tcp {address}: ")), "{message}");
     }

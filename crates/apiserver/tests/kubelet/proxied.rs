@@ -1,6 +1,9 @@
 //! `proxy` of Pods, Services and nodes.
 
-use super::{lab::Lab, standin::StandIn};
+use super::{
+    lab::{Lab, deaf},
+    standin::StandIn,
+};
 use apiserver::kubelet::settings::Reach;
 use hyper_util::rt::TokioIo;
 use net::Family;
@@ -191,7 +194,8 @@ async fn this_machine_is_out_of_reach_unless_allowed() {
 async fn what_does_not_answer_is_unavailable() {
     for family in Family::BOTH {
         let lab = Lab::new(family).await;
-        let free = std::net::TcpListener::bind((family.loopback(), 0)).unwrap().local_addr().unwrap();
+        let deaf = deaf(family, 0).unwrap();
+        let free = deaf.local_addr().unwrap();
         lab.pod("p", "n", &["c"], &[family.loopback()]).await;
         lab.pod("new", "n", &["c"], &[]).await;
         let (code, message) = lab.get(&format!("{DEFAULT}/pods/p:{}/proxy/x", free.port())).await.refusal();

@@ -1,6 +1,6 @@
 //! `exec`, `attach` and `portforward`: SPDY and WebSocket, passed through byte by byte.
 
-use super::lab::{Lab, whole};
+use super::lab::{Lab, deaf, whole};
 use hyper_util::rt::TokioIo;
 use net::Family;
 use serde_json::json;
@@ -143,7 +143,8 @@ async fn a_node_that_is_gone_is_told() {
         lab.pod("p", "n", &["c"], &[]).await;
         let reply = lab.ask("POST", &format!("{POD}/portforward"), &SPDY, "").await;
         assert_eq!(reply.refusal(), (404, "nodes \"n\" not found".to_owned()));
-        let free = std::net::TcpListener::bind((family.loopback(), 0)).unwrap().local_addr().unwrap();
+        let deaf = deaf(family, 0).unwrap();
+        let free = deaf.local_addr().unwrap();
         lab.node(&[family.loopback()], free.port()).await;
         let (code, message) = lab.ask("POST", &format!("{POD}/portforward"), &SPDY, "").await.refusal();
         assert_eq!(code, 500);
@@ -170,7 +171,7 @@ async fn who_opens_a_stream_by_get_needs_to_be_allowed_to_create_one() {
     for (user, status) in [("reader", 403), ("runner", 101)] {
         // The authorizer follows the store, a moment later.
         let mut seen = 0;
-        for _ in 0..200 {
+        for _ in 0..3000 {
             let request = lab.request("GET", &format!("{POD}/portforward"), &headers, "".into());
             let response = lab.send((user, "people"), request).await;
             seen = response.status().as_u16();

@@ -137,6 +137,11 @@ impl AwsError {
         matches!(self, Self::InUse { .. })
     }
 
+    /// Whether an instance cannot be a target: it has stopped, or has no address of the family.
+    pub fn is_invalid_target(&self) -> bool {
+        matches!(self, Self::Invalid { code, .. } if code == "InvalidTarget")
+    }
+
     /// Whether this is about something that exists already.
     pub fn is_duplicate(&self) -> bool {
         matches!(self, Self::Duplicate { .. })

@@ -57,8 +57,11 @@ impl Conditions {
         self.queue.add(key);
     }
 
-    /// Nothing more is to be said of a Service.
+    /// A Service has no load balancer any more. One that stays has no problem with it either.
     pub(super) fn forget(&self, service: &Service) {
+        if service.metadata.deletion_timestamp.is_none() {
+            return self.set(service, &[]);
+        }
         self.wanted.lock().remove(&Key::of(service));
     }
 
@@ -170,7 +173,18 @@ mod tests {
         let note = Note { reason: NO_GROUP, message: "no group".to_owned() };
         conditions.set(&bare, &[note]);
         assert!(!conditions.queue.is_idle());
-        conditions.forget(&bare);
+        let mut deleted = bare.clone();
+        deleted.metadata.deletion_timestamp = Some(Time(Timestamp::UNIX_EPOCH));
+        conditions.forget(&deleted);
         assert!(conditions.wanted.lock().is_empty());
+    }
+
+    #[test]
+    fn a_service_that_is_no_load_balancer_any_more_has_no_problem_with_one() {
+        let conditions = Conditions::default();
+        let said = service(&json!(changed(&service(&json!([])), Some("no group"), Timestamp::UNIX_EPOCH)));
+        conditions.forget(&said);
+        let wanted = conditions.wanted.lock().get(&Key::of(&said)).cloned();
+        assert_eq!(wanted, Some(Wanted { uid: Some("u".into()), problem: None }));
     }
 }

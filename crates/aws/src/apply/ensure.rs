@@ -90,7 +90,7 @@ impl Aws {
             handles: before.handles.clone(),
         };
         match run.all(&actions).await {
-            Err(error) if error.is_not_found() => return Ok(None),
+            Err(error) if error.is_not_found() || error.is_invalid_target() => return Ok(None),
             outcome => outcome.map_err(failed)?,
         }
         let told = before.desired.notes.clone();

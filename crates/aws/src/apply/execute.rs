@@ -86,13 +86,27 @@ pub(super) struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Does all of it, in order; stops at what fails.
+    /// Does all of it, in order; stops at what fails. A target group that is still in use is told at the end.
     pub(super) async fn all(&mut self, actions: &[Action]) -> Result<(), AwsError> {
+        let mut in_use = None;
         for action in actions {
             tracing::info!(load_balancer = self.name, %action, "changes AWS");
-            self.one(action).await?;
+            match self.one(action).await {
+                Err(error) if error.is_in_use() && is_target_group(action) => in_use = Some(error),
+                outcome => outcome?,
+            }
         }
-        Ok(())
+        in_use.map_or(Ok(()), Err)
+    }
+
+    /// Does all of it, as [`Self::all`]; whether target groups, which come last, have stayed in use. They keep nobody from the load balancer.
+    pub(super) async fn all_but_in_use(&mut self, actions: &[Action]) -> Result<bool, AwsError> {
+        let (changes, unused) = actions.split_at(actions.iter().position(is_target_group).unwrap_or(actions.len()));
+        self.all(changes).await?;
+        match self.all(unused).await {
+            Err(error) if error.is_in_use() => Ok(true),
+            outcome => outcome.map(|()| false),
+        }
     }
 
     async fn one(&mut self, action: &Action) -> Result<(), AwsError> {
@@ -262,6 +276,10 @@ impl Run<'_> {
         }
         Ok(())
     }
+}
+
+fn is_target_group(action: &Action) -> bool {
+    matches!(action, Action::DeleteTargetGroup { .. })
 }
 
 /// Says which group is full, and what can be done.

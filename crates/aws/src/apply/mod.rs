@@ -207,7 +207,8 @@ impl LoadBalancers for Aws {
 
     fn adopt(&self, service: &Service) {
         // What another controller makes wants nothing here, and would be waited for in vain.
-        if !matches!(Request::read(service), Ok(None)) {
+        let class = service.spec.as_ref().and_then(|spec| spec.load_balancer_class.as_ref());
+        if class.is_none() && !matches!(Request::read(service), Ok(None)) {
             self.ledger.expect(&owner(service).uid);
         }
     }

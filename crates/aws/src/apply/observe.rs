@@ -2,12 +2,13 @@
 
 use crate::{
     account::{
-        Account, AwsError, ClassicLoadBalancer, GroupFilter, LoadBalancer, SecurityGroup, Target, TargetGroup,
-        TargetGroupFilter,
+        Account, AwsError, ClassicLoadBalancer, GroupFilter, LoadBalancer, Peer, Rule, SecurityGroup, Target,
+        TargetGroup, TargetGroupFilter,
     },
     model::{
         Balancer, Desired, Groups,
         names::{Cluster, Owner},
+        rules::is_of,
     },
     plan::{Observed, SeenClassic, SeenNetwork, SeenTargetGroup},
 };
@@ -37,33 +38,29 @@ async fn groups_by_id(
     Ok(found.into_iter().map(|group| (group.id.clone(), group)).collect())
 }
 
-/// Groups of a Service by name, and all groups of the cluster, some of which may hold rules for it.
+/// Groups of a Service by name, those of the cluster, and those that hold rules for it or about its own: nodes may have a group without tags.
 async fn groups_by_owner(
     account: &dyn Account,
     cluster: &Cluster,
     owner: &Owner,
 ) -> Result<BTreeMap<String, SecurityGroup>, AwsError> {
-    let names = [owner.network_group(&cluster.name), owner.classic_group()].into();
-    let vpc = Some(cluster.vpc.clone());
-    let named = GroupFilter { vpc: vpc.clone(), names, ..GroupFilter::default() };
-    let named = account.describe_security_groups(&named).await?;
-    let mut groups = cluster_groups(account, cluster).await?;
-    for group in &named {
-        let referring = GroupFilter { refers_to: Some(group.id.clone()), ..GroupFilter::default() };
-        let found = account.describe_security_groups(&referring).await?;
-        groups.extend(found.into_iter().map(|group| (group.id.clone(), group)));
-    }
-    groups.extend(named.into_iter().map(|group| (group.id.clone(), group)));
+    let names = [owner.network_group(&cluster.name), owner.classic_group()];
+    let name = owner.load_balancer();
+    let mut groups = vpc_groups(account, cluster).await?;
+    let own: BTreeSet<String> =
+        groups.values().filter(|group| names.contains(&group.name)).map(|group| group.id.clone()).collect();
+    let concerns =
+        |rule: &Rule| is_of(&rule.description, &name) || matches!(&rule.peer, Peer::Group(id) if own.contains(id));
+    groups.retain(|id, group| own.contains(id) || cluster.uses(&group.tags) || group.ingress.iter().any(concerns));
     Ok(groups)
 }
 
-/// Groups with the cluster's tag.
-pub(super) async fn cluster_groups(
+/// All groups of the VPC.
+pub(super) async fn vpc_groups(
     account: &dyn Account,
     cluster: &Cluster,
 ) -> Result<BTreeMap<String, SecurityGroup>, AwsError> {
-    let tags = [(cluster.tag(), None)].into();
-    let filter = GroupFilter { vpc: Some(cluster.vpc.clone()), tags, ..GroupFilter::default() };
+    let filter = GroupFilter { vpc: Some(cluster.vpc.clone()), ..GroupFilter::default() };
     let found = account.describe_security_groups(&filter).await?;
     Ok(found.into_iter().map(|group| (group.id.clone(), group)).collect())
 }

@@ -30,8 +30,8 @@ pub(super) struct Done {
     pub(super) existing: Option<Existing>,
     /// Its ids.
     pub(super) handles: Handles,
-    /// When everything was looked at.
-    pub(super) looked: Instant,
+    /// When everything was looked at; `None` when that is to be done again.
+    pub(super) looked: Option<Instant>,
 }
 
 /// What a pass comes to.
@@ -110,7 +110,8 @@ impl Aws {
         let existing = seen.existing();
         let desired = self.desired(ask, existing.as_ref()).await?;
         self.ledger.note(&desired);
-        let mut depth = match before.filter(|before| before.looked.elapsed() < self.thorough) {
+        let is_recent = |looked: Instant| looked.elapsed() < self.thorough;
+        let mut depth = match before.filter(|before| before.looked.is_some_and(is_recent)) {
             Some(before) if before.desired == desired => Depth::Glance,
             Some(before) if without_targets(&before.desired) == without_targets(&desired) => Depth::Targets,
             _ => Depth::Everything,
@@ -135,21 +136,21 @@ impl Aws {
             removals: &self.removals,
             handles: Handles::of(&observed),
         };
-        match run.all(&actions).await {
-            Ok(()) => {}
-            // What was seen is not what is: an answer was lost, a read was old, or somebody else is at work.
-            Err(error) if error.is_duplicate() || error.is_not_found() => {
+        let in_use = match run.all_but_in_use(&actions).await {
+            Ok(in_use) => in_use,
+            // What was seen is not what is: an answer was lost, a read was old, an instance stopped, or somebody else is at work.
+            Err(error) if error.is_duplicate() || error.is_not_found() || error.is_invalid_target() => {
                 tracing::debug!(service = request.owner.key(), %error, "looks again");
                 self.inventory.forget().await;
                 return Ok(Pass::Astray(error));
             }
             Err(error) => return Err(failed(error)),
-        }
+        };
         let handles = run.handles;
         let settled = actions.is_empty() && before.is_none_or(|before| before.desired == desired);
         let looked = match before {
             Some(before) if depth != Depth::Everything => before.looked,
-            _ => Instant::now(),
+            _ => (!in_use).then(Instant::now),
         };
         let done = Done { desired, existing, handles, looked };
         Ok(if settled { Pass::Settled(done) } else { Pass::Changed(done) })
@@ -202,9 +203,10 @@ impl Aws {
         }
     }
 
-    /// Groups that are brought are there, and in the VPC; else nothing is begun.
+    /// Groups that are brought are there, in the VPC, and not made here; else nothing is begun.
     fn check_given(&self, desired: &Desired, observed: &Observed) -> Result<(), CloudError> {
         let Groups::Given(given) = &desired.groups else { return Ok(()) };
+        let cluster = &self.settings.cluster;
         for id in given {
             match observed.groups.get(id) {
                 // It may have been made a moment ago, and not be shown yet.
@@ -215,7 +217,13 @@ impl Aws {
                         group.vpc, desired.vpc
                     )));
                 }
-                Some(_) => {}
+                Some(group) => {
+                    if let Some(service) = cluster.made_for(&group.name, &group.tags) {
+                        return Err(CloudError::Refused(format!(
+                            "security group {id} is the managed one of Service {service} and goes with it; bring one of your own"
+                        )));
+                    }
+                }
             }
         }
         Ok(())

@@ -73,6 +73,7 @@ impl Aws {
         // Until it is gone it stays suspected.
         *self.suspects.lock() = again.iter().chain(&new).map(|one| one.what.clone()).collect();
         let swept = Swept { suspected: new.len(), removed: again.len() };
+        let mut failure = None;
         for action in merged(again) {
             let mut run = Run {
                 account: &*self.account,
@@ -82,14 +83,16 @@ impl Aws {
             };
             match run.all(&[action]).await {
                 Err(error) if error.is_in_use() || error.is_not_found() => {}
-                outcome => outcome?,
+                // One that cannot go does not keep the others.
+                outcome => failure = failure.or_else(|| outcome.err()),
             }
         }
-        Ok(swept)
+        failure.map_or(Ok(swept), Err)
     }
 
     fn is_dead(&self, tags: &Tags, alive: &Alive, fits: impl Fn(&Owner) -> bool) -> bool {
-        let ours = self.settings.cluster.owns(tags) && tags.contains_key(SERVICE_TAG);
+        let cluster = &self.settings.cluster;
+        let ours = cluster.owns(tags) && tags.contains_key(SERVICE_TAG) && !cluster.shares(tags);
         ours && !alive.of(tags).is_some_and(fits)
     }
 
@@ -133,7 +136,11 @@ impl Aws {
         // Names are shortened, and so those of the dead and of the living look alike: tags tell.
         let arns: Vec<String> = groups.iter().map(|group| group.arn.clone()).collect();
         let tags = self.account.describe_tags(&arns).await?;
-        groups.retain(|group| tags.get(&group.arn).is_some_and(|tags| self.is_dead(tags, alive, |_| true)));
+        groups.retain(|group| {
+            tags.get(&group.arn).is_some_and(|tags| {
+                self.settings.cluster.made_for(&group.name, tags).is_some() && self.is_dead(tags, alive, |_| true)
+            })
+        });
         let leftover = |group: crate::account::TargetGroup| {
             Leftover::new(&group.arn, Action::DeleteTargetGroup { arn: group.arn.clone(), group: group.name })
         };
@@ -143,32 +150,35 @@ impl Aws {
     /// Dead groups, and rules on nodes' groups that nobody wants.
     async fn dead_groups(&self, alive: &Alive) -> Result<Vec<Leftover>, AwsError> {
         let cluster = &self.settings.cluster;
-        let groups = observe::cluster_groups(&*self.account, cluster).await?;
+        let groups = observe::vpc_groups(&*self.account, cluster).await?;
         let named = |owner: &Owner, group: &SecurityGroup| {
             group.name == owner.network_group(&cluster.name) || group.name == owner.classic_group()
         };
         let dead: BTreeSet<&String> = groups
             .values()
+            .filter(|group| cluster.made_for(&group.name, &group.tags).is_some())
             .filter(|group| self.is_dead(&group.tags, alive, |owner| named(owner, group)))
             .map(|group| &group.id)
             .collect();
         let wanted = self.ledger.others(None);
         let mut leftovers = Vec::new();
         for group in groups.values().filter(|group| !dead.contains(&group.id)) {
+            let used = cluster.uses(&group.tags);
             let surplus = |rule: &&Rule| {
                 if let Peer::Group(id) = &rule.peer {
                     if dead.contains(id) {
-                        return true;
+                        return used || is_ours(&rule.description);
                     }
                     if groups.get(id).is_some_and(|peer| alive.of(&peer.tags).is_some()) {
                         return false;
                     }
                 }
                 let of_the_living = alive.owners.values().any(|owner| is_of(&rule.description, &owner.load_balancer()));
-                is_ours(&rule.description)
+                // What is not ours on a group that two clusters share, or that none claims, may be the other's.
+                used && !cluster.shares(&group.tags)
+                    && is_ours(&rule.description)
                     && (is_shared(&rule.description) || !of_the_living)
-                    && wanted.complete
-                    && !wanted.wants.get(&group.id).is_some_and(|rules| rules.contains(rule))
+                    && wanted.leave(&group.id, rule)
             };
             leftovers.extend(group.ingress.iter().filter(surplus).map(|rule| {
                 let (id, direction) = (group.id.clone(), Direction::Ingress);

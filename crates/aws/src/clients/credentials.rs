@@ -1,16 +1,12 @@
-//! Credentials: the SDK's chain, asked once and kept until shortly before they end; and a role taken on with them.
+//! Credentials: asked for once and kept until shortly before they end; and the SDK's chain, from which they come.
 
-use super::{
-    actions,
-    query::{Form, Query},
-};
+use super::failure::chain;
+use aws_config::{Region, default_provider::credentials::DefaultCredentialsChain};
 use aws_credential_types::{
     Credentials,
-    provider::{
-        self, ProvideCredentials, SharedCredentialsProvider, error::CredentialsError,
-        future::ProvideCredentials as Provided,
-    },
+    provider::{self, ProvideCredentials, SharedCredentialsProvider, future::ProvideCredentials as Provided},
 };
+use futures::future::BoxFuture;
 use std::{
     sync::Arc,
     time::{Duration, SystemTime},
@@ -21,6 +17,8 @@ use tokio::sync::Mutex;
 const EARLY: Duration = Duration::from_secs(300);
 /// Those that do not end are read again after so long: a file may have changed.
 const UNDATED: Duration = Duration::from_secs(900);
+/// When to ask again after new ones could not be had and the old ones are still good.
+const AGAIN: Duration = Duration::from_secs(30);
 
 /// Credentials that are kept; clones share them.
 #[derive(Clone, Debug)]
@@ -50,10 +48,20 @@ impl Kept {
         if let Some((credentials, _)) = held.as_ref().filter(|(_, until)| now < *until) {
             return Ok(credentials.clone());
         }
-        let credentials = self.inner.source.provide_credentials().await?;
-        let until = match credentials.expiry() {
-            Some(end) => end.checked_sub(EARLY).unwrap_or(now),
-            None => now + UNDATED,
+        let asked = self.inner.source.provide_credentials().await;
+        let (credentials, until) = match (asked, held.take()) {
+            (Ok(credentials), _) => {
+                let until = match credentials.expiry() {
+                    Some(end) => end.checked_sub(EARLY).unwrap_or(now),
+                    None => now + UNDATED,
+                };
+                (credentials, until)
+            }
+            (Err(error), Some((old, _))) if old.expiry().is_none_or(|end| now < end) => {
+                tracing::warn!(error = chain(&error), "new AWS credentials cannot be had; the old ones are still good");
+                (old, now + AGAIN)
+            }
+            (Err(error), _) => return Err(error),
         };
         *held = Some((credentials.clone(), until));
         Ok(credentials)
@@ -69,53 +77,63 @@ impl ProvideCredentials for Kept {
     }
 }
 
-/// A role to take on: `RoleARN`, on behalf of `SourceARN`.
-#[derive(Debug)]
-pub(super) struct Role {
-    pub(super) sts: Query,
-    pub(super) role: String,
-    pub(super) source: String,
+/// Makes a provider, anew whenever it is asked.
+type Make = Box<dyn Fn() -> BoxFuture<'static, SharedCredentialsProvider> + Send + Sync>;
+
+/// A provider that is made anew unless it has proved to know when its credentials end. The SDK's chain reads files once and for all; keys in a file have no
+/// end, and whoever replaces them there wants them to be used.
+pub(super) struct Anew {
+    make: Make,
+    /// One that tells ends, and so is kept: it may remember more than it tells, such as a token.
+    current: Mutex<Option<SharedCredentialsProvider>>,
 }
 
-impl Role {
-    async fn take_on(&self) -> provider::Result {
-        let mut form = Form::default();
-        form.set("RoleArn", &self.role);
-        form.set("RoleSessionName", "twinstack");
-        let headers = headers(&self.source);
-        let answer = self.sts.ask_with(actions::ASSUME_ROLE, &form, &headers).await;
-        let answer = answer.map_err(CredentialsError::provider_error)?;
-        let text = |name: &str| answer.text(&["AssumeRoleResult", "Credentials", name]).to_owned();
-        let end: jiff::Timestamp = text("Expiration").parse().map_err(CredentialsError::provider_error)?;
-        let (id, secret, token) = (text("AccessKeyId"), text("SecretAccessKey"), text("SessionToken"));
-        if id.is_empty() || secret.is_empty() {
-            return Err(CredentialsError::provider_error("STS answered without keys"));
-        }
-        Ok(Credentials::new(id, secret, Some(token), Some(end.into()), "twinstack-role"))
+impl Anew {
+    /// The SDK's chain: environment, files, web identity, container, instance.
+    pub(super) fn chain(region: Region) -> Self {
+        Self::new(Box::new(move || {
+            let region = region.clone();
+            Box::pin(async move {
+                SharedCredentialsProvider::new(DefaultCredentialsChain::builder().region(region).build().await)
+            })
+        }))
+    }
+
+    fn new(make: Make) -> Self {
+        Self { make, current: Mutex::default() }
+    }
+
+    async fn get(&self) -> provider::Result {
+        let mut current = self.current.lock().await;
+        let source = match current.take() {
+            Some(source) => source,
+            None => (self.make)().await,
+        };
+        let credentials = source.provide_credentials().await?;
+        *current = credentials.expiry().map(|_| source);
+        Ok(credentials)
     }
 }
 
-/// What tells STS on whose behalf, so that roles can refuse others: the resource and its account.
-fn headers(source: &str) -> Vec<(&'static str, String)> {
-    if source.is_empty() {
-        return Vec::new();
+impl std::fmt::Debug for Anew {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Anew").finish_non_exhaustive()
     }
-    let account = source.split(':').nth(4).unwrap_or_default();
-    vec![("x-amz-source-arn", source.to_owned()), ("x-amz-source-account", account.to_owned())]
 }
 
-impl ProvideCredentials for Role {
+impl ProvideCredentials for Anew {
     fn provide_credentials<'a>(&'a self) -> Provided<'a>
     where
         Self: 'a,
     {
-        Provided::new(self.take_on())
+        Provided::new(self.get())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use aws_credential_types::provider::error::CredentialsError;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     /// Gives credentials that end so many seconds from now.
@@ -152,11 +170,83 @@ mod tests {
         }
     }
 
-    #[test]
-    fn a_source_is_told_with_its_account() {
-        assert_eq!(headers(""), []);
-        let source = "arn:aws:eks:us-east-1:123456789012:cluster/blue";
-        let expected = [("x-amz-source-arn", source.to_owned()), ("x-amz-source-account", "123456789012".to_owned())];
-        assert_eq!(headers(source), expected);
+    /// Gives what it is told to give: the end in seconds from now, or nothing at all.
+    #[derive(Debug)]
+    struct Script(parking_lot::Mutex<Vec<Option<u64>>>);
+
+    impl ProvideCredentials for Script {
+        fn provide_credentials<'a>(&'a self) -> Provided<'a>
+        where
+            Self: 'a,
+        {
+            let mut left = self.0.lock();
+            let Some(seconds) = left.remove(0) else {
+                return Provided::ready(Err(CredentialsError::provider_error("STS is away")));
+            };
+            let end = SystemTime::now() + Duration::from_secs(seconds);
+            Provided::ready(Ok(Credentials::new(format!("left-{}", left.len()), "secret", None, Some(end), "test")))
+        }
+    }
+
+    #[tokio::test]
+    async fn old_credentials_do_while_they_are_good_and_no_longer() {
+        let get = async |kept: &Kept| kept.provide_credentials().await.map(|found| found.access_key_id().to_owned());
+        // Ends in a minute, so that new ones are wanted at once; they cannot be had.
+        let script = vec![Some(60), None, Some(3600)];
+        let kept = Kept::new(SharedCredentialsProvider::new(Script(script.into())));
+        for _ in 0..3 {
+            assert_eq!(get(&kept).await.expect("the first ones"), "left-2");
+        }
+        // AWS says that they have ended after all.
+        kept.forget().await;
+        assert_eq!(get(&kept).await.expect("new ones"), "left-0");
+        let kept = Kept::new(SharedCredentialsProvider::new(Script(vec![Some(0), None].into())));
+        get(&kept).await.expect("what was given is given");
+        assert!(get(&kept).await.is_err(), "they have ended");
+    }
+
+    #[tokio::test]
+    #[expect(deprecated, reason = "where the types have gone to is a crate that nothing else here needs")]
+    async fn keys_that_are_replaced_in_a_file_are_read_anew() {
+        use aws_config::profile::{
+            ProfileFileCredentialsProvider,
+            profile_file::{ProfileFileKind, ProfileFiles},
+        };
+        let path = std::env::temp_dir().join(format!("twinstack-keys-{}", std::process::id()));
+        let write = |id: &str| {
+            std::fs::write(&path, format!("[default]\naws_access_key_id = {id}\naws_secret_access_key = s\n"))
+                .expect("a file");
+        };
+        let file = path.clone();
+        let anew = Anew::new(Box::new(move || {
+            let files = ProfileFiles::builder().with_file(ProfileFileKind::Credentials, &file).build();
+            Box::pin(async move {
+                let provider = ProfileFileCredentialsProvider::builder().profile_files(files).profile_name("default");
+                SharedCredentialsProvider::new(provider.build())
+            })
+        }));
+        for id in ["AKIDONE", "AKIDTWO"] {
+            write(id);
+            let found = anew.provide_credentials().await.expect("credentials");
+            assert_eq!(found.access_key_id(), id);
+        }
+        std::fs::remove_file(&path).expect("it was there");
+    }
+
+    #[tokio::test]
+    async fn what_knows_its_end_is_not_made_anew() {
+        for (ends, expected) in [(Some(3600), 1), (None, 3)] {
+            let made = Arc::new(AtomicUsize::new(0));
+            let count = Arc::clone(&made);
+            let anew = Anew::new(Box::new(move || {
+                count.fetch_add(1, Ordering::SeqCst);
+                let source = Counting { given: Arc::default(), ends };
+                Box::pin(async move { SharedCredentialsProvider::new(source) })
+            }));
+            for _ in 0..3 {
+                anew.provide_credentials().await.expect("credentials");
+            }
+            assert_eq!(made.load(Ordering::SeqCst), expected, "{ends:?}");
+        }
     }
 }

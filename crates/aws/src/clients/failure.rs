@@ -3,6 +3,9 @@
 //! Error bodies come in three shapes: `Response/Errors/Error` (EC2), `ErrorResponse/Error` (the others) and, for batches of Route53, a root
 //! named after the code with `Messages/Message`. A proxy or a broken gateway answers with anything else.
 
+#[cfg(test)]
+mod tests;
+
 use super::{actions::Action, xml::Element};
 use crate::account::{AwsError, Kind};
 use aws_credential_types::provider::error::CredentialsError;
@@ -43,7 +46,7 @@ pub(super) enum Class {
     Throttled,
     /// Again: a server error, or no answer.
     Passing,
-    /// Again with new credentials.
+    /// Again with new credentials, and with the time that AWS has told.
     Expired,
     /// The permission is missing.
     Denied,
@@ -64,7 +67,21 @@ const THROTTLING: &[&str] = &[
     "ThrottlingException",
     "TooManyRequestsException",
 ];
-const EXPIRED: &[&str] = &["ExpiredToken", "ExpiredTokenException", "RequestExpired"];
+/// Credentials that have ended or were taken back, and signatures of a clock that goes wrong. Keys that are new may not be known everywhere for a moment.
+const EXPIRED: &[&str] = &[
+    "AuthFailure",
+    "ExpiredToken",
+    "ExpiredTokenException",
+    "InvalidAccessKeyId",
+    "InvalidClientTokenId",
+    "InvalidSignatureException",
+    "RequestExpired",
+    "RequestTimeTooSkewed",
+    "SignatureDoesNotMatch",
+    "UnrecognizedClientException",
+];
+/// What passes though it comes with the status of a mistake.
+const PASSING: &[&str] = &["InternalFailure", "RequestAbortedException", "RequestTimeout", "RequestTimeoutException"];
 const DENIED: &[&str] =
     &["AccessDenied", "AccessDeniedException", "NotAuthorized", "UnauthorizedAccess", "UnauthorizedOperation"];
 const IN_USE: &[&str] = &["DependencyViolation", "InvalidGroup.InUse", "ResourceInUse"];
@@ -172,7 +189,7 @@ impl Failure {
             Class::Expired
         } else if DENIED.contains(&code) {
             Class::Denied
-        } else if status >= 500 || code == "RequestTimeout" || code == "InternalFailure" {
+        } else if status >= 500 || PASSING.contains(&code) {
             Class::Passing
         } else {
             Class::Final
@@ -205,9 +222,7 @@ impl Failure {
             return AwsError::LimitExceeded { code, message };
         }
         // Without a code of AWS it is not AWS that refused, or not what was asked.
-        let credentials =
-            ["AuthFailure", "InvalidClientTokenId", "SignatureDoesNotMatch", "UnrecognizedClientException"];
-        if code == format!("HTTP {status}") || credentials.contains(&plain) {
+        if code == format!("HTTP {status}") {
             return AwsError::Other { code, message, request_id };
         }
         AwsError::Invalid { code, message }
@@ -251,129 +266,4 @@ pub(super) fn chain(error: &dyn Error) -> String {
         cause = error.source();
     }
     texts.join(": ")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{super::actions, *};
-
-    fn failure(status: u16, body: &str) -> Failure {
-        Failure::answered(status, &Headers::new(), body.as_bytes())
-    }
-
-    const EC2: &str = "<Response><Errors><Error><Code>InvalidGroup.NotFound</Code><Message>The security group 'sg-1' does not \
-                       exist</Message></Error></Errors><RequestID>r-1</RequestID></Response>";
-    const QUERY: &str = "<ErrorResponse xmlns=\"http://x/\"><Error><Type>Sender</Type><Code>TargetGroupNotFound</Code><Message>gone</Message>\
-                         </Error><RequestId>r-2</RequestId></ErrorResponse>";
-    const BATCH: &str = "<InvalidChangeBatch xmlns=\"https://route53.amazonaws.com/doc/2013-04-01/\"><Messages><Message>one</Message>\
-                         <Message>two</Message></Messages><RequestId>r-3</RequestId></InvalidChangeBatch>";
-
-    #[test]
-    fn each_shape_of_an_error_is_read() {
-        let told = |body| {
-            let Failure { code, message, request_id, .. } = failure(400, body);
-            [code, message, request_id]
-        };
-        assert_eq!(told(EC2), ["InvalidGroup.NotFound", "The security group 'sg-1' does not exist", "r-1"]);
-        assert_eq!(told(QUERY), ["TargetGroupNotFound", "gone", "r-2"]);
-        assert_eq!(told(BATCH), ["InvalidChangeBatch", "one; two", "r-3"]);
-    }
-
-    #[test]
-    fn what_is_no_error_of_aws_is_told_as_it_is() {
-        for (body, message) in [
-            ("", "the answer is an empty body"),
-            (
-                "<html>\n<h1>Bad\n Gateway</h1></html>",
-                "the answer is no error of AWS: <html> <h1>Bad Gateway</h1></html>",
-            ),
-            ("{\"a\": 1}", "the answer is no error of AWS: {\"a\": 1}"),
-            ("\u{0}\u{1}", "the answer is no error of AWS: \u{0}\u{1}"),
-        ] {
-            let failure = failure(502, body);
-            assert_eq!((failure.code.as_str(), failure.message.as_str()), ("HTTP 502", message));
-            assert_eq!(failure.class(), Class::Passing);
-        }
-        assert_eq!(failure(404, "nothing here").class(), Class::Final);
-        let error = failure(404, "nothing here").into_error(&actions::DESCRIBE_VPCS);
-        assert!(matches!(error, AwsError::Other { .. }), "{error:?}");
-    }
-
-    #[test]
-    fn codes_become_errors() {
-        let of = |status: u16, code: &str| {
-            let body =
-                format!("<Response><Errors><Error><Code>{code}</Code><Message>m</Message></Error></Errors></Response>");
-            failure(status, &body).into_error(&actions::CREATE_SECURITY_GROUP)
-        };
-        let message = || "m".to_owned();
-        let table = [
-            (400, "InvalidGroup.NotFound", AwsError::NotFound { kind: Kind::SecurityGroup, message: message() }),
-            (400, "InvalidPermission.NotFound", AwsError::NotFound { kind: Kind::Rule, message: message() }),
-            (400, "InvalidGroup.Duplicate", AwsError::Duplicate { message: message() }),
-            (400, "InvalidPermission.Duplicate", AwsError::Duplicate { message: message() }),
-            (400, "DependencyViolation", AwsError::InUse { message: message() }),
-            (400, "ResourceInUse", AwsError::InUse { message: message() }),
-            (503, "RequestLimitExceeded", AwsError::Throttled { message: message() }),
-            (400, "Throttling", AwsError::Throttled { message: message() }),
-            (
-                400,
-                "RulesPerSecurityGroupLimitExceeded",
-                AwsError::LimitExceeded { code: "RulesPerSecurityGroupLimitExceeded".to_owned(), message: message() },
-            ),
-            (400, "TooManyTargets", AwsError::LimitExceeded { code: "TooManyTargets".to_owned(), message: message() }),
-            (
-                403,
-                "UnauthorizedOperation",
-                AwsError::Unauthorized { action: "ec2:CreateSecurityGroup".to_owned(), message: message() },
-            ),
-            (
-                403,
-                "Client.UnauthorizedOperation",
-                AwsError::Unauthorized { action: "ec2:CreateSecurityGroup".to_owned(), message: message() },
-            ),
-            (
-                403,
-                "AccessDenied",
-                AwsError::Unauthorized { action: "ec2:CreateSecurityGroup".to_owned(), message: message() },
-            ),
-            (
-                400,
-                "InvalidParameterValue",
-                AwsError::Invalid { code: "InvalidParameterValue".to_owned(), message: message() },
-            ),
-            (
-                500,
-                "InternalError",
-                AwsError::Other { code: "InternalError".to_owned(), message: message(), request_id: String::new() },
-            ),
-            (
-                401,
-                "AuthFailure",
-                AwsError::Other { code: "AuthFailure".to_owned(), message: message(), request_id: String::new() },
-            ),
-        ];
-        for (status, code, error) in table {
-            assert_eq!(of(status, code), error, "{code}");
-        }
-    }
-
-    #[test]
-    fn a_denial_goes_without_its_encoded_part() {
-        let body = "<Response><Errors><Error><Code>UnauthorizedOperation</Code><Message>You are not authorized to perform this \
-                    operation. Encoded authorization failure message: Zm9vYmFy</Message></Error></Errors></Response>";
-        let error = failure(403, body).into_error(&actions::CREATE_ROUTE);
-        assert_eq!(
-            error.to_string(),
-            "not permitted: the controller's role needs ec2:CreateRoute: You are not authorized to perform this operation."
-        );
-    }
-
-    #[test]
-    fn no_answer_names_the_call() {
-        let error = Failure::no_answer("connection reset").into_error(&actions::CREATE_ROUTE);
-        assert_eq!(error.to_string(), "no answer from AWS to ec2:CreateRoute: connection reset");
-        assert_eq!(Failure::no_answer("x").class(), Class::Passing);
-        assert_eq!(Failure::not_sent("x").class(), Class::Final);
-    }
 }

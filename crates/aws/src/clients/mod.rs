@@ -9,13 +9,16 @@ pub mod actions;
 mod bucket;
 mod caller;
 mod classic;
+mod clock;
 mod credentials;
 mod discover;
 mod ec2;
 mod elbv2;
 mod failure;
 mod paging;
+mod place;
 mod query;
+mod role;
 mod route53;
 mod session;
 #[cfg(test)]

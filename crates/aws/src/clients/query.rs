@@ -3,6 +3,7 @@
 use super::{
     actions::Action,
     caller::{Answered, Caller},
+    clock::Clock,
     credentials::Kept,
     failure::{Failure, chain},
     paging::Marker,
@@ -93,6 +94,7 @@ pub(super) struct Query {
     pub(super) connector: SharedHttpConnector,
     pub(super) credentials: Kept,
     pub(super) caller: Caller,
+    pub(super) clock: Clock,
 }
 
 impl Query {
@@ -134,6 +136,7 @@ impl Query {
 
     async fn attempt(&self, body: &str, headers: &[(&'static str, String)]) -> Result<Answered<Element>, Failure> {
         let request = self.signed(body, headers).await?;
+        let begun = SystemTime::now();
         let sent = async {
             let response = self.connector.call(request).await.map_err(|error| Failure::of_connector(&error))?;
             let (status, headers) = (response.status().as_u16(), response.headers().clone());
@@ -144,6 +147,7 @@ impl Query {
         let outcome = tokio::time::timeout(TIMEOUT, sent).await;
         let (status, headers, body) =
             outcome.unwrap_or_else(|_| Err(Failure::no_answer(format!("none within {TIMEOUT:?}"))))?;
+        self.clock.heard(&headers, begun, SystemTime::now());
         if !(200..300).contains(&status) {
             return Err(Failure::answered(status, &headers, &body));
         }
@@ -165,7 +169,7 @@ impl Query {
             .identity(&identity)
             .region(&self.target.region)
             .name(&self.target.name)
-            .time(SystemTime::now())
+            .time(self.clock.now())
             .settings(SigningSettings::default())
             .build()
             .map_err(|error| wrong(&error))?

@@ -2,9 +2,12 @@
 
 use super::{
     caller::Caller,
-    credentials::{Kept, Role},
+    clock::Clock,
+    credentials::{Anew, Kept},
     failure::chain,
+    place::{only_ipv6, usual_url},
     query::{Query, Target},
+    role::Role,
 };
 use crate::cloud_config::{CloudConfig, Endpoint, Endpoints};
 use aws_config::{
@@ -19,12 +22,8 @@ use aws_smithy_http_client::{Connector, proxy::ProxyConfig, tls};
 use aws_smithy_runtime_api::client::http::{
     HttpConnectorSettings, SharedHttpClient, SharedHttpConnector, http_client_fn,
 };
-use net::Family;
 use runtime::{backoff::Backoff, metrics::Metrics};
-use std::{
-    net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket},
-    time::Duration,
-};
+use std::time::Duration;
 
 const CONNECT: Duration = Duration::from_secs(5);
 const ANSWER: Duration = Duration::from_secs(30);
@@ -82,6 +81,7 @@ pub struct Session {
     connector: SharedHttpConnector,
     credentials: Kept,
     caller: Caller,
+    clock: Clock,
     /// Where the instance metadata service is, if not where the SDK thinks.
     metadata: Option<String>,
 }
@@ -129,12 +129,14 @@ impl Session {
         if std::env::var_os("AWS_USE_DUALSTACK_ENDPOINT").is_none() && only_ipv6() {
             loader = loader.use_dual_stack(true);
         }
-        if let Some(Keys { id, secret }) = keys {
-            loader = loader.credentials_provider(Credentials::new(id, secret, None, None, "given"));
-        }
-        let sdk = loader.load().await;
-        let source = sdk.credentials_provider().ok_or_else(|| OpenError::NoCredentials("none are set".to_owned()))?;
+        let source = match keys {
+            Some(Keys { id, secret }) => {
+                SharedCredentialsProvider::new(Credentials::new(id, secret, None, None, "given"))
+            }
+            None => SharedCredentialsProvider::new(Anew::chain(Region::new(region.clone()))),
+        };
         let own = Kept::new(source);
+        let sdk = loader.credentials_provider(own.clone()).load().await;
         let connector = connector();
         let for_sdk = connector.clone();
         let mut session = Self {
@@ -148,26 +150,30 @@ impl Session {
             },
             credentials: own,
             sdk,
+            clock: Clock::default(),
             metadata: metadata_url(config),
         };
         if !config.global.role.is_empty() {
-            session.take_on(&config.global.role, &config.global.source);
+            session = session.in_role(&config.global.role, &config.global.source);
         }
-        session.sdk = session
-            .sdk
-            .into_builder()
-            .credentials_provider(SharedCredentialsProvider::new(session.credentials.clone()))
-            .build();
         // A mistake in the credentials is told now and not with the first Service.
-        let tried = session.credentials.provide_credentials().await;
-        tried.map_err(|error| OpenError::NoCredentials(chain(&error)))?;
+        session.try_credentials().await.map_err(OpenError::NoCredentials)?;
         Ok(session)
     }
 
-    fn take_on(&mut self, role: &str, source: &str) {
+    /// The same in the name of a role, which is taken on with the credentials of this one, on behalf of a source if there is one.
+    pub(super) fn in_role(&self, role: &str, source: &str) -> Self {
         let role = Role { sts: self.sts(), role: role.to_owned(), source: source.to_owned() };
-        self.credentials = Kept::new(SharedCredentialsProvider::new(role));
-        self.caller = self.caller.with_credentials(self.credentials.clone());
+        let credentials = Kept::new(SharedCredentialsProvider::new(role));
+        let sdk = self.sdk.clone().into_builder();
+        let sdk = sdk.credentials_provider(SharedCredentialsProvider::new(credentials.clone())).build();
+        let caller = self.caller.with_credentials(credentials.clone());
+        Self { sdk, credentials, caller, ..self.clone() }
+    }
+
+    /// Whether there are credentials; why not.
+    pub(super) async fn try_credentials(&self) -> Result<(), String> {
+        self.credentials.provide_credentials().await.map(drop).map_err(|error| chain(&error))
     }
 
     /// Calls as fast as they are answered: for an AWS that is played on this machine, and has no limits to keep to.
@@ -195,6 +201,9 @@ impl Session {
 
     fn query(&self, (service, name): (&str, &str), version: &'static str) -> Query {
         let given = self.endpoints.of(service, &self.region);
+        let configured = |url: &str| Endpoint { url: url.to_owned(), signing_region: None, signing_name: None };
+        // What the profile says for all APIs.
+        let given = given.or_else(|| self.sdk.endpoint_url().map(configured));
         let usual = Endpoint {
             url: usual_url(
                 name,
@@ -213,7 +222,7 @@ impl Session {
             version,
         };
         let (connector, credentials) = (self.connector.clone(), self.credentials.clone());
-        Query { target, connector, credentials, caller: self.caller.clone() }
+        Query { target, connector, credentials, caller: self.caller.clone(), clock: self.clock.clone() }
     }
 
     /// What a client of the SDK is made from: the configuration, and where the API is if not where the SDK thinks.
@@ -258,57 +267,9 @@ fn connector() -> SharedHttpConnector {
     SharedHttpConnector::new(connector)
 }
 
-/// Where an API is that the SDK does not look up.
-fn usual_url(name: &str, region: &str, dual_stack: bool, fips: bool) -> String {
-    let (suffix, dual_suffix) = match region {
-        _ if region.starts_with("cn-") => ("amazonaws.com.cn", "api.amazonwebservices.com.cn"),
-        _ if region.starts_with("eusc-") => ("amazonaws.eu", "api.amazonwebservices.eu"),
-        _ if region.starts_with("us-iso-") => ("c2s.ic.gov", "c2s.ic.gov"),
-        _ if region.starts_with("us-isob-") => ("sc2s.sgov.gov", "sc2s.sgov.gov"),
-        _ if region.starts_with("eu-isoe-") => ("cloud.adc-e.uk", "cloud.adc-e.uk"),
-        _ if region.starts_with("us-isof-") => ("csp.hci.ic.gov", "csp.hci.ic.gov"),
-        _ => ("amazonaws.com", "api.aws"),
-    };
-    let suffix = if dual_stack { dual_suffix } else { suffix };
-    let fips = if fips { "-fips" } else { "" };
-    format!("https://{name}{fips}.{region}.{suffix}/")
-}
-
-/// Whether this machine has a way out over IPv6 and none over IPv4: then only dual-stack endpoints can be reached.
-fn only_ipv6() -> bool {
-    has_way(Family::V6) && !has_way(Family::V4)
-}
-
-fn has_way(family: Family) -> bool {
-    // Addresses for documentation: connecting a UDP socket looks up the route and sends nothing.
-    let (here, there): (SocketAddr, SocketAddr) = match family {
-        Family::V4 => ((Ipv4Addr::UNSPECIFIED, 0).into(), (Ipv4Addr::new(192, 0, 2, 1), 443).into()),
-        Family::V6 => {
-            let there = Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1);
-            ((Ipv6Addr::UNSPECIFIED, 0).into(), (there, 443).into())
-        }
-    };
-    UdpSocket::bind(here).is_ok_and(|socket| socket.connect(there).is_ok())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn ec2_is_where_the_partition_has_it() {
-        for (region, dual_stack, fips, url) in [
-            ("us-east-1", false, false, "https://ec2.us-east-1.amazonaws.com/"),
-            ("us-east-1", true, false, "https://ec2.us-east-1.api.aws/"),
-            ("us-east-1", false, true, "https://ec2-fips.us-east-1.amazonaws.com/"),
-            ("us-gov-west-1", true, false, "https://ec2.us-gov-west-1.api.aws/"),
-            ("cn-north-1", false, false, "https://ec2.cn-north-1.amazonaws.com.cn/"),
-            ("cn-north-1", true, false, "https://ec2.cn-north-1.api.amazonwebservices.com.cn/"),
-            ("eusc-de-east-1", false, false, "https://ec2.eusc-de-east-1.amazonaws.eu/"),
-        ] {
-            assert_eq!(usual_url("ec2", region, dual_stack, fips), url);
-        }
-    }
 
     fn overridden(service: &str, signing_name: &str) -> CloudConfig {
         let text = format!(

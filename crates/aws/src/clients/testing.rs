@@ -20,6 +20,8 @@ use std::{
 pub(super) enum Say {
     /// A status and a body.
     Body(u16, String),
+    /// The same, and what time it is.
+    Dated(u16, String, String),
     /// Nothing: the connection ends.
     HangUp,
 }
@@ -69,11 +71,16 @@ impl Server {
                     let mut asked = asked.lock();
                     let answer = answers.get(asked.len()).or_else(|| answers.last()).cloned().unwrap_or(Say::HangUp);
                     asked.push(request);
-                    if let Say::Body(status, body) = answer {
+                    let answer = match answer {
+                        Say::Body(status, body) => Some((status, body, String::new())),
+                        Say::Dated(status, body, date) => Some((status, body, format!("Date: {date}\r\n"))),
+                        Say::HangUp => None,
+                    };
+                    if let Some((status, body, date)) = answer {
                         let length = body.len();
                         // The third is what the metadata service says of its tokens.
                         let head = format!(
-                            "HTTP/1.1 {status} Told\r\nContent-Length: {length}\r\nConnection: close\r\n\
+                            "HTTP/1.1 {status} Told\r\nContent-Length: {length}\r\nConnection: close\r\n{date}\
                              X-Aws-Ec2-Metadata-Token-Ttl-Seconds: 21600\r\n\r\n"
                         );
                         // A client that has gone does not matter here.

@@ -23,6 +23,11 @@ async fn what_passes_is_tried_again() {
         refusal(503, "RequestLimitExceeded"),
         refusal(400, "Throttling"),
         refusal(500, "InternalError"),
+        refusal(408, "RequestTimeoutException"),
+        // Keys that were replaced, or are so new that not everybody knows them; a clock that goes wrong.
+        refusal(401, "AuthFailure"),
+        refusal(403, "InvalidClientTokenId"),
+        refusal(403, "RequestTimeTooSkewed"),
         gateway(),
         Say::HangUp,
         ok("this is no XML"),
@@ -85,6 +90,21 @@ async fn requests_are_signed_and_do_not_carry_the_secret() {
     };
     assert!(asked.headers.iter().any(signed), "{:?}", asked.headers);
     assert!(!format!("{asked:?}").contains("very-secret"));
+}
+
+#[tokio::test]
+async fn requests_are_signed_with_the_time_of_aws() {
+    let date = "Fri, 01 Jan 2100 12:00:00 GMT".to_owned();
+    let Say::Body(_, refused) = refusal(403, "RequestExpired") else { return };
+    let server = Server::saying(vec![Say::Dated(403, refused, date), ok(ZONES)]);
+    account(&server).await.describe_availability_zones().await.expect("zones");
+    let signed = |asked: &super::testing::Asked| {
+        let date = asked.headers.iter().find_map(|line| line.strip_prefix("x-amz-date: ")).map(str::to_owned);
+        date.expect("a signature has a date")
+    };
+    let asked = server.asked();
+    assert!(!signed(&asked[0]).starts_with("2100"), "{asked:?}");
+    assert!(signed(&asked[1]).starts_with("21000101T12"), "{asked:?}");
 }
 
 #[tokio::test]

@@ -19,6 +19,13 @@ pub struct ServiceOverride {
     pub signing_name: String,
 }
 
+/// What requests are signed for, where it is not the SDK's id: so OpenShift's installer and older SDKs name services, and one name may be two APIs.
+const SIGNING_NAMES: &[(&str, &str)] = &[
+    ("Elastic Load Balancing", "elasticloadbalancing"),
+    ("Elastic Load Balancing v2", "elasticloadbalancing"),
+    ("Route 53", "route53"),
+];
+
 /// Reads the sections, in the order of their names.
 pub(super) fn read(
     given: &BTreeMap<&str, BTreeMap<&'static str, String>>,
@@ -75,18 +82,22 @@ pub struct Endpoints {
 }
 
 impl Endpoints {
-    /// From the cloud-config and the environment's variables that begin with `AWS_ENDPOINT_URL`.
+    /// From the cloud-config and the environment's variables that begin with `AWS_ENDPOINT_URL`, unless the environment says to ignore them.
     pub fn new(overrides: Vec<ServiceOverride>, environment: impl IntoIterator<Item = (String, String)>) -> Self {
-        let ours =
-            environment.into_iter().filter(|(name, url)| name.starts_with("AWS_ENDPOINT_URL") && !url.is_empty());
-        Self { overrides, environment: ours.collect() }
+        let all: BTreeMap<String, String> = environment.into_iter().collect();
+        let ignored = all.get("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS").is_some_and(|value| value == "true");
+        let ours = all.into_iter().filter(|(name, url)| name.starts_with("AWS_ENDPOINT_URL") && !url.is_empty());
+        Self { overrides, environment: ours.filter(|_| !ignored).collect() }
     }
 
     /// Where the API of this id is: `EC2`, `Elastic Load Balancing`, `Elastic Load Balancing v2`, `Route 53`, `STS`.
     pub fn of(&self, service: &str, region: &str) -> Option<Endpoint> {
         let some = |text: &String| Some(text.clone()).filter(|text| !text.is_empty());
-        let given = self.overrides.iter().find(|one| one.service.eq_ignore_ascii_case(service) && one.region == region);
-        if let Some(one) = given {
+        let named = |name: &str| {
+            self.overrides.iter().find(|one| one.service.eq_ignore_ascii_case(name) && one.region == region)
+        };
+        let signing_name = SIGNING_NAMES.iter().find(|(id, _)| *id == service).map(|(_, name)| *name);
+        if let Some(one) = named(service).or_else(|| signing_name.and_then(named)) {
             return Some(Endpoint {
                 url: one.url.clone(),
                 signing_region: some(&one.signing_region),

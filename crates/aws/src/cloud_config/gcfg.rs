@@ -54,9 +54,10 @@ pub fn entries(text: &str) -> Result<Vec<Entry>, SyntaxError> {
         let Some((name, subsection)) = &section else {
             return Err(SyntaxError::new(line, format!("{content:?} stands before any section; start with [Global]")));
         };
-        let (key, value) = match content.split_once('=') {
-            None => (bare_key(content), None),
-            Some((key, first)) => {
+        let end = content.find(['=', ';', '#']).unwrap_or(content.len());
+        let (key, value) = match content[end..].strip_prefix('=') {
+            None => (content[..end].trim(), None),
+            Some(first) => {
                 let mut whole = first.to_owned();
                 while continues(&whole) {
                     whole.pop();
@@ -65,7 +66,7 @@ pub fn entries(text: &str) -> Result<Vec<Entry>, SyntaxError> {
                         None => return Err(SyntaxError::new(line, "the last line ends with a backslash")),
                     }
                 }
-                (key.trim(), Some(value(&whole, line)?))
+                (content[..end].trim(), Some(value(&whole, line)?))
             }
         };
         let well_formed = key.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -80,12 +81,19 @@ pub fn entries(text: &str) -> Result<Vec<Entry>, SyntaxError> {
     Ok(entries)
 }
 
-fn bare_key(content: &str) -> &str {
-    content.split([';', '#']).next().unwrap_or_default().trim()
-}
-
+/// Whether a value goes on in the next line: it ends with a backslash that is neither escaped itself nor in a comment.
 fn continues(text: &str) -> bool {
-    text.chars().rev().take_while(|c| *c == '\\').count() % 2 == 1
+    let mut quoted = false;
+    let mut chars = text.chars();
+    while let Some(c) = chars.next() {
+        match c {
+            '"' => quoted = !quoted,
+            '\\' if chars.next().is_none() => return true,
+            ';' | '#' if !quoted => return false,
+            _ => {}
+        }
+    }
+    false
 }
 
 fn header(rest: &str, line: usize) -> Result<(String, Option<String>), SyntaxError> {

@@ -10,7 +10,7 @@ mod content;
 
 use super::{Gate, transform};
 use crate::nodes;
-use cluster::{Infrastructure, feature_gates, infrastructure};
+use cluster::{Cluster, Said};
 use content::{Content, FILE};
 use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference};
 use kube::{
@@ -19,7 +19,6 @@ use kube::{
 };
 use parking_lot::Mutex;
 use runtime::controller::{Context, Controller, Events, Key, Next, Queue, Reconcile, Result, Store, reference, work};
-use std::time::Duration;
 
 /// The controller of this room, beside those of the cloud controller manager; off unless it is picked.
 pub const CONTROLLERS: &[Controller<nodes::Options>] = &[Controller {
@@ -52,12 +51,11 @@ const MANAGED: (&str, &str) = ("openshift-config-managed", "kube-cloud-config");
 const NAMED_NAMESPACE: &str = "openshift-config";
 const PLATFORM: &str = "AWS";
 const GATE: &str = "AWSServiceLBNetworkSecurityGroup";
-/// How often the Infrastructure and the feature gates are read.
-const PERIOD: Duration = Duration::from_secs(60);
 
 struct Sync {
     client: Client,
     maps: Store<ConfigMap>,
+    cluster: Cluster,
     events: Events,
     release: Option<String>,
     /// What was logged at the last look.
@@ -79,23 +77,27 @@ async fn run<O: Send + std::marker::Sync + 'static>(context: Context<O>, options
         }
     });
     context.synced(&[&maps]).await;
-    queue.add(target);
+    let (client, cluster) = (context.client(), Cluster::new());
     let events = context.events("cloud-config-sync-controller");
-    let controller = Sync { client: context.client(), maps, events, release, said: Mutex::default() };
-    work(&queue, 1, &controller).await
+    let controller = Sync { client, maps, cluster, events, release, said: Mutex::default() };
+    tokio::select! {
+        outcome = work(&queue, 1, &controller) => outcome,
+        () = controller.cluster.follow(&controller.client, || queue.add(target.clone())) => Ok(()),
+    }
 }
 
 impl Reconcile for Sync {
     type Key = Key;
 
     async fn reconcile(&self, target: &Key) -> Result<Next> {
-        let infrastructure = infrastructure(&self.client).await?;
-        let other = infrastructure.platform.as_deref().filter(|platform| *platform != PLATFORM);
+        // It comes back with the first that is heard of both.
+        let Some(said) = self.cluster.said()? else { return Ok(Next::Done) };
+        let other = said.infrastructure.platform.as_deref().filter(|platform| *platform != PLATFORM);
         if let Some(platform) = other {
             self.say(vec![format!("the platform is {platform} and not {PLATFORM}; {} is left alone", TARGET.1)]);
-            return Ok(Next::After(PERIOD));
+            return Ok(Next::Done);
         }
-        match self.wanted(&infrastructure).await? {
+        match self.wanted(&said) {
             Ok((content, warnings)) => {
                 self.say(warnings);
                 self.write(target, &content).await?;
@@ -107,19 +109,20 @@ impl Reconcile for Sync {
                 }
             }
         }
-        Ok(Next::After(PERIOD))
+        Ok(Next::Done)
     }
 }
 
 /// Why the target stays as it is, and the object that has to be changed.
 struct Refused {
-    about: Option<ObjectReference>,
+    about: Option<Box<ObjectReference>>,
     why: String,
 }
 
 impl Sync {
     /// What the target has to hold, and what to say of it.
-    async fn wanted(&self, infrastructure: &Infrastructure) -> Result<Result<(Content, Vec<String>), Refused>> {
+    fn wanted(&self, said: &Said) -> Result<(Content, Vec<String>), Refused> {
+        let Said { infrastructure, gates } = said;
         let file = &infrastructure.file;
         let managed = self.maps.get(&Key::new(MANAGED.0, MANAGED.1));
         let source = managed.or_else(|| self.maps.get(&Key::new(NAMED_NAMESPACE, &file.name)));
@@ -128,31 +131,21 @@ impl Sync {
                 "ConfigMap {} that the Infrastructure names is not in {NAMED_NAMESPACE}; {} is left as it is",
                 file.name, TARGET.1
             );
-            return Ok(Err(Refused { about: infrastructure.reference.clone(), why }));
+            return Err(Refused { about: infrastructure.reference.clone().map(Box::new), why });
         }
-        let about = source.as_deref().map(reference);
+        let about = source.as_deref().map(|map| Box::new(reference(map)));
         let refused =
             |why: String| Refused { about: about.clone(), why: format!("{why}; {} is left as it is", TARGET.1) };
         // Nothing at all is an empty file.
         let content =
             source.as_deref().map_or_else(|| Ok(Content::default()), |map| Content::of_source(map, &file.key));
-        let mut content = match content {
-            Ok(content) => content,
-            Err(why) => return Ok(Err(refused(why))),
-        };
+        let mut content = content.map_err(refused)?;
         let text = content.data.remove(FILE).unwrap_or_default();
-        Ok(match transform(&text, self.gate().await?) {
-            Ok((text, warnings)) => {
-                content.data.insert(FILE.to_owned(), text);
-                Ok((content, warnings))
-            }
-            Err(error) => Err(refused(format!("{FILE} is not accepted: {error}"))),
-        })
-    }
-
-    async fn gate(&self) -> Result<Gate> {
-        let status = feature_gates(&self.client).await?;
-        Ok(if status.is_enabled(self.release.as_deref(), GATE) { Gate::On } else { Gate::Off })
+        let gate = if gates.is_enabled(self.release.as_deref(), GATE) { Gate::On } else { Gate::Off };
+        let (text, warnings) =
+            transform(&text, gate).map_err(|error| refused(format!("{FILE} is not accepted: {error}")))?;
+        content.data.insert(FILE.to_owned(), text);
+        Ok((content, warnings))
     }
 
     /// Logs what it did not log at the last look.

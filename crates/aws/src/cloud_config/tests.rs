@@ -110,6 +110,63 @@ fn text_that_is_no_config_is_refused_with_its_line() {
 }
 
 #[test]
+fn comments_quotes_and_lines_that_go_on_are_as_in_git() {
+    for (line, region) in [
+        ("Region = a b", "a b"),
+        ("Region=a;b", "a"),
+        ("Region = \"a;b\" # c", "a;b"),
+        ("Region = a\" ; \"b", "a ; b"),
+        ("Region = a\\\n  b", "a  b"),
+        ("Region = \"a\\\nb\"", "ab"),
+        ("Region = a\\\\", "a\\"),
+        // A comment ends with its line, whatever it ends with.
+        ("Region = a ; C:\\\nVPC = vpc-1", "a"),
+        ("Region = \"a\" # \\\nVPC = vpc-1", "a"),
+        ("  REGION = a\r\n\tVPC = vpc-1 \r\n", "a"),
+        ("Region = b\nRegion = a", "a"),
+        ("Region = b\n[Other]\n[GLOBAL]\nRegion = a", "a"),
+    ] {
+        let config = read(&format!("\u{feff}[Global] ; here\n{line}\n"));
+        assert_eq!(config.global.region, region, "{line}");
+        assert_eq!(config.global.vpc, if line.contains("vpc-1") { "vpc-1" } else { "" }, "{line}");
+    }
+    assert!(read("[Global]\nDisableSecurityGroupIngress ; = false\n").global.disable_node_rules);
+    let said = refused("[Global]\nVPC\nNodeIPFamilies\n");
+    assert!(said.contains("VPC: stands without a value; write VPC = VALUE, or leave it out"), "{said}");
+    assert!(said.contains("NodeIPFamilies: stands without a value"), "{said}");
+}
+
+#[test]
+fn yaml_may_say_where_it_begins() {
+    assert_eq!(read("# ours\n---\nglobal:\n  vpc: vpc-1\n").global.vpc, "vpc-1");
+}
+
+#[test]
+fn services_are_named_by_the_sdk_or_by_what_is_signed() {
+    let section = |name: &str, url: &str| {
+        format!("[ServiceOverride \"{name}\"]\nService = {name}\nRegion = r\nURL = http://{url}\nSigningRegion = r\n")
+    };
+    let text = section("ec2", "ec2") + &section("elasticloadbalancing", "lb") + &section("route53", "dns");
+    let url = |text: &str, service: &str| {
+        Endpoints::new(read(text).overrides, []).of(service, "r").map(|endpoint| endpoint.url)
+    };
+    for (service, expected) in [
+        ("EC2", Some("http://ec2")),
+        ("Elastic Load Balancing", Some("http://lb")),
+        ("Elastic Load Balancing v2", Some("http://lb")),
+        ("Route 53", Some("http://dns")),
+        ("STS", None),
+    ] {
+        assert_eq!(url(&text, service).as_deref(), expected, "{service}");
+    }
+    // The SDK's own name wins, and is of one API.
+    let text = text + &section("Elastic Load Balancing", "classic");
+    assert_eq!(url(&text, "Elastic Load Balancing").as_deref(), Some("http://classic"));
+    assert_eq!(url(&text, "Elastic Load Balancing v2").as_deref(), Some("http://lb"));
+    assert_eq!(url(&section("Elastic Load Balancing", "classic"), "Elastic Load Balancing v2"), None);
+}
+
+#[test]
 fn overrides_are_complete_and_once() {
     let full = "[ServiceOverride \"1\"]\nService = EC2\nRegion = r\nURL = http://[::1]:5000\nSigningRegion = s\nSigningName = n\n";
     let config = read(full);
@@ -132,6 +189,9 @@ fn overrides_are_complete_and_once() {
     assert_eq!(url("EC2", "r"), "http://[::1]:5000");
     assert_eq!(url("EC2", "elsewhere"), "http://all");
     assert_eq!(url("Route 53", "r"), "http://dns");
+    let ignored = [("AWS_ENDPOINT_URL", "http://all"), ("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS", "true")];
+    let endpoints = Endpoints::new(Vec::new(), ignored.map(|(k, v)| (k.to_owned(), v.to_owned())));
+    assert_eq!(endpoints.of("EC2", "r"), None);
 }
 
 #[test]

@@ -63,14 +63,15 @@ impl Account for Memory {
 
     fn describe_target_groups<'a>(&'a self, filter: TargetGroupFilter<'a>) -> Call<'a, Vec<TargetGroup>> {
         self.call("elasticloadbalancing:DescribeTargetGroups", READ, |state, _| {
-            let leads = |arn: &str, group: &TargetGroup| {
-                let of = state.listeners.values().filter(|held| held.load_balancer == arn);
-                of.into_iter().any(|held| held.listener.settings.target_group == group.arn)
+            let leading = |arn: &String| -> BTreeSet<String> {
+                let held = state.listeners.values().filter(|held| held.listener.settings.target_group == *arn);
+                held.map(|held| held.load_balancer.clone()).collect()
             };
-            let all = state.target_groups.values().map(|held| held.group.clone());
+            let groups = state.target_groups.values().map(|held| held.group.clone());
+            let all = groups.map(|group| TargetGroup { load_balancers: leading(&group.arn), ..group });
             Ok(match filter {
                 TargetGroupFilter::All => all.collect(),
-                TargetGroupFilter::Of(arn) => all.filter(|group| leads(arn, group)).collect(),
+                TargetGroupFilter::Of(arn) => all.filter(|group| group.load_balancers.contains(arn)).collect(),
             })
         })
     }
@@ -245,10 +246,7 @@ impl Account for Memory {
     }
 
     fn configure_classic_health_check<'a>(&'a self, name: &'a str, check: &'a ClassicHealthCheck) -> Call<'a, ()> {
-        self.call("elasticloadbalancing:ConfigureHealthCheck", WRITE, |state, _| {
-            state.classic(name)?.load_balancer.health_check = Some(check.clone());
-            Ok(())
-        })
+        self.call("elasticloadbalancing:ConfigureHealthCheck", WRITE, |state, _| state.check_classic(name, check))
     }
 
     fn register_classic_instances<'a>(&'a self, name: &'a str, instances: &'a BTreeSet<String>) -> Call<'a, ()> {

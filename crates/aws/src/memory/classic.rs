@@ -95,15 +95,22 @@ impl State {
     }
 
     pub(super) fn attach_classic(&mut self, name: &str, subnets: &BTreeSet<String>) -> Outcome<()> {
-        let held = self.classic(name)?.load_balancer.subnets.clone();
-        // A zone may be moved: the old subnet is detached next.
+        let mut has = self.classic(name)?.load_balancer.subnets.clone();
         self.classic_subnets(subnets)?;
-        self.classic(name)?.load_balancer.subnets = held.union(subnets).cloned().collect();
+        let zone = |id: &String| self.subnets.iter().find(|subnet| subnet.id == *id).map(|subnet| &subnet.zone);
+        let taken: BTreeSet<&String> = subnets.iter().filter_map(zone).collect();
+        // A zone has one subnet: the new one takes the place of the old one.
+        has.retain(|id| !zone(id).is_some_and(|zone| taken.contains(zone)));
+        has.extend(subnets.iter().cloned());
+        self.classic(name)?.load_balancer.subnets = has;
         Ok(())
     }
 
     pub(super) fn detach_classic(&mut self, name: &str, subnets: &BTreeSet<String>) -> Outcome<()> {
         let held = self.classic(name)?;
+        if !subnets.is_subset(&held.load_balancer.subnets) {
+            return Err(invalid("InvalidConfigurationRequest", "a subnet that is not attached"));
+        }
         let left: BTreeSet<String> = held.load_balancer.subnets.difference(subnets).cloned().collect();
         if left.is_empty() {
             return Err(invalid("InvalidConfigurationRequest", "the last subnet"));
@@ -140,6 +147,14 @@ impl State {
         let held = &mut self.classic(name)?.load_balancer;
         held.listeners.retain(|port, _| !ports.contains(port));
         held.listener_policies.retain(|port, _| !ports.contains(port));
+        Ok(())
+    }
+
+    pub(super) fn check_classic(&mut self, name: &str, check: &ClassicHealthCheck) -> Outcome<()> {
+        if check.timeout >= check.interval {
+            return Err(invalid("ValidationError", "HealthCheck timeout must be less than interval"));
+        }
+        self.classic(name)?.load_balancer.health_check = Some(check.clone());
         Ok(())
     }
 

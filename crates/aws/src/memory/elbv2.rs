@@ -228,15 +228,15 @@ impl State {
     pub(super) fn create_target_group(&mut self, new: &NewTargetGroup) -> Outcome<TargetGroup> {
         checked_name(&new.name)?;
         checked_tags(&new.tags)?;
-        check_health(&new.health_check)?;
+        let mut check = new.health_check.clone();
+        check.timeout.get_or_insert(if check.protocol == "HTTP" { 6 } else { 10 });
+        check_health(&check)?;
         if !["TCP", "UDP", "TLS", "TCP_UDP"].contains(&new.protocol.as_str()) {
             return Err(invalid("ValidationError", format!("protocol {}", new.protocol)));
         }
         if !self.vpcs.contains_key(&new.vpc) {
             return Err(not_found(Kind::Vpc, &new.vpc));
         }
-        let mut check = new.health_check.clone();
-        check.timeout.get_or_insert(if check.protocol == "TCP" { 10 } else { 6 });
         if let Some(held) = self.target_groups.values().find(|held| held.group.name == new.name) {
             let has = &held.group;
             let same = (&has.protocol, has.port, &has.vpc, has.family, &has.health_check)
@@ -275,9 +275,10 @@ impl State {
     }
 
     pub(super) fn set_health_check(&mut self, arn: &str, check: &HealthCheck) -> Outcome<()> {
-        check_health(check)?;
         let has = &mut self.target_group(arn)?.group.health_check;
-        *has = HealthCheck { timeout: check.timeout.or(has.timeout), ..check.clone() };
+        let check = HealthCheck { timeout: check.timeout.or(has.timeout), ..check.clone() };
+        check_health(&check)?;
+        *has = check;
         Ok(())
     }
 
@@ -320,7 +321,8 @@ impl State {
             if instance.vpc != group.vpc {
                 return wrong(format!("'{id}' is not in the target group's VPC '{}'", group.vpc));
             }
-            let primary = instance.interfaces.first().is_some_and(|interface| interface.primary_ipv6);
+            let first = instance.interfaces.iter().min_by_key(|interface| interface.device_index);
+            let primary = first.is_some_and(|interface| interface.primary_ipv6);
             if group.family == Family::V6 && !primary {
                 return wrong(format!("The following targets are missing primary IPv6 addresses: '{id}'"));
             }
@@ -478,6 +480,9 @@ fn check_health(check: &HealthCheck) -> Outcome<()> {
     }
     if check.timeout.is_some_and(|timeout| !(2..=120).contains(&timeout)) {
         return wrong("Health check timeout is out of range");
+    }
+    if check.timeout.is_some_and(|timeout| timeout > check.interval) {
+        return wrong("Health check interval must be greater than the timeout.");
     }
     Ok(())
 }

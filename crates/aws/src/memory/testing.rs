@@ -1,4 +1,4 @@
-//! Settings and Services for tests.
+//! Settings and Services for tests, and changes of Services.
 
 use crate::{
     cloud_config::GroupMode,
@@ -40,23 +40,51 @@ pub fn service(name: &str, change: &Value) -> Service {
         },
     });
     merge(&mut object, change);
+    without_nulls(&mut object);
     serde_json::from_value(object).unwrap_or_default()
 }
 
-fn merge(into: &mut Value, change: &Value) {
+fn without_nulls(value: &mut Value) {
+    if let Value::Object(map) = value {
+        map.retain(|_, value| !value.is_null());
+        map.values_mut().for_each(without_nulls);
+    }
+}
+
+/// Merges one change into another, key by key. A null takes away what [`service`] would have there.
+pub fn merge(into: &mut Value, change: &Value) {
     match (into, change) {
         (Value::Object(into), Value::Object(change)) => {
             for (key, value) in change {
-                match value {
-                    Value::Null => {
-                        into.remove(key);
-                    }
-                    value => merge(into.entry(key.clone()).or_insert(Value::Null), value),
-                }
+                merge(into.entry(key.clone()).or_insert(Value::Null), value);
             }
         }
         (into, change) => *into = change.clone(),
     }
+}
+
+/// Several changes in one; a later one wins.
+#[must_use]
+pub fn merged(changes: &[Value]) -> Value {
+    let mut all = json!({});
+    changes.iter().for_each(|change| merge(&mut all, change));
+    all
+}
+
+/// Families of a Service, as a change for [`service`].
+#[must_use]
+pub fn families(policy: &str, list: &[&str]) -> Value {
+    json!({"spec": {"ipFamilyPolicy": policy, "ipFamilies": list}})
+}
+
+/// Ports of a Service, as a change for [`service`]: port, node port, protocol. They are named `p80tcp` and so on.
+#[must_use]
+pub fn ports(list: &[(u16, u16, &str)]) -> Value {
+    let port = |(port, node, protocol): &(u16, u16, &str)| {
+        let name = format!("p{port}{}", protocol.to_lowercase());
+        json!({"name": name, "port": port, "nodePort": node, "protocol": protocol})
+    };
+    json!({"spec": {"ports": list.iter().map(port).collect::<Vec<Value>>()}})
 }
 
 /// Annotations by their suffixes, as a change for [`service`].

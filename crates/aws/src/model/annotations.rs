@@ -12,6 +12,9 @@ use std::{
 /// Begins every annotation that is read here.
 pub const PREFIX: &str = "service.beta.kubernetes.io/";
 
+/// Who may connect, where the Service's own field says nothing.
+pub const SOURCE_RANGES: &str = "service.beta.kubernetes.io/load-balancer-source-ranges";
+
 /// Which kind of load balancer is asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Kind {
@@ -167,7 +170,7 @@ impl Annotations {
             proxy_protocol: reader.proxy_protocol(kind),
             access_log: AccessLog {
                 enabled: reader.parse::<bool>("access-log-enabled", "true, false").unwrap_or_default(),
-                interval: reader.number("access-log-emit-interval", 5, 60),
+                interval: reader.emit_interval(),
                 bucket: reader.filled("access-log-s3-bucket-name"),
                 prefix: reader.filled("access-log-s3-bucket-prefix"),
             },
@@ -177,7 +180,7 @@ impl Annotations {
             health: reader.health(kind),
             allocations: reader.text("eip-allocations").map(list).unwrap_or_default(),
             private_ipv4: reader.text("private-ipv4-addresses").map(list).unwrap_or_default(),
-            source_ranges: annotations.get(&format!("{PREFIX}load-balancer-source-ranges")).cloned(),
+            source_ranges: annotations.get(SOURCE_RANGES).cloned(),
         };
         read.check(&mut reader);
         read
@@ -211,7 +214,9 @@ impl Annotations {
             mistakes
                 .push(format!("{}: {id:?} is no security group id, which begins with sg-", name("security-groups")));
         }
-        let groups = self.groups.as_ref().map_or(0, BTreeSet::len) + self.extra_groups.len();
+        // Extra ones stand beside one that is made, or the one of all classic load balancers.
+        let own = usize::from(!self.extra_groups.is_empty());
+        let groups = self.groups.as_ref().map_or(own, BTreeSet::len) + self.extra_groups.len();
         if groups > 5 {
             mistakes.push(format!("{}: {groups} groups; a load balancer takes up to 5", name("security-groups")));
         }
@@ -268,6 +273,15 @@ impl<'a> Reader<'a> {
         }
         self.mistakes.push(format!("{}: {number} is not accepted; accepted: {accepted}", name(suffix)));
         None
+    }
+
+    fn emit_interval(&mut self) -> Option<i32> {
+        let interval = self.number("access-log-emit-interval", 5, 60)?;
+        if interval != 5 && interval != 60 {
+            let annotation = name("access-log-emit-interval");
+            self.mistakes.push(format!("{annotation}: {interval} is not accepted; accepted: 5, 60"));
+        }
+        Some(interval)
     }
 
     fn pairs(&mut self, suffix: &str) -> BTreeMap<String, String> {

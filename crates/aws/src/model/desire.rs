@@ -39,6 +39,9 @@ pub struct Refusal {
     pub notes: Vec<Note>,
 }
 
+/// What to do about too many rules for clients.
+const FEWER_RULES: &str = "use fewer ports or wider source ranges";
+
 /// Rules on nodes' groups, by group.
 type NodeRules = BTreeMap<String, BTreeSet<Rule>>;
 
@@ -77,6 +80,16 @@ pub fn desire(
     }
     let wanted = nodes::instances(nodes, &annotations.node_labels);
     let instances: Vec<&Instance> = wanted.iter().filter_map(|id| around.instances.get(id)).collect();
+    if instances.is_empty() {
+        notes.push(Note {
+            reason: "UnAvailableLoadBalancer",
+            message: if annotations.node_labels.is_empty() {
+                "There are no available nodes for LoadBalancer".to_owned()
+            } else {
+                format!("There are no available nodes for LoadBalancer with all of {}", name("target-node-labels"))
+            },
+        });
+    }
     let (subnets, mistakes) = (Vec::new(), Vec::new());
     let mut parts = Parts { request, settings, around, existing, scheme, subnets, instances, notes, mistakes };
     match parts.choose_subnets() {
@@ -125,11 +138,10 @@ impl Parts<'_> {
     }
 
     /// Refuses more rules than a group holds.
-    fn limit(&mut self, what: &str, count: usize) {
+    fn limit(&mut self, what: &str, count: usize, advice: &str) {
         if count > RULE_LIMIT {
-            self.mistakes.push(format!(
-                "{what} would need {count} rules of one family, and AWS takes {RULE_LIMIT}: use fewer ports or wider source ranges"
-            ));
+            self.mistakes
+                .push(format!("{what} would need {count} rules of one family, and AWS takes {RULE_LIMIT}: {advice}"));
         }
     }
 
@@ -139,7 +151,11 @@ impl Parts<'_> {
             return BTreeMap::new();
         }
         match nodes::groups(&self.instances, &self.around.group_tags, &self.settings.cluster) {
-            Ok(groups) => groups.into_iter().map(|group| (group, wanted.clone())).collect(),
+            Ok(mut groups) => {
+                // What all classic load balancers have is the administrator's, even if nodes have it too.
+                groups.retain(|group| Some(group) != self.settings.elb_group.as_ref());
+                groups.into_iter().map(|group| (group, wanted.clone())).collect()
+            }
             Err(mistake) => {
                 self.mistakes.push(mistake);
                 BTreeMap::new()

@@ -28,12 +28,15 @@ pub fn network(request: &Request, shared: Option<&SharedProbe>) -> HealthCheck {
     let protocol = wishes.protocol.clone().unwrap_or_else(|| base.protocol.to_owned());
     let port = base.port.map_or_else(|| "traffic-port".to_owned(), |port| port.to_string());
     let is_local = request.local_check.is_some();
+    let interval = wishes.interval.unwrap_or(if is_local { 10 } else { 30 });
+    // AWS's default, or less: one that was set before and is longer than the interval would be refused.
+    let usual = if protocol == "HTTP" { 6 } else { 10 };
     HealthCheck {
         path: (protocol != "TCP").then(|| wishes.path.clone().unwrap_or(base.path)),
         protocol,
         port: wishes.port.clone().unwrap_or(port),
-        interval: wishes.interval.unwrap_or(if is_local { 10 } else { 30 }),
-        timeout: wishes.timeout,
+        interval,
+        timeout: Some(wishes.timeout.unwrap_or_else(|| interval.min(usual))),
         healthy: wishes.healthy.unwrap_or(if is_local { 2 } else { 3 }),
         unhealthy: wishes.unhealthy.unwrap_or(if is_local { 2 } else { 3 }),
     }
@@ -51,10 +54,11 @@ pub fn classic(request: &Request, shared: Option<&SharedProbe>) -> ClassicHealth
     let traffic = wishes.port.as_deref() == Some("traffic-port");
     let port = given.or_else(|| base.port.filter(|_| !traffic)).unwrap_or(first);
     let path = if protocol.starts_with("HTTP") { wishes.path.clone().unwrap_or(base.path) } else { String::new() };
+    let interval = wishes.interval.unwrap_or(10);
     ClassicHealthCheck {
         target: format!("{protocol}:{port}{path}"),
-        interval: wishes.interval.unwrap_or(10),
-        timeout: wishes.timeout.unwrap_or(5),
+        interval,
+        timeout: wishes.timeout.unwrap_or_else(|| 5.min(interval - 1)),
         healthy: wishes.healthy.unwrap_or(2),
         unhealthy: wishes.unhealthy.unwrap_or(6),
     }

@@ -48,9 +48,16 @@ impl Owner {
         format!("k8s-elb-{}", self.load_balancer())
     }
 
-    /// What the names of all its target groups begin with.
+    /// What the names of all its target groups, and of its managed group, begin with.
     pub fn target_group_prefix(&self) -> String {
         format!("k8s-{}-{}-", short(&self.namespace), short(&self.name))
+    }
+
+    /// Whether a security group, or a target group, has a name that one of this Service could have, whatever its UID.
+    pub fn could_have_made(&self, name: &str) -> bool {
+        let hash = name.strip_prefix(&self.target_group_prefix());
+        let is_hash = |text: &str| text.len() == 10 && text.chars().all(|c| c.is_ascii_hexdigit());
+        hash.is_some_and(is_hash) || name.starts_with("k8s-elb-a")
     }
 
     /// Name of a target group.
@@ -136,15 +143,32 @@ impl Cluster {
         self.owns(tags) && tags.get(SERVICE_TAG).is_some_and(|value| *value == owner.key())
     }
 
-    /// Whether tags say that something is another Service's, another cluster's, or not for one cluster alone. What has our name and says nothing
-    /// of the kind has lost its tags.
+    /// Whether tags say that something is another Service's, another cluster's, or not for one cluster alone, and do not say that it is ours. What
+    /// has our name and says nothing of the kind has lost its tags.
     pub fn is_claimed(&self, tags: &Tags, owner: &Owner) -> bool {
-        tags.iter().any(|(key, value)| match key.as_str() {
+        let claims = |(key, value): (&String, &String)| match key.as_str() {
             SERVICE_TAG => *value != owner.key(),
             LEGACY_TAG => *value != self.id,
             key if key.starts_with(CLUSTER_TAG) => key != self.tag() || value != "owned",
             _ => false,
+        };
+        !self.owns_for(tags, owner) && tags.iter().any(claims)
+    }
+
+    /// Whether tags say that another cluster has, or uses, something too.
+    pub fn shares(&self, tags: &Tags) -> bool {
+        tags.iter().any(|(key, value)| match key.as_str() {
+            LEGACY_TAG => *value != self.id,
+            key => key.starts_with(CLUSTER_TAG) && key != self.tag(),
         })
+    }
+
+    /// Whether a security group, or a target group, was made here, by its tags and its name: for which Service, which may be gone.
+    pub fn made_for<'a>(&self, name: &str, tags: &'a Tags) -> Option<&'a str> {
+        let key = tags.get(SERVICE_TAG).filter(|_| self.owns(tags))?;
+        let (namespace, service) = key.split_once('/')?;
+        let owner = Owner { namespace: namespace.to_owned(), name: service.to_owned(), uid: String::new() };
+        owner.could_have_made(name).then_some(key)
     }
 
     /// Whether something is used by this cluster, owned or shared.

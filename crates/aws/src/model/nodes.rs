@@ -1,7 +1,7 @@
 //! Which instances stand behind a load balancer, and which of their security groups take its rules.
 
 use super::{names::Cluster, request::Note};
-use crate::account::{Instance, Tags};
+use crate::account::{Instance, Interface, Tags};
 use k8s_openapi::api::core::v1::Node;
 use net::Family;
 use std::{
@@ -35,12 +35,17 @@ pub fn instances(nodes: &[Arc<Node>], labels: &BTreeMap<String, String>) -> BTre
     nodes.iter().filter(fits).filter_map(|node| instance_of(node)).map(str::to_owned).collect()
 }
 
+/// The interface that load balancers send to; further ones may be pods'.
+fn first_interface(instance: &Instance) -> Option<&Interface> {
+    instance.interfaces.iter().min_by_key(|interface| interface.device_index)
+}
+
 /// Those that can be targets of this family; an instance without a primary IPv6 address cannot be one for IPv6.
 pub fn targets(known: &[&Instance], family: Family, notes: &mut Vec<Note>) -> BTreeSet<String> {
     let mut missing = Vec::new();
     let mut targets = BTreeSet::new();
     for instance in known {
-        let first = instance.interfaces.iter().min_by_key(|interface| interface.device_index);
+        let first = first_interface(instance);
         let reachable =
             family == Family::V4 || first.is_some_and(|interface| interface.primary_ipv6 && !interface.ipv6.is_empty());
         if reachable {
@@ -59,7 +64,7 @@ pub fn targets(known: &[&Instance], family: Family, notes: &mut Vec<Note>) -> BT
     targets
 }
 
-/// The group of each instance that takes rules: its only group with the cluster's tag, or its only group.
+/// The group of each instance's first interface that takes rules: its only group with the cluster's tag, or its only group.
 pub fn groups(
     known: &[&Instance],
     tags: &BTreeMap<String, Tags>,
@@ -68,7 +73,7 @@ pub fn groups(
     let mut chosen = BTreeSet::new();
     for instance in known {
         let all: BTreeSet<&String> =
-            instance.interfaces.iter().flat_map(|interface| &interface.security_groups).collect();
+            first_interface(instance).into_iter().flat_map(|interface| &interface.security_groups).collect();
         let tagged: Vec<&&String> =
             all.iter().filter(|id| tags.get(id.as_str()).is_some_and(|tags| cluster.uses(tags))).collect();
         let owned: Vec<&&String> =

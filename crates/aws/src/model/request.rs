@@ -1,7 +1,7 @@
 //! What a Service asks for, before anything is known of the account: ports, families, ranges, health check.
 
 use super::{
-    annotations::{Annotations, Kind, Ports, name},
+    annotations::{Annotations, Kind, Ports, SOURCE_RANGES, name},
     names::Owner,
     strangers,
 };
@@ -113,6 +113,11 @@ impl Request {
             local_check: local_check.filter(|port| local && *port > 0),
             notes,
         }))
+    }
+
+    /// Families that the load balancer has addresses of.
+    pub fn served(&self) -> &'static [Family] {
+        served(self.ip_address_type)
     }
 
     /// Whether clients' addresses reach the nodes.
@@ -229,6 +234,13 @@ pub fn address_type(kind: Kind, policy: Option<&str>, families: &[String]) -> Re
     }
 }
 
+fn served(kind: IpAddressType) -> &'static [Family] {
+    match kind {
+        IpAddressType::Dualstack => &Family::BOTH,
+        IpAddressType::Ipv4 => &[Family::V4],
+    }
+}
+
 /// Who may connect. A range of a family that the load balancer has not is left out; a family without a range is closed.
 fn ranges(
     given: Option<Vec<String>>,
@@ -237,7 +249,8 @@ fn ranges(
     notes: &mut Vec<Note>,
     mistakes: &mut Vec<String>,
 ) -> BTreeSet<Cidr> {
-    let served: &[Family] = if kind == IpAddressType::Dualstack { &Family::BOTH } else { &[Family::V4] };
+    let served = served(kind);
+    let place = if given.is_some() { "spec.loadBalancerSourceRanges" } else { SOURCE_RANGES };
     let texts = given.unwrap_or_else(|| {
         annotation
             .unwrap_or_default()
@@ -255,7 +268,7 @@ fn ranges(
             Ok(cidr) => {
                 ranges.insert(cidr);
             }
-            Err(error) => mistakes.push(format!("spec.loadBalancerSourceRanges: {error}")),
+            Err(error) => mistakes.push(format!("{place}: {error}")),
         }
     }
     let foreign: Vec<String> =

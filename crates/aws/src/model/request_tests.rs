@@ -1,6 +1,7 @@
 //! What Services may ask for: annotations, ports, ranges, as tables. Both what is accepted and what is refused, with the words.
 
 use super::{
+    annotations::SOURCE_RANGES,
     names::{Cluster, Owner},
     nodes,
     request::Request,
@@ -60,6 +61,11 @@ fn groups_are_brought_to_both_kinds_and_added_to_one() {
     table(&[
         (classic(&[("security-groups", "sg-1")]), None),
         (classic(&[("extra-security-groups", "sg-1")]), None),
+        (classic(&[("extra-security-groups", "sg-1,sg-2,sg-3,sg-4")]), None),
+        (
+            classic(&[("extra-security-groups", "sg-1,sg-2,sg-3,sg-4,sg-5")]),
+            Some("6 groups; a load balancer takes up to 5"),
+        ),
         (classic(&[("security-groups", "sg-1"), ("extra-security-groups", "sg-2")]), None),
         (annotated(&[("security-groups", "sg-1")]), None),
         (annotated(&[("security-groups", " sg-1 ,, sg-2 ")]), None),
@@ -122,6 +128,8 @@ fn numbers_and_words_are_checked() {
         (annotated(&[("healthcheck-port", "traffic-port")]), None),
         (annotated(&[("access-log-enabled", "true")]), Some("access-log-s3-bucket-name")),
         (classic(&[("access-log-emit-interval", "4")]), Some("a number from 5 to 60")),
+        (classic(&[("access-log-emit-interval", "30")]), Some("30 is not accepted; accepted: 5, 60")),
+        (classic(&[("access-log-emit-interval", "60")]), None),
         (classic(&[("proxy-protocol", "on")]), Some("the only value supported is '*'")),
         (annotated(&[("proxy-protocol", "on")]), None),
         (classic(&[("connection-draining-enabled", "sometimes")]), Some("accepted: true, false")),
@@ -183,6 +191,8 @@ fn source_ranges_are_sorted_into_families() {
     // The annotation counts only where the field says nothing.
     let annotation = json!({"metadata": {"annotations": {"service.beta.kubernetes.io/load-balancer-source-ranges": "192.0.2.0/24, 198.51.100.0/24"}}});
     assert_eq!(read(&annotation).unwrap().ranges.len(), 2);
+    let wrong = json!({"metadata": {"annotations": {SOURCE_RANGES: "everybody"}}});
+    assert!(read(&wrong).unwrap_err().starts_with(SOURCE_RANGES));
     let mut both = annotation;
     both["spec"]["loadBalancerSourceRanges"] = json!(["10.0.0.0/8"]);
     assert_eq!(read(&both).unwrap().ranges.len(), 1);
@@ -222,6 +232,9 @@ fn annotations_of_the_other_controller_are_refused_or_told() {
             assert_eq!(told(&[(suffix, "x")])[0].0, "AnnotationHasNoEffect", "{suffix}");
         }
         assert_eq!(told(&[("listener-attributes.TCP-80", "x")])[0].0, "AnnotationHasNoEffect");
+        let (reason, message) = told(&[("proxy-protocol", "*")]).remove(0);
+        assert_eq!(reason, "AnnotationHasNoEffect");
+        assert!(message.contains("proxy-protocol is for classic load balancers"), "{message}");
         let (reason, message) = told(&[("healthcheck-intervall", "10")]).remove(0);
         assert_eq!(reason, "AnnotationNotKnown");
         assert!(
@@ -231,6 +244,9 @@ fn annotations_of_the_other_controller_are_refused_or_told() {
         let (_, message) = told(&[("ssl-cert", Example::CERTIFICATE), ("ssl-ports", "80,https")]).remove(0);
         assert!(message.contains("https is no port of the Service"), "{message}");
     }
+    let request = read(&classic(&[("proxy-protocol", "*"), ("eip-allocations", "eipalloc-1")])).unwrap();
+    let notes: Vec<&str> = request.notes.iter().map(|note| note.message.as_str()).collect();
+    assert!(notes.len() == 1 && notes[0].contains("eip-allocations is for network load balancers"), "{notes:?}");
     for kind in ["NLB", "clb", ""] {
         let request = read(&annotated(&[("type", kind)])).unwrap();
         assert_eq!(request.notes[0].reason, "LoadBalancerTypeNotKnown", "{kind:?}");
@@ -305,6 +321,7 @@ fn whose_something_is_by_its_tags() {
         (&[(ours, "shared"), (service, "ns/web")], false, false, true),
         (&[("kubernetes.io/cluster/other", "owned"), (service, "ns/web")], false, false, true),
         (&[("kubernetes.io/cluster/other", "owned"), (ours, "owned")], true, false, true),
+        (&[("kubernetes.io/cluster/other", "owned"), (ours, "owned"), (service, "ns/web")], true, true, false),
         (&[("KubernetesCluster", "example"), (service, "ns/web")], true, true, false),
         (&[("KubernetesCluster", "other"), (service, "ns/web")], false, false, true),
         (&[(service, "ns/web")], false, false, false),
@@ -314,6 +331,21 @@ fn whose_something_is_by_its_tags() {
         assert_eq!(cluster.owns(&tags), *owns, "{tags:?}");
         assert_eq!(cluster.owns_for(&tags, &owner), *for_service, "{tags:?}");
         assert_eq!(cluster.is_claimed(&tags, &owner), *claimed, "{tags:?}");
+    }
+    let tags = cluster.tags(&owner, &[].into());
+    assert!(
+        !cluster.shares(&tags) && cluster.shares(&[("kubernetes.io/cluster/other".into(), "shared".into())].into())
+    );
+    for (name, made) in [
+        (owner.network_group("kubernetes"), true),
+        (owner.classic_group(), true),
+        ("k8s-ns-web-0123456789".to_owned(), true),
+        ("k8s-ns-web-perimeter0".to_owned(), false),
+        ("k8s-ns-web-01234".to_owned(), false),
+        ("web".to_owned(), false),
+    ] {
+        assert_eq!(cluster.made_for(&name, &tags), made.then_some("ns/web"), "{name}");
+        assert_eq!(cluster.made_for(&name, &[(service.to_owned(), "ns/web".to_owned())].into()), None, "{name}");
     }
     let legacy = Cluster { legacy_tag: true, ..cluster };
     let tags =

@@ -34,6 +34,11 @@ pub fn is_of(description: &str, load_balancer: &str) -> bool {
         .any(|ours| ours == description)
 }
 
+/// Whether a rule can be of one load balancer alone: traffic of a network load balancer goes to node ports, which no two Services share.
+pub fn is_exclusive(description: &str) -> bool {
+    description.starts_with(&client_description(""))
+}
+
 /// Whether a rule's description says that it was written for some load balancer of a cluster.
 pub fn is_ours(description: &str) -> bool {
     description.starts_with(NODE_RULE) || description.starts_with("kubernetes.io/rule/elb/")

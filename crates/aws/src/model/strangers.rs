@@ -46,6 +46,18 @@ pub const READ: &[&str] = &[
     "private-ipv4-addresses",
 ];
 
+/// Those of [`READ`] that are for classic load balancers alone.
+const CLASSIC_ONLY: &[&str] = &[
+    "proxy-protocol",
+    "access-log-emit-interval",
+    "connection-draining-enabled",
+    "connection-draining-timeout",
+    "connection-idle-timeout",
+];
+
+/// Those of [`READ`] that are for network load balancers alone, and not refused elsewhere.
+const NETWORK_ONLY: &[&str] = &["manage-backend-security-group-rules", "eip-allocations", "private-ipv4-addresses"];
+
 /// The other controller's, which have no effect here; some are followed by a dot and more.
 pub const NO_EFFECT: &[&str] = &[
     "name",
@@ -81,6 +93,14 @@ pub(super) fn check(
     for (key, value) in given {
         let Some(suffix) = key.strip_prefix(&start) else { continue };
         let first = suffix.split('.').next().unwrap_or_default();
+        let (other, of) = match annotations.kind {
+            Kind::Network => (CLASSIC_ONLY, "classic"),
+            Kind::Classic | Kind::Elsewhere => (NETWORK_ONLY, "network"),
+        };
+        if other.contains(&suffix) {
+            let message = format!("{key} is for {of} load balancers: it has no effect here");
+            notes.push(Note { reason: "AnnotationHasNoEffect", message });
+        }
         if READ.contains(&suffix) {
             continue;
         }

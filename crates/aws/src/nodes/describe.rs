@@ -67,6 +67,11 @@ pub fn facts(node: &Node, instance: &Instance, families: Families, region: &str)
 }
 
 impl Facts {
+    /// Whether there is an address of any wanted family. A node without one is of no use, and its taint keeps Pods away until it has one.
+    pub fn has_address(&self) -> bool {
+        self.addresses.iter().any(|address| address.type_ == "InternalIP")
+    }
+
     /// What to change in the node, if anything: the provider id is set once, labels are kept, the taint goes.
     pub fn patch(&self, node: &Node) -> Option<Value> {
         let spec = node.spec.clone().unwrap_or_default();

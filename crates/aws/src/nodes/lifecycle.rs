@@ -1,10 +1,10 @@
 //! Nodes whose instances are gone or stopped.
 //!
 //! Mirrors cloud-node-lifecycle-controller: only a node that is not ready, and says that it is an instance, is looked up. One whose instance is gone is deleted, one whose instance is
-//! stopped gets a taint, which goes when the node is ready again. Differs in that an instance has to be missing twice, since AWS may not yet tell of a
-//! new one.
+//! stopped gets a taint, which goes when the node is ready again. Differs in that an instance has to be missing for a while, since AWS may not yet tell of
+//! a new one.
 
-use super::{Options, instance_of};
+use super::Options;
 use crate::{account::Instance, model::nodes};
 use k8s_openapi::api::core::v1::Node;
 use kube::{
@@ -14,11 +14,14 @@ use kube::{
 use parking_lot::Mutex;
 use runtime::controller::{Context, Events, Key, Next, Queue, Reconcile, Result, Store, reference, work};
 use serde_json::json;
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
 /// The taint of a node whose instance is stopped.
 pub const SHUTDOWN: &str = "node.cloudprovider.kubernetes.io/shutdown";
-/// How often a node that is not ready is looked up.
+/// How often a node that is not ready is looked up, and how long its instance has to be missing.
 const PERIOD: Duration = Duration::from_secs(10);
 
 /// What becomes of a node.
@@ -62,8 +65,24 @@ struct Lives {
     api: Api<Node>,
     events: Events,
     options: Options,
-    /// Nodes whose instance was missing at the last look, by uid.
-    missing: Mutex<BTreeSet<String>>,
+    missing: Mutex<Missing>,
+}
+
+/// Nodes whose instance was missing at the last look, by uid, and since when. A node changes several times while it stops being ready, and is looked up
+/// each time: it is the time between looks that counts, not their number.
+#[derive(Default)]
+struct Missing(BTreeMap<String, Instant>);
+
+impl Missing {
+    /// Notes that the instance was missing; says how long it still may be.
+    fn note(&mut self, uid: &str, now: Instant) -> Duration {
+        let since = *self.0.entry(uid.to_owned()).or_insert(now);
+        PERIOD.saturating_sub(now.duration_since(since))
+    }
+
+    fn clear(&mut self, uid: &str) {
+        self.0.remove(uid);
+    }
 }
 
 pub(super) async fn run(context: Context<Options>) -> Result<()> {
@@ -91,25 +110,28 @@ impl Reconcile for Lives {
         let Some(node) = self.nodes.get(key) else { return Ok(Next::Done) };
         let uid = node.uid().unwrap_or_default();
         if !is_looked_up(&node) {
-            self.missing.lock().remove(&uid);
+            self.missing.lock().clear(&uid);
             if is_ready(&node) && is_tainted(&node) {
                 self.taint(&node, false).await?;
             }
             return Ok(Next::Done);
         }
-        let found = instance_of(&self.options.provider, &node).await?;
+        let found = self.options.provider.find_instance(&node).await?;
         match fate(&node, found.as_ref()) {
             Fate::Stays => {}
             Fate::IsTainted => self.taint(&node, true).await?,
             Fate::IsCleared => self.taint(&node, false).await?,
-            Fate::IsDeleted if self.missing.lock().insert(uid.clone()) => return Ok(Next::After(PERIOD)),
             Fate::IsDeleted => {
+                let left = self.missing.lock().note(&uid, Instant::now());
+                if !left.is_zero() {
+                    return Ok(Next::After(left));
+                }
                 self.delete(&node).await?;
-                self.missing.lock().remove(&uid);
+                self.missing.lock().clear(&uid);
                 return Ok(Next::Done);
             }
         }
-        self.missing.lock().remove(&uid);
+        self.missing.lock().clear(&uid);
         Ok(Next::After(PERIOD))
     }
 }
@@ -170,6 +192,26 @@ mod tests {
         ] {
             assert_eq!(is_looked_up(&node(provider_id, ready)), expected, "{provider_id:?} {ready}");
         }
+    }
+
+    #[test]
+    fn an_instance_is_missing_for_a_while_before_its_node_goes() {
+        let (mut missing, start) = (Missing::default(), Instant::now());
+        let after = |millis: u64| start + Duration::from_millis(millis);
+        for (uid, at, left) in [
+            ("a", 0, 10_000),
+            ("a", 5, 9_995),
+            ("b", 6_000, 10_000),
+            ("a", 9_999, 1),
+            ("a", 10_000, 0),
+            ("b", 12_000, 4_000),
+            ("a", 20_000, 0),
+        ] {
+            assert_eq!(missing.note(uid, after(at)).as_millis(), left, "{uid} {at}");
+        }
+        // Found in between it counts from the start again.
+        missing.clear("a");
+        assert_eq!(missing.note("a", after(30_000)), PERIOD);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! after here too, as controllers of their own.
 
 mod describe;
+mod find;
 mod lifecycle;
 #[cfg(test)]
 mod tests;
@@ -11,11 +12,7 @@ mod tests;
 pub use describe::{Facts, facts};
 pub use lifecycle::SHUTDOWN;
 
-use crate::{
-    account::{Instance, InstanceFilter},
-    apply::{Alive, Aws, Swept, owner},
-    model::nodes::{self, instance_id},
-};
+use crate::apply::{Alive, Aws, Swept, owner};
 use k8s_openapi::api::core::v1::{Node, Service};
 use kube::{
     Api, ResourceExt,
@@ -30,6 +27,8 @@ use std::{sync::Arc, time::Duration};
 pub const UNINITIALIZED: &str = "node.cloudprovider.kubernetes.io/uninitialized";
 /// How often a node's addresses are looked at.
 const PERIOD: Duration = Duration::from_secs(300);
+/// How often the instance of a node that is not described yet is looked for.
+const SOON: Duration = Duration::from_secs(15);
 
 /// What these controllers are given.
 #[derive(Clone, Debug)]
@@ -90,7 +89,11 @@ async fn run(context: Context<Options>) -> Result<()> {
     let queue: Queue<Key> = context.queue("cloud-node");
     let _nodes = nodes.on_change({
         let queue = queue.clone();
-        move |change| queue.add(change.key())
+        move |change| {
+            if matters(change.old.map(|old| &**old), change.new.map(|new| &**new)) {
+                queue.add(change.key());
+            }
+        }
     });
     context.synced(&[&nodes]).await;
     let controller = Nodes {
@@ -107,15 +110,21 @@ impl Reconcile for Nodes {
 
     async fn reconcile(&self, key: &Key) -> Result<Next> {
         let Some(node) = self.nodes.get(key) else { return Ok(Next::Done) };
-        let found = instance_of(&self.options.provider, &node).await?;
+        let found = self.options.provider.find_instance(&node).await?;
         let Some(instance) = found.filter(|instance| instance.state == "running") else {
             if is_uninitialized(&node) {
                 let note = "no running instance has this node's provider id or name";
                 self.events.warning(&reference(&*node), "InstanceNotFound", note).await;
+                return Ok(Next::After(SOON));
             }
             return Ok(Next::After(PERIOD));
         };
         let facts = facts(&node, &instance, self.options.families, &self.options.region);
+        if !facts.has_address() {
+            let note = format!("instance {} has no address of NodeIPFamilies ({})", instance.id, self.options.families);
+            self.events.warning(&reference(&*node), "AddressNotFound", note).await;
+            return Ok(Next::After(SOON));
+        }
         if let Some(patch) = facts.patch(&node) {
             match self.api.patch(&key.name, &PatchParams::default(), &Patch::Merge(patch)).await {
                 Ok(written) => self.nodes.remember(written),
@@ -135,25 +144,15 @@ impl Reconcile for Nodes {
     }
 }
 
-fn is_uninitialized(node: &Node) -> bool {
-    node.spec.iter().flat_map(|spec| spec.taints.iter().flatten()).any(|taint| taint.key == UNINITIALIZED)
+/// Whether a change is about something that is written here. Most are not: a kubelet reports its health all the time, and each look costs a call.
+fn matters(old: Option<&Node>, new: Option<&Node>) -> bool {
+    let (Some(old), Some(new)) = (old, new) else { return true };
+    let addresses = |node: &Node| node.status.as_ref().and_then(|status| status.addresses.clone()).unwrap_or_default();
+    old.uid() != new.uid() || old.spec != new.spec || old.labels() != new.labels() || addresses(old) != addresses(new)
 }
 
-/// The instance of a node, in whatever state it is: by its provider id, or by its name.
-async fn instance_of(provider: &Aws, node: &Node) -> Result<Option<Instance>> {
-    let id = nodes::instance_of(node);
-    let named = instance_id(&node.name_any()).map(str::to_owned);
-    let filter = match id.map(str::to_owned).or(named) {
-        Some(id) => InstanceFilter { ids: [id].into(), ..InstanceFilter::default() },
-        None => InstanceFilter {
-            vpc: Some(provider.settings().cluster.vpc.clone()),
-            private_dns: [node.name_any()].into(),
-            ..InstanceFilter::default()
-        },
-    };
-    let mut found = provider.account.describe_instances(&filter).await?;
-    found.sort_by_key(|instance| instance.state != "running");
-    Ok(found.into_iter().next())
+fn is_uninitialized(node: &Node) -> bool {
+    node.spec.iter().flat_map(|spec| spec.taints.iter().flatten()).any(|taint| taint.key == UNINITIALIZED)
 }
 
 /// Looks for leftovers, at the start and then from time to time. What the first look finds goes with the second.

@@ -1,10 +1,10 @@
 //! What nodes are told, in every shape of cluster.
 
-use super::facts;
-use crate::memory::Example;
+use super::{facts, matters};
+use crate::{account::Instance, memory::Example};
 use k8s_openapi::api::core::v1::Node;
 use net::{Families, Family};
-use serde_json::json;
+use serde_json::{Value, json};
 
 #[test]
 fn addresses_come_in_the_order_of_the_families() {
@@ -23,6 +23,18 @@ fn addresses_come_in_the_order_of_the_families() {
         assert_eq!(internal, expected, "{families}");
         assert_eq!(facts.provider_id, "aws:///us-east-1a/i-0000");
     }
+}
+
+#[test]
+fn a_node_has_an_address_of_a_wanted_family_or_none() {
+    let mut instance = Example { nodes: 1 }.state().instances["i-0000"].clone();
+    let node = Node::default();
+    let has = |instance: &Instance| Families::ALL.map(|families| facts(&node, instance, families, "r").has_address());
+    assert_eq!(has(&instance), [true; 4]);
+    instance.interfaces.iter_mut().for_each(|interface| interface.ipv6.clear());
+    assert_eq!(has(&instance), [true, false, true, true], "IPv6 alone");
+    instance.interfaces.clear();
+    assert_eq!(has(&instance), [false; 4]);
 }
 
 #[test]
@@ -50,4 +62,36 @@ fn a_node_is_told_once() {
     let addresses = facts.changed_addresses(&node).unwrap();
     node.status.get_or_insert_default().addresses = Some(addresses);
     assert_eq!(facts.changed_addresses(&node), None);
+}
+
+#[test]
+fn a_heartbeat_is_no_reason_to_ask_aws() {
+    let node = |at: &str, value: Value| -> Node {
+        let mut object = json!({
+            "metadata": {"name": "node-0", "uid": "1", "resourceVersion": "1", "labels": {"a": "b"}},
+            "spec": {"providerID": "aws:///us-east-1a/i-0000"},
+            "status": {
+                "addresses": [{"type": "InternalIP", "address": "10.0.0.1"}, {"type": "InternalIP", "address": "2001:db8::1"}],
+                "conditions": [{"type": "Ready", "status": "True", "lastHeartbeatTime": "2026-01-01T00:00:00Z"}],
+            },
+        });
+        *object.pointer_mut(at).unwrap() = value;
+        serde_json::from_value(object).unwrap()
+    };
+    let before = node("/metadata/name", json!("node-0"));
+    assert!(matters(None, Some(&before)) && matters(Some(&before), None));
+    for (at, value, expected) in [
+        ("/metadata/resourceVersion", json!("2"), false),
+        ("/status/conditions/0/lastHeartbeatTime", json!("2026-01-01T00:05:00Z"), false),
+        ("/status/conditions/0/status", json!("Unknown"), false),
+        ("/metadata/uid", json!("2"), true),
+        ("/metadata/labels", json!({}), true),
+        ("/spec", json!({"taints": [{"key": "a", "effect": "NoSchedule"}]}), true),
+        ("/status/addresses/0/address", json!("10.0.0.2"), true),
+        ("/status/addresses/1/address", json!("2001:db8::2"), true),
+        ("/status/addresses", json!([]), true),
+    ] {
+        let after = node(at, value);
+        assert_eq!(matters(Some(&before), Some(&after)), expected, "{at}");
+    }
 }

@@ -52,10 +52,10 @@ fn update(
     }
     let coming: BTreeSet<String> = classic.subnets.difference(&has.subnets).cloned().collect();
     let leaving: BTreeSet<String> = has.subnets.difference(&classic.subnets).cloned().collect();
+    // One that comes takes the place of the one in its zone: what is still there afterwards is seen at the next look, which follows every change.
     if !coming.is_empty() {
         actions.push(Action::AttachSubnets { subnets: coming });
-    }
-    if !leaving.is_empty() {
+    } else if !leaving.is_empty() {
         actions.push(Action::DetachSubnets { subnets: leaving });
     }
     let stale: BTreeSet<u16> = has

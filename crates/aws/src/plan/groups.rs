@@ -24,7 +24,7 @@ pub(super) fn is_own(group: &SecurityGroup, owner: &Owner, cluster: &Cluster) ->
     named && cluster.owns(&group.tags) && !others
 }
 
-/// The managed group, if it is there.
+/// The managed group, if it is there. One with its name that has lost its tags, and that no other tags claim, gets them back.
 pub(super) fn own<'a>(
     groups: &Groups,
     observed: &'a Observed,
@@ -34,8 +34,9 @@ pub(super) fn own<'a>(
     let Groups::Managed(managed) = groups else { return Ok(None) };
     let found = observed.groups.values().find(|group| group.name == managed.name && group.vpc == cluster.vpc);
     match found {
-        Some(group) if !is_own(group, owner, cluster) => Err(format!(
-            "security group {} ({}) has the name that the load balancer's group would get, but is not tagged {}=owned: rename it, or tag it",
+        Some(group) if cluster.is_claimed(&group.tags, owner) && !is_own(group, owner, cluster) => Err(format!(
+            "security group {} ({}) has the name that the load balancer's group would get, but its tags claim it for others, and are not \
+             {}=owned: rename it, or tag it",
             group.name,
             group.id,
             cluster.tag()
@@ -63,9 +64,9 @@ fn everything_out() -> BTreeSet<Rule> {
     all.map(|cidr| Rule { protocol: Protocol::All, peer: Peer::Cidr(cidr), description: String::new() }).collect()
 }
 
-/// The managed group is there with its rules.
-pub(super) fn prepare(desired: &Desired, own: Option<&SecurityGroup>, actions: &mut Vec<Action>) {
-    let Groups::Managed(managed) = &desired.groups else { return };
+/// The managed group is there with its rules. What is left to do when the load balancer has changed: what leads to nodes closes only then.
+pub(super) fn prepare(desired: &Desired, own: Option<&SecurityGroup>, actions: &mut Vec<Action>) -> Option<Action> {
+    let Groups::Managed(managed) = &desired.groups else { return None };
     let Some(group) = own else {
         actions.push(Action::CreateGroup(NewSecurityGroup {
             name: managed.name.clone(),
@@ -74,31 +75,26 @@ pub(super) fn prepare(desired: &Desired, own: Option<&SecurityGroup>, actions: &
             tags: desired.tags.clone(),
         }));
         let empty = BTreeSet::new();
-        change_rules(OWN_GROUP, Direction::Ingress, &empty, &managed.ingress, actions);
+        actions.extend(changed_rules(OWN_GROUP, Direction::Ingress, &empty, &managed.ingress));
         if let Some(egress) = &managed.egress {
-            change_rules(OWN_GROUP, Direction::Egress, &everything_out(), egress, actions);
+            actions.extend(changed_rules(OWN_GROUP, Direction::Egress, &everything_out(), egress));
         }
-        return;
+        return None;
     };
     let missing = super::differing(&desired.tags, &group.tags);
     if !missing.is_empty() {
         actions.push(Action::TagGroup { group: group.id.clone(), tags: missing });
     }
     let ManagedGroup { ingress, egress, .. } = managed;
-    change_rules(&group.id, Direction::Ingress, &group.ingress, ingress, actions);
-    if let Some(egress) = egress {
-        change_rules(&group.id, Direction::Egress, &group.egress, egress, actions);
-    }
+    actions.extend(changed_rules(&group.id, Direction::Ingress, &group.ingress, ingress));
+    let mut changes = changed_rules(&group.id, Direction::Egress, &group.egress, egress.as_ref()?);
+    let left = changes.pop_if(|last| matches!(last, Action::Revoke { .. }));
+    actions.extend(changes);
+    left
 }
 
 /// Authorizes, then revokes; the other way round when the group could not hold both.
-fn change_rules(
-    group: &str,
-    direction: Direction,
-    has: &BTreeSet<Rule>,
-    wanted: &BTreeSet<Rule>,
-    actions: &mut Vec<Action>,
-) {
+fn changed_rules(group: &str, direction: Direction, has: &BTreeSet<Rule>, wanted: &BTreeSet<Rule>) -> Vec<Action> {
     let missing: BTreeSet<Rule> = wanted.difference(has).cloned().collect();
     let surplus: BTreeSet<Rule> = has.difference(wanted).cloned().collect();
     let group = || group.to_owned();
@@ -106,9 +102,9 @@ fn change_rules(
     let revoke = (!surplus.is_empty()).then(|| Action::Revoke { group: group(), direction, rules: surplus });
     let both: BTreeSet<Rule> = has.union(wanted).cloned().collect();
     if fullness(&both) <= RULE_LIMIT {
-        actions.extend(authorize.into_iter().chain(revoke));
+        authorize.into_iter().chain(revoke).collect()
     } else {
-        actions.extend(revoke.into_iter().chain(authorize));
+        revoke.into_iter().chain(authorize).collect()
     }
 }
 
@@ -159,6 +155,7 @@ pub(super) fn surplus_on_nodes(
     own: Option<&SecurityGroup>,
     observed: &Observed,
     others: &Others,
+    cluster: &Cluster,
 ) -> BTreeMap<String, BTreeSet<Rule>> {
     let wanted = wanted_on_nodes(desired, own);
     let mut all = BTreeMap::new();
@@ -167,10 +164,11 @@ pub(super) fn surplus_on_nodes(
         let surplus = |rule: &&Rule| {
             let refers =
                 matches!((&rule.peer, own), (Peer::Group(id), Some(own)) if *id == own.id && group.id != own.id);
-            let ours = is_of(&rule.description, &desired.name);
-            let alone = refers || (others.complete && !others.want(&group.id, rule));
-            (ours || (refers && is_shared(&rule.description)))
-                && alone
+            // One about another group may be of another load balancer: the sweep knows.
+            let by_range = matches!(rule.peer, Peer::Cidr(_)) && !cluster.shares(&group.tags);
+            let shared = is_shared(&rule.description) && (refers || by_range);
+            (is_of(&rule.description, &desired.name) || shared)
+                && (refers || others.leave(&group.id, rule))
                 && !wanted.is_some_and(|wanted| wanted.contains(rule))
         };
         let surplus: BTreeSet<Rule> = group.ingress.iter().filter(surplus).cloned().collect();

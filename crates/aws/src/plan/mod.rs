@@ -22,7 +22,7 @@ use crate::{
         Attributes, ClassicAttributes, ClassicLoadBalancer, Listener, LoadBalancer, Rule, SecurityGroup, Tags, Target,
         TargetGroup,
     },
-    model::{Balancer, Desired, names::Cluster},
+    model::{Balancer, Desired, names::Cluster, rules::is_exclusive},
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -123,8 +123,10 @@ pub struct Others {
 }
 
 impl Others {
-    fn want(&self, group: &str, rule: &Rule) -> bool {
-        self.wants.get(group).is_some_and(|rules| rules.contains(rule))
+    /// Whether nobody else wants a rule. What could be shared is thought to be wanted until everybody has been heard.
+    pub(crate) fn leave(&self, group: &str, rule: &Rule) -> bool {
+        let wanted = self.wants.get(group).is_some_and(|rules| rules.contains(rule));
+        !wanted && (self.complete || is_exclusive(&rule.description))
     }
 }
 
@@ -133,16 +135,25 @@ pub fn plan(desired: &Desired, observed: &Observed, others: &Others, cluster: &C
     refuse_what_is_not_ours(desired, observed, cluster)?;
     let mut actions = Vec::new();
     let own = groups::own(&desired.groups, observed, cluster, &desired.owner)?;
-    let surplus = groups::surplus_on_nodes(desired, own, observed, others);
-    groups::prepare(desired, own, &mut actions);
+    let surplus = groups::surplus_on_nodes(desired, own, observed, others, cluster);
+    let left = groups::prepare(desired, own, &mut actions);
     groups::authorize_nodes(desired, own, observed, &surplus, &mut actions);
     match &desired.balancer {
         Balancer::Network(network) => network::plan(desired, network, own, observed, cluster, &mut actions)?,
         Balancer::Classic(classic) => classic::plan(desired, classic, own, observed, &mut actions),
     }
+    actions.extend(left);
     groups::revoke_nodes(surplus, &mut actions);
     groups::retire(desired, observed, cluster, &mut actions);
-    Ok(actions)
+    Ok(target_groups_last(actions))
+}
+
+/// Target groups go last: one that AWS still keeps in use holds nothing else up.
+fn target_groups_last(actions: Vec<Action>) -> Vec<Action> {
+    let is_target_group = |action: &Action| matches!(action, Action::DeleteTargetGroup { .. });
+    let (last, mut all): (Vec<Action>, Vec<Action>) = actions.into_iter().partition(is_target_group);
+    all.extend(last);
+    all
 }
 
 /// A load balancer of the right name that is somebody else's, or of the other kind.

@@ -102,7 +102,10 @@ fn update(
     if network.needs_source_nat() && lacks_nat && (widens || !moved) {
         actions.push(set_subnets(true));
     }
-    let attributes = seen.attributes.as_ref().map(|has| differing(&network.attributes, has)).unwrap_or_default();
+    let mut attributes = seen.attributes.as_ref().map(|has| differing(&network.attributes, has)).unwrap_or_default();
+    // One without a value may be told or not.
+    attributes
+        .retain(|key, value| !value.is_empty() || seen.attributes.as_ref().is_some_and(|has| has.contains_key(key)));
     if !attributes.is_empty() {
         actions.push(Action::SetAttributes { attributes: whole_log(attributes, network) });
     }

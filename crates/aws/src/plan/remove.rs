@@ -2,7 +2,7 @@
 
 use super::{Action, Observed, Others, groups};
 use crate::{
-    account::{Direction, Rule},
+    account::{Direction, Peer, Rule, SecurityGroup},
     model::{
         names::{Cluster, Owner},
         rules::{is_of, is_shared},
@@ -31,11 +31,13 @@ pub fn remove(owner: &Owner, observed: &Observed, others: &Others, cluster: &Clu
         actions.push(Action::DeleteTargetGroup { arn, group });
     }
     let name = owner.load_balancer();
+    let made = |group: &SecurityGroup| cluster.made_for(&group.name, &group.tags).is_some();
     for group in observed.groups.values() {
         let surplus = |rule: &&Rule| {
-            (is_of(&rule.description, &name) || is_shared(&rule.description))
-                && others.complete
-                && !others.want(&group.id, rule)
+            // What is about the managed group of another load balancer is wanted by that one alone, and nobody else is asked.
+            let of_another = matches!(&rule.peer, Peer::Group(id) if observed.groups.get(id).is_some_and(made));
+            let shared = is_shared(&rule.description) && !of_another && !cluster.shares(&group.tags);
+            (is_of(&rule.description, &name) || shared) && others.leave(&group.id, rule)
         };
         let rules: BTreeSet<Rule> = group.ingress.iter().filter(surplus).cloned().collect();
         if !rules.is_empty() {
@@ -48,5 +50,5 @@ pub fn remove(owner: &Owner, observed: &Observed, others: &Others, cluster: &Clu
     for group in own.filter(|group| !worn(&group.id)) {
         groups::retire_group(group, observed, cluster, &mut actions);
     }
-    actions
+    super::target_groups_last(actions)
 }

@@ -4,7 +4,7 @@
 mod tests;
 
 use crate::{
-    account::{AwsError, InstanceFilter, RouteTable, RouteTarget},
+    account::{AwsError, RouteTable, RouteTarget},
     apply::Aws,
     model::nodes,
 };
@@ -57,18 +57,13 @@ impl Aws {
         Ok(routes.collect())
     }
 
-    /// The instance of a node: by its provider id, or by its private name.
+    /// The id of a node's instance; AWS is only asked for it when the node does not say it.
     async fn instance_of(&self, node: &Node) -> Result<String, CloudError> {
         if let Some(id) = nodes::instance_of(node) {
             return Ok(id.to_owned());
         }
-        let filter = InstanceFilter {
-            vpc: Some(self.settings.cluster.vpc.clone()),
-            private_dns: [node.name_any()].into(),
-            ..InstanceFilter::default()
-        };
-        let found = self.account.describe_instances(&filter).await.map_err(failed)?;
-        let running = found.into_iter().find(|instance| instance.state == "running");
+        let found = self.find_instance(node).await.map_err(failed)?;
+        let running = found.filter(|instance| instance.state == "running");
         running.map(|instance| instance.id).ok_or_else(|| CloudError::Later {
             reason: format!("node {} has no provider id, and no instance has its name", node.name_any()),
             after: std::time::Duration::from_secs(10),

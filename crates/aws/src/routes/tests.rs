@@ -59,6 +59,13 @@ async fn a_node_without_provider_id_is_found_by_its_name() {
         let table = state.route_tables.iter().find(|table| table.id == "rtb-main").unwrap();
         assert!(table.routes.iter().any(|one| one.via == RouteTarget::Instance("i-0001".into())));
     }
+    bare.metadata.name = Some("i-0000".into());
+    aws.create(&bare, &route("i-0000", "10.244.3.0/24")).await.unwrap();
+    let table = memory.state().route_tables.into_iter().find(|table| table.id == "rtb-main").unwrap();
+    assert!(
+        table.routes.iter().any(|one| one.via == RouteTarget::Instance("i-0000".into())),
+        "named after its instance"
+    );
     bare.metadata.name = Some("stranger".into());
     let Err(CloudError::Later { .. }) = aws.create(&bare, &route("stranger", "10.244.2.0/24")).await else { panic!() };
 }

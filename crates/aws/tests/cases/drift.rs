@@ -101,6 +101,10 @@ const SEEN_AT_A_GLANCE: &[(&str, Change)] = &[
         group.ingress.clear();
         group.egress.clear();
     }),
+    ("the managed group lost its tags", |state| {
+        let id = managed_id(state);
+        state.groups.get_mut(&id).unwrap().tags.clear();
+    }),
     ("rules of the nodes are gone", |state| {
         state.groups.get_mut(Example::NODE_GROUP).unwrap().ingress.clear();
     }),

@@ -203,6 +203,8 @@ async fn services_of_other_controllers_do_not_keep_rules_from_going() {
         for kind in ["external", "nlb-ip"] {
             world.aws.adopt(&service(kind, &annotated(&[("type", kind)])));
         }
+        let class = serde_json::json!({"spec": {"loadBalancerClass": "service.k8s.aws/nlb"}});
+        world.aws.adopt(&service("classy", &class));
         let ours = service("web", &change);
         world.aws.adopt(&ours);
         world.attempt(&ours, 3).await.unwrap();

@@ -8,6 +8,8 @@ mod emulated;
 mod leftovers;
 mod load_balancers;
 mod memory_only;
+mod moments;
+mod neighbours;
 mod tables;
 mod targets;
 mod transitions;

@@ -3,7 +3,7 @@
 use crate::{
     leftovers::sweep_all,
     targets::registered,
-    world::{World, classic, merged, nodes, shapes, step, told, web},
+    world::{World, classic, merged, nodes, ports, shapes, step, told, web},
 };
 use aws::{
     apply::{Alive, Aws},
@@ -133,5 +133,51 @@ async fn a_node_change_that_was_throttled_goes_the_short_way_again() {
         let calls = world.cloud.take_calls();
         assert!(calls.iter().all(|call| !call.action.ends_with("DescribeListeners")), "{calls:?}");
         assert_eq!(world.cloud.state().target_groups.values().next().unwrap().targets.len(), 4);
+    }
+}
+
+#[tokio::test]
+async fn only_the_first_interface_of_a_node_counts() {
+    for shape in shapes() {
+        let mut world = World::new(&settings());
+        world.cloud.change(|state| {
+            for instance in state.instances.values_mut() {
+                let mut second = instance.interfaces[0].clone();
+                second.device_index = 1;
+                second.security_groups = [Example::BROUGHT_GROUP.to_owned(), Example::OTHER_GROUP.to_owned()].into();
+                // AWS lists them in no order.
+                instance.interfaces.insert(0, second);
+            }
+            state.groups.get_mut(Example::NODE_GROUP).unwrap().tags.clear();
+        });
+        world.through(&step(&web(&[shape]))).await;
+        let state = world.cloud.state();
+        assert!(!state.groups[Example::NODE_GROUP].ingress.is_empty());
+        assert!(state.groups[Example::OTHER_GROUP].ingress.is_empty());
+    }
+}
+
+#[tokio::test]
+async fn a_node_that_stopped_a_moment_ago_does_not_keep_the_others_out() {
+    for (shape, family_lost) in shapes().into_iter().zip([false, false, true]) {
+        let mut world = World::new(&settings());
+        world.through(&step(&web(std::slice::from_ref(&shape)))).await;
+        world.cloud.change(|state| {
+            let instance = state.instances.get_mut("i-0001").unwrap();
+            if family_lost {
+                instance.interfaces[0].primary_ipv6 = false;
+            } else {
+                instance.state = "stopped".into();
+            }
+        });
+        world.attempt(&web(&[shape.clone(), ports(&[(80, 30081, "TCP")])]), 3).await.unwrap();
+        assert_eq!(registered(&world.cloud.state()).len(), 2);
+        // And the short way, with one that was known to run.
+        for count in [4, 3] {
+            world.aws.update_nodes(&web(&[shape.clone(), ports(&[(80, 30081, "TCP")])]), &nodes(count)).await.unwrap();
+        }
+        world.cloud.change(|state| state.instances.get_mut("i-0003").unwrap().state = "stopped".into());
+        world.aws.update_nodes(&web(&[shape, ports(&[(80, 30081, "TCP")])]), &nodes(5)).await.unwrap();
+        assert_eq!(registered(&world.cloud.state()).len(), 3);
     }
 }

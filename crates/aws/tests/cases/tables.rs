@@ -238,6 +238,8 @@ async fn attributes_of_target_groups_and_load_balancers() {
                 "access_logs.s3.bucket",
                 "logs",
             ),
+            // A prefix that is not asked for any more goes.
+            (&[("access-log-enabled", "true"), ("access-log-s3-bucket-name", "logs")], "access_logs.s3.prefix", ""),
         ] {
             world.attempt(&web(&[shape.clone(), annotated(pairs)]), 3).await.unwrap();
             let state = world.cloud.state();

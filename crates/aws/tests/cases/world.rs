@@ -1,6 +1,7 @@
 //! A provider on an emulated account, restarted and driven on as the controller would.
 
 use crate::emulated::{self, Emulated};
+pub(crate) use aws::memory::testing::{families, merged, ports};
 use aws::{
     account::{Peer, Rule, Tags},
     apply::{Alive, Aws, Swept, owner},
@@ -22,51 +23,14 @@ use std::{
     time::Duration,
 };
 
-/// Families of a Service, as a change of it.
-pub(crate) fn families(policy: &str, list: &[&str]) -> Value {
-    json!({"spec": {"ipFamilyPolicy": policy, "ipFamilies": list}})
-}
-
 /// IPv4, dual-stack with IPv4 first, dual-stack with IPv6 first.
 pub(crate) fn shapes() -> [Value; 3] {
     [json!({}), families("RequireDualStack", &["IPv4", "IPv6"]), families("RequireDualStack", &["IPv6", "IPv4"])]
 }
 
-/// Ports of a Service, as a change of it: port, node port, protocol.
-pub(crate) fn ports(list: &[(u16, u16, &str)]) -> Value {
-    let ports: Vec<Value> = list
-        .iter()
-        .map(|(port, node, protocol)| {
-            let name = format!("p{port}{}", protocol.to_lowercase());
-            json!({"name": name, "port": port, "nodePort": node, "protocol": protocol})
-        })
-        .collect();
-    json!({"spec": {"ports": ports}})
-}
-
 /// Who may connect, as a change of a Service.
 pub(crate) fn ranges(list: &[&str]) -> Value {
     json!({"spec": {"loadBalancerSourceRanges": list}})
-}
-
-/// Several changes in one; a later one wins.
-pub(crate) fn merged(changes: &[Value]) -> Value {
-    let mut all = json!({});
-    for change in changes {
-        merge(&mut all, change);
-    }
-    all
-}
-
-fn merge(into: &mut Value, change: &Value) {
-    match (into, change) {
-        (Value::Object(into), Value::Object(change)) => {
-            for (key, value) in change {
-                merge(into.entry(key.clone()).or_insert(Value::Null), value);
-            }
-        }
-        (into, change) => *into = change.clone(),
-    }
 }
 
 /// A Service named `web` with these changes.

@@ -5,7 +5,8 @@ use super::{
     objects::{ApiServerConfig, DnsConfig, Infrastructure, IngressConfig, Network},
 };
 use api::config::{
-    AwsIpFamily, AwsResourceTag, DnsZone, LoadBalancerKind, Placement, Topology, ingress_controller::TlsProfile,
+    AwsIpFamily, AwsResourceTag, DnsSpec, DnsZone, LoadBalancerKind, Placement, Topology,
+    ingress_controller::TlsProfile,
 };
 use kube::ResourceExt;
 use net::{Cidr, Family, HasFamily};
@@ -35,6 +36,8 @@ pub struct Cluster {
     pub base_domain: String,
     /// Zones to publish in: the private one, then the public one.
     pub zones: Vec<DnsZone>,
+    /// The private zone and the role to take on for it, where it is in another account of AWS.
+    pub private_role: Option<(DnsZone, String)>,
     /// Families of Pods.
     pub pods: Vec<Family>,
     /// Versions and ciphers of TLS for IngressControllers that name none.
@@ -86,11 +89,17 @@ impl Cluster {
                 .unwrap_or_default(),
             base_domain: dns.map(|dns| dns.spec.base_domain.clone()).unwrap_or_default(),
             zones: zones.into_iter().flatten().flatten().cloned().collect(),
+            private_role: dns.and_then(|dns| private_role(&dns.spec)),
             pods,
             tls: api_server.and_then(|object| object.spec.tls_security_profile.clone()),
             http2: annotation(names::HTTP2),
             hard_stop_after: annotation(names::HARD_STOP_AFTER),
         }
+    }
+
+    /// The role to take on for a zone, if not everything is done in the operator's own name.
+    pub fn role_for(&self, zone: &DnsZone) -> Option<&str> {
+        self.private_role.as_ref().filter(|(private, _)| private == zone).map(|(_, role)| role.as_str())
     }
 
     /// Whether this is the platform.
@@ -138,6 +147,11 @@ impl Cluster {
         let (domain, base) = (domain.trim_end_matches('.'), self.base_domain.trim_end_matches('.'));
         !base.is_empty() && domain.strip_suffix(base).is_some_and(|front| front.ends_with('.'))
     }
+}
+
+fn private_role(dns: &DnsSpec) -> Option<(DnsZone, String)> {
+    let role = &dns.platform.as_ref()?.aws.as_ref()?.private_zone_role;
+    Some((dns.private_zone.clone()?, role.clone())).filter(|(_, role)| !role.is_empty())
 }
 
 fn has_hosted_dns(platform: &api::config::PlatformStatus) -> bool {

@@ -47,11 +47,31 @@ pub(super) fn read(platform: &mut Fields<'_>, scope: Scope, notes: &mut Notes) -
     let endpoints = endpoints(&mut section, notes);
     let tags = tags(&mut section, notes);
     let private_zone = section.text("hostedZone", notes);
-    section.pass_over(&["amiID", "subnets", "vpc", "defaultMachinePlatform", "hostedZoneRole", "publicIpv4Pool"]);
+    let private_zone_role = section.text("hostedZoneRole", notes);
+    if let Some(role) = &private_zone_role {
+        let problem = match &private_zone {
+            None => Some("is for a zone that hostedZone names; give both or neither"),
+            Some(_) if !is_role(role) => {
+                Some("is no role; accepted: an ARN such as arn:aws:iam::123456789012:role/NAME")
+            }
+            Some(_) => None,
+        };
+        problem.into_iter().for_each(|problem| notes.wrong(&section.child("hostedZoneRole"), role, problem));
+    }
+    section.pass_over(&["amiID", "subnets", "vpc", "defaultMachinePlatform", "publicIpv4Pool"]);
     section.pass_over(&["experimentalPropagateUserTags", "preserveBootstrapIgnition", "bestEffortDeleteIgnition"]);
     section.unused(&["userProvisionedDNS"], "has no effect here", notes);
     section.end(notes);
-    Aws { region: region.unwrap_or_default(), ip_family, load_balancer, scope, endpoints, tags, private_zone }
+    let region = region.unwrap_or_default();
+    Aws { region, ip_family, load_balancer, scope, endpoints, tags, private_zone, private_zone_role }
+}
+
+/// As far as it can be told here; AWS knows whether there is one.
+fn is_role(text: &str) -> bool {
+    let account = text.strip_prefix("arn:aws").and_then(|rest| rest.split_once(":iam::")).map(|(_, rest)| rest);
+    account.and_then(|rest| rest.split_once(":role/")).is_some_and(|(account, name)| {
+        account.len() == 12 && account.bytes().all(|byte| byte.is_ascii_digit()) && !name.is_empty()
+    })
 }
 
 /// What dual-stack needs: a load balancer that can do it, and the gate.

@@ -3,11 +3,12 @@
 use super::{File, cloud_config, yaml};
 use crate::{Aws, Cluster, Platform, gates};
 use api::config::{
-    self, AwsIngress, AwsLoadBalancer, AwsPlatformStatus, CLUSTER, CONFIG, CloudConfigReference, ClusterNetwork,
-    Custom, CustomGates, DnsManagement, DnsSpec, DnsZone, FeatureGateSpec, FeatureGateStatus, FeatureSet, GateName,
-    INGRESS_NAMESPACE, InfrastructureSpec, InfrastructureStatus, IngressControllerSpec, IngressLoadBalancer,
-    IngressPlatform, IngressSpec, IngressStatus, LoadBalancer, NetworkSpec, NetworkStatus, OPERATOR, Placement,
-    PlatformSpec, PlatformStatus, ProviderParameters, Publishing, PublishingKind, Topology, VersionGates,
+    self, AwsDns, AwsIngress, AwsLoadBalancer, AwsPlatformStatus, CLUSTER, CONFIG, CloudConfigReference,
+    ClusterNetwork, Custom, CustomGates, DnsManagement, DnsPlatform, DnsSpec, DnsZone, FeatureGateSpec,
+    FeatureGateStatus, FeatureSet, GateName, INGRESS_NAMESPACE, InfrastructureSpec, InfrastructureStatus,
+    IngressControllerSpec, IngressLoadBalancer, IngressPlatform, IngressSpec, IngressStatus, LoadBalancer, NetworkSpec,
+    NetworkStatus, OPERATOR, Placement, PlatformSpec, PlatformStatus, ProviderParameters, Publishing, PublishingKind,
+    Topology, VersionGates,
 };
 use net::HasFamily;
 use serde::Serialize;
@@ -140,6 +141,11 @@ fn dns(cluster: &Cluster) -> config::Dns {
         spec.private_zone = Some(match &aws.private_zone {
             Some(id) => DnsZone { id: id.clone(), tags: BTreeMap::new() },
             None => DnsZone { id: String::new(), tags: BTreeMap::from([owned, name]) },
+        });
+        spec.platform = aws.private_zone_role.clone().map(|private_zone_role| DnsPlatform {
+            kind: "AWS".to_owned(),
+            aws: Some(AwsDns { private_zone_role, rest: Map::new() }),
+            rest: Map::new(),
         });
     }
     named("DNS", spec, Map::new())

@@ -60,6 +60,14 @@ fn a_classic_load_balancer_is_refused_on_a_dual_stack_cluster() {
 }
 
 #[test]
+fn a_private_zone_may_be_in_another_account() {
+    let role = "arn:aws:iam::210987654321:role/zones";
+    let found = |more: &str| file(&cluster(&installed(more, "")), "objects/10-dns-cluster.yaml");
+    assert!(found(&format!("hostedZone: Z1, hostedZoneRole: '{role}'")).contains(role));
+    assert!(!found("hostedZone: Z1").contains("platform:"), "{}", found("hostedZone: Z1"));
+}
+
+#[test]
 fn each_mistake_names_its_field() {
     let net = |text: &str| format!("networking: {text}\n");
     for (text, expected) in [
@@ -70,6 +78,14 @@ fn each_mistake_names_its_field() {
         (
             installed("lbType: nlb", ""),
             r#"platform.aws.lbType "nlb": cannot be used; accepted: NLB, Classic; did you mean NLB?"#,
+        ),
+        (
+            installed("hostedZoneRole: 'arn:aws:iam::210987654321:role/zones'", ""),
+            r#"platform.aws.hostedZoneRole "arn:aws:iam::210987654321:role/zones": is for a zone that hostedZone names"#,
+        ),
+        (
+            installed("hostedZone: Z1, hostedZoneRole: zones", ""),
+            r#"platform.aws.hostedZoneRole "zones": is no role; accepted: an ARN such as arn:aws:iam::123456789012:role/NAME"#,
         ),
         (installed("", "").replace("eu-west-1", "Europe"), r#"platform.aws.region "Europe": is no region"#),
         (installed("", "").replace("region: eu-west-1, ", ""), "platform.aws.region: must be given"),

@@ -10,6 +10,8 @@ pub struct DnsZone {
     pub id: Option<String>,
     /// Tags to find it by, without an id.
     pub tags: BTreeMap<String, String>,
+    /// Who may change it, if not the process itself: the service's name of a role to take on, for a zone of another account.
+    pub role: Option<String>,
 }
 
 /// A name and where it leads.

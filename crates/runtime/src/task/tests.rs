@@ -160,7 +160,7 @@ async fn who_does_not_stop_is_aborted_and_named() {
         stop.cancelled().await;
         Ok::<_, BoxError>(())
     });
-    assert_eq!(fixture.tasks.stop(Duration::from_millis(20)).await, ["deaf"]);
+    assert_eq!(fixture.tasks.stop(Duration::from_millis(500)).await, ["deaf"]);
     assert_eq!(soon(dropped.recv()).await, Some(()), "what it held is dropped");
     assert!(fixture.tasks.stop(PATIENCE).await.is_empty(), "nothing is left");
 }

@@ -4,16 +4,17 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::io::Write;
-use std::net::{Ipv4Addr, Ipv6Addr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use store::{EtcdConfig, EtcdTls, OpenError, Retention, Store};
 use tempfile::TempDir;
 
 /// The longest any test waits for something that should happen.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Waits for `done`, or fails with `what`.
 pub(crate) async fn eventually(what: &str, mut done: impl AsyncFnMut() -> bool) {
@@ -158,11 +159,19 @@ fn skipped(reason: &str) {
     }
 }
 
-/// Two addresses that nobody listens on; both are held until both are known, so that they differ.
+/// Two addresses that nobody listens on, nor by chance will before they are used: below the ports that the kernel gives to whoever asks for any, none
+/// twice, and in other processes others.
 fn free_addresses(loopback: Loopback) -> [String; 2] {
-    let listen = || match loopback {
-        Loopback::V4 => TcpListener::bind((Ipv4Addr::LOCALHOST, 0)),
-        Loopback::V6 => TcpListener::bind((Ipv6Addr::LOCALHOST, 0)),
+    static GIVEN: AtomicU32 = AtomicU32::new(0);
+    let host = match loopback {
+        Loopback::V4 => IpAddr::from(Ipv4Addr::LOCALHOST),
+        Loopback::V6 => IpAddr::from(Ipv6Addr::LOCALHOST),
     };
-    [listen(), listen()].map(Result::unwrap).each_ref().map(|listener| listener.local_addr().unwrap().to_string())
+    let free = || {
+        let number = std::process::id().wrapping_mul(97).wrapping_add(GIVEN.fetch_add(1, Ordering::Relaxed));
+        let port = 10_000 + u16::try_from(number % 10_000).unwrap();
+        TcpListener::bind((host, port)).ok().map(|listener| listener.local_addr().unwrap().to_string())
+    };
+    let mut free = std::iter::repeat_with(free).take(10_000).flatten();
+    [free.next().unwrap(), free.next().unwrap()]
 }

@@ -7,6 +7,7 @@ use crate::aws_strict::{
     rules::hosted,
     xml::Element,
 };
+use http::header::AUTHORIZATION;
 
 /// The records of one name and type.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,9 +44,28 @@ impl Set {
     }
 }
 
+/// A question of our own.
+fn ours(world: &World, path: &str) -> Call {
+    plain(Api::Route53, &world.region, "", path, Default::default())
+}
+
+/// A question in the name of somebody who called, who may be of another account.
+fn theirs(world: &World, call: &Call, path: &str) -> Call {
+    let mut made = ours(world, path);
+    if let Some(signed) = call.headers.get(AUTHORIZATION) {
+        made.headers.insert(AUTHORIZATION, signed.clone());
+    }
+    made
+}
+
+const ZONES: &str = "/2013-04-01/hostedzone";
+
 /// Ids and names of the hosted zones, names as in [`Set`].
 pub(in crate::aws_strict) async fn zones(world: &World) -> Outcome<Vec<(String, String)>> {
-    let call = plain(Api::Route53, &world.region, "", "/2013-04-01/hostedzone", Default::default());
+    zones_by(world, ours(world, ZONES)).await
+}
+
+async fn zones_by(world: &World, call: Call) -> Outcome<Vec<(String, String)>> {
     let found = understood(world.forward(&call).await)?;
     let zone =
         |one: &&Element| (one.text("Id").trim_start_matches("/hostedzone/").to_owned(), absolute(one.text("Name")));
@@ -54,8 +74,10 @@ pub(in crate::aws_strict) async fn zones(world: &World) -> Outcome<Vec<(String, 
 
 /// All sets of a zone.
 pub(in crate::aws_strict) async fn sets_of(world: &World, zone: &str) -> Outcome<Vec<Set>> {
-    let path = format!("/2013-04-01/hostedzone/{zone}/rrset");
-    let call = plain(Api::Route53, &world.region, "", &path, Default::default());
+    sets_by(world, ours(world, &format!("{ZONES}/{zone}/rrset"))).await
+}
+
+async fn sets_by(world: &World, call: Call) -> Outcome<Vec<Set>> {
     let found = understood(world.forward(&call).await)?;
     Ok(found.all("ResourceRecordSets/ResourceRecordSet").into_iter().map(Set::read).collect())
 }
@@ -88,14 +110,16 @@ impl World {
         let Some(batch) = Element::parse(&String::from_utf8_lossy(&call.body)) else {
             return Err(refused("MalformedInput", "Unexpected content"));
         };
-        let Some((_, domain)) = zones(self).await?.into_iter().find(|(id, _)| *id == zone) else {
+        let Some((_, domain)) =
+            zones_by(self, theirs(self, call, ZONES)).await?.into_iter().find(|(id, _)| *id == zone)
+        else {
             return Err(Refusal::with_status(
                 404,
                 "NoSuchHostedZone",
                 &format!("No hosted zone found with ID: {zone}"),
             ));
         };
-        let mut sets = sets_of(self, &zone).await?;
+        let mut sets = sets_by(self, theirs(self, call, &format!("{ZONES}/{zone}/rrset"))).await?;
         let balancers = hosted(self).await?;
         for change in batch.all("ChangeBatch/Changes/Change") {
             let Some(wanted) = change.one("ResourceRecordSet").map(Set::read) else {
@@ -145,6 +169,9 @@ impl World {
                 }
             }
         }
-        Ok(Answer::xml(200, understood(self.forward(call).await)?.write()))
+        // moto knows a wildcard only as it was written.
+        let body = String::from_utf8_lossy(&call.body).replace("\\052", "*");
+        let call = Call { body: body.into(), ..call.clone() };
+        Ok(Answer::xml(200, understood(self.forward(&call).await)?.write()))
     }
 }

@@ -46,6 +46,11 @@ fn check_health(params: &Params) -> Outcome<()> {
             return wrong(&format!("{key} {text} is not in {}..{}", range.start(), range.end()));
         }
     }
+    let number = |key: &str| params.get(key).parse::<u32>().ok();
+    let (timeout, interval) = (number("HealthCheckTimeoutSeconds"), number("HealthCheckIntervalSeconds"));
+    if interval.is_some_and(|interval| timeout > Some(interval)) {
+        return wrong("Health check interval must be greater than the timeout.");
+    }
     Ok(())
 }
 

@@ -33,7 +33,9 @@ impl Ec2 {
 
 fn instance(element: &Element) -> Instance {
     let text = |path: &[&str]| element.text(path).to_owned();
-    let mut interfaces: Vec<Interface> = element.items("networkInterfaceSet").map(interface).collect();
+    // One that is being taken away still stands there, with addresses that are the instance's no more.
+    let held = element.items("networkInterfaceSet").filter(|item| matches!(item.text(&["status"]), "" | "in-use"));
+    let mut interfaces: Vec<Interface> = held.map(interface).collect();
     interfaces.sort_by_key(|interface| interface.device_index);
     Instance {
         id: text(&["instanceId"]),

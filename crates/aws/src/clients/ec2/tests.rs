@@ -189,12 +189,13 @@ async fn instances_are_read_with_addresses_of_both_families() {
              <item><ipv6Address>2001:db8::{index}:2</ipv6Address><isPrimaryIpv6>{primary}</isPrimaryIpv6></item></ipv6AddressesSet></item>"
         )
     };
+    let leaving = interface(2, "false").replacen("<item>", "<item><status>detaching</status>", 1);
     let answer = format!(
         "<DescribeInstancesResponse><reservationSet><item><groupSet/><instancesSet><item><instanceId>i-1</instanceId>\
          <instanceState><code>16</code><name>running</name></instanceState><instanceType>m6i.large</instanceType>\
          <placement><availabilityZone>us-east-1a</availabilityZone></placement><vpcId>vpc-1</vpcId><subnetId>subnet-1</subnetId>\
          <privateDnsName>ip-10-0-0-4.ec2.internal</privateDnsName><dnsName/><ipAddress>192.0.2.7</ipAddress>\
-         <networkInterfaceSet>{}{}</networkInterfaceSet></item></instancesSet></item></reservationSet></DescribeInstancesResponse>",
+         <networkInterfaceSet>{}{}{leaving}</networkInterfaceSet></item></instancesSet></item></reservationSet></DescribeInstancesResponse>",
         interface(1, "false"),
         interface(0, "true"),
     );
@@ -210,6 +211,7 @@ async fn instances_are_read_with_addresses_of_both_families() {
     assert_eq!(text(first.ipv4.iter().map(ToString::to_string).collect()), "10.0.0.4 10.0.0.9");
     assert_eq!(text(first.ipv6.iter().map(ToString::to_string).collect()), "2001:db8::2 2001:db8::1");
     assert!(!instance.interfaces[1].primary_ipv6);
+    assert_eq!(instance.interfaces.len(), 2, "one that is leaving does not count");
     assert_eq!(instance.interfaces[1].security_groups, BTreeSet::from(["sg-1".to_owned()]));
 }
 

@@ -1,5 +1,8 @@
 //! What is sent to Route53, and what its answers come to.
 
+mod roles;
+mod zones;
+
 use super::{
     Route53,
     plan::{self, Leads, Record, Step},
@@ -7,7 +10,6 @@ use super::{
 use crate::clients::testing::{Say, Server, ok};
 use aws_sdk_route53::types as sdk;
 use runtime::cloud::{CloudError, DnsEntry, DnsProvider, DnsZone};
-use std::collections::BTreeMap;
 
 const NLB: &str = "a1-1.elb.us-east-1.amazonaws.com";
 const OLD: &str = "b2-2.elb.us-east-1.amazonaws.com";
@@ -131,7 +133,7 @@ const CHANGED: &str = "<ChangeResourceRecordSetsResponse><ChangeInfo><Id>/change
                        <SubmittedAt>2026-01-01T00:00:00Z</SubmittedAt></ChangeInfo></ChangeResourceRecordSetsResponse>";
 
 fn by_id() -> DnsZone {
-    DnsZone { id: Some("/hostedzone/Z1".to_owned()), tags: BTreeMap::new() }
+    DnsZone { id: Some("/hostedzone/Z1".to_owned()), ..DnsZone::default() }
 }
 
 async fn route53(server: &Server) -> Route53 {
@@ -237,66 +239,6 @@ async fn what_cannot_be_an_alias_is_refused() {
     }
     let error = route53.ensure(&DnsZone::default(), &entry(true)).await.expect_err("a refusal");
     assert!(matches!(&error, CloudError::Refused(text) if text.contains("neither an id nor tags")), "{error}");
-}
-
-#[tokio::test]
-async fn a_zone_is_found_by_tags_among_those_that_can_hold_the_name() {
-    let zone = |id: &str, name: &str| {
-        format!(
-            "<HostedZone><Id>/hostedzone/{id}</Id><Name>{name}</Name><CallerReference>r</CallerReference></HostedZone>"
-        )
-    };
-    let page = |zones: &str, rest: &str| {
-        ok(&format!(
-            "<ListHostedZonesResponse><HostedZones>{zones}</HostedZones><Marker></Marker><MaxItems>100</MaxItems>{rest}</ListHostedZonesResponse>"
-        ))
-    };
-    let tagged = |id: &str, value: &str| {
-        format!(
-            "<ResourceTagSet><ResourceType>hostedzone</ResourceType><ResourceId>{id}</ResourceId><Tags><Tag><Key>Name</Key><Value>{value}</Value></Tag>\
-             </Tags></ResourceTagSet>"
-        )
-    };
-    let tags = |sets: String| {
-        ok(&format!(
-            "<ListTagsForResourcesResponse><ResourceTagSets>{sets}</ResourceTagSets></ListTagsForResourcesResponse>"
-        ))
-    };
-    let first = || page(&zone("ZOTHER", "other.org."), "<IsTruncated>true</IsTruncated><NextMarker>m2</NextMarker>");
-    let second = || {
-        let zones = zone("ZPUBLIC", "example.com.") + &zone("ZPRIVATE", "example.com.");
-        page(&zones, "<IsTruncated>false</IsTruncated>")
-    };
-    let wanted = DnsZone { id: None, tags: BTreeMap::from([("Name".to_owned(), "blue-int".to_owned())]) };
-    let found = tags(tagged("ZPUBLIC", "x") + &tagged("ZPRIVATE", "blue-int"));
-    let gone = "<ErrorResponse><Error><Code>NoSuchHostedZone</Code><Message>none</Message></Error></ErrorResponse>";
-    let gone = Say::Body(404, gone.to_owned());
-    let moved = tags(tagged("ZPUBLIC", "blue-int") + &tagged("ZPRIVATE", "x"));
-    let answers = vec![first(), second(), found, listed(""), listed(""), gone, first(), second(), moved, listed("")];
-    let server = Server::saying(answers);
-    let provider = route53(&server).await;
-    // The second time it is known; the third time it has gone and another has its tags.
-    for _ in 0..3 {
-        provider.delete(&wanted, &entry(true)).await.expect("nothing there");
-    }
-    let lines: Vec<String> = server.asked().into_iter().map(|asked| asked.line).collect();
-    assert!(lines[9].contains("/hostedzone/ZPUBLIC/rrset"), "{lines:?}");
-    assert!(lines[1].contains("marker=m2"), "{lines:?}");
-    assert!(
-        lines[3].contains("/hostedzone/ZPRIVATE/rrset") && lines[4].contains("/hostedzone/ZPRIVATE/rrset"),
-        "{lines:?}"
-    );
-    for (sets, message) in [
-        (String::new(), "no hosted zone that can hold *.apps.example.com. has the tags Name=blue-int"),
-        (
-            tagged("ZPUBLIC", "blue-int") + &tagged("ZPRIVATE", "blue-int"),
-            "several hosted zones that can hold *.apps.example.com. have the tags Name=blue-int: ZPUBLIC, ZPRIVATE",
-        ),
-    ] {
-        let server = Server::saying(vec![first(), second(), tags(sets)]);
-        let error = route53(&server).await.delete(&wanted, &entry(true)).await.expect_err("no zone");
-        assert_eq!(error.to_string(), message);
-    }
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 //! Zones are listed and their tags read; of all zones only those that can hold the name. The tagging API, which upstream asks, is one
 //! permission more and has no zones in some partitions.
 
-use super::{Route53, failed, names::holds};
+use super::{failed, hosted::Hosted, names::holds};
 use crate::{
     account::AwsError,
     clients::{actions, paging::Marker},
@@ -22,7 +22,7 @@ pub(super) struct Found {
     pub(super) name: String,
 }
 
-impl Route53 {
+impl Hosted {
     /// The zone's id.
     pub(super) async fn zone(&self, zone: &DnsZone, name: &str) -> Result<String, CloudError> {
         if let Some(id) = &zone.id {

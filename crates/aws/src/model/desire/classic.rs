@@ -1,10 +1,12 @@
 //! A classic load balancer, its group, and what nodes let in.
 
-use super::{NodeRules, Parts};
+use super::{FEWER_RULES, NodeRules, Parts};
 use crate::{
-    account::{ClassicAttributes, ClassicListener, Peer, Protocol, Rule},
+    account::{ClassicAttributes, ClassicHealthCheck, ClassicListener, Peer, Protocol, Rule},
     model::{
-        Balancer, Classic, Groups, ManagedGroup, health,
+        Balancer, Classic, Groups, ManagedGroup,
+        annotations::name,
+        health,
         request::{Port, Request},
         rules::{self, OWN_GROUP, fullness},
     },
@@ -29,13 +31,15 @@ impl Parts<'_> {
         });
         let node_rules = self.on_nodes(everything.collect());
         let log = &annotations.access_log;
+        let check = health::classic(request, self.settings.shared_probe.as_ref());
+        self.check_classic_timeout(&check);
         let classic = Classic {
             scheme: self.scheme,
             subnets: self.subnets.iter().map(|subnet| subnet.id.clone()).collect(),
             listeners: request.ports.iter().map(|port| (port.port, listener(request, port))).collect(),
             proxy_protocol: annotations.proxy_protocol,
             ssl_policy: annotations.ssl_policy.clone(),
-            health_check: health::classic(request, self.settings.shared_probe.as_ref()),
+            health_check: check,
             attributes: ClassicAttributes {
                 cross_zone: annotations.cross_zone,
                 access_log: log.enabled,
@@ -51,6 +55,17 @@ impl Parts<'_> {
         (Balancer::Classic(classic), groups, node_rules)
     }
 
+    /// AWS takes only what is over before the next check begins.
+    fn check_classic_timeout(&mut self, check: &ClassicHealthCheck) {
+        let ClassicHealthCheck { timeout, interval, .. } = check;
+        if timeout >= interval {
+            self.mistakes.push(format!(
+                "{}: {timeout} seconds must be less than the {interval} between two checks",
+                name("healthcheck-timeout")
+            ));
+        }
+    }
+
     fn classic_groups(&mut self) -> Groups {
         let annotations = &self.request.annotations;
         match (&annotations.groups, &self.settings.elb_group) {
@@ -62,7 +77,7 @@ impl Parts<'_> {
             }
             (None, None) => {
                 let ingress = rules::ingress(self.request);
-                self.limit("the load balancer's security group", fullness(&ingress));
+                self.limit("the load balancer's security group", fullness(&ingress), FEWER_RULES);
                 Groups::Managed(ManagedGroup {
                     name: self.request.owner.classic_group(),
                     ingress,

@@ -1,6 +1,6 @@
 //! A network load balancer: listeners, target groups, security groups, and what nodes let in.
 
-use super::{NodeRules, Parts, cidrs};
+use super::{FEWER_RULES, NodeRules, Parts, cidrs};
 use crate::{
     account::{Attributes, HealthCheck, IpAddressType, Rule, Subnet, SubnetMapping, Target},
     cloud_config::GroupMode,
@@ -11,9 +11,10 @@ use crate::{
         names::TargetGroupName,
         nodes,
         request::{NO_GROUP, Note, Port},
-        rules::{self, OWN_GROUP, fullness},
+        rules::{self, OWN_GROUP, RULE_LIMIT, fullness},
     },
 };
+use net::HasFamily;
 use std::collections::{BTreeMap, BTreeSet};
 
 const MADE_WITHOUT: &str = "the load balancer was created without a security group, and AWS never lets such a one have any; \
@@ -23,6 +24,13 @@ impl Parts<'_> {
     pub(super) fn network(&mut self) -> (Balancer, Groups, NodeRules) {
         let check = health::network(self.request, self.settings.shared_probe.as_ref());
         let check_port = check.port.parse::<u16>().ok();
+        if let Some(timeout) = check.timeout.filter(|timeout| *timeout > check.interval) {
+            self.mistakes.push(format!(
+                "{}: {timeout} seconds are more than the {} between two checks",
+                name("healthcheck-timeout"),
+                check.interval
+            ));
+        }
         let groups = self.groups(check_port);
         let node_rules = self.node_rules(&groups, check_port);
         let targets = nodes::targets(&self.instances, self.request.target_family, &mut self.notes);
@@ -45,7 +53,7 @@ impl Parts<'_> {
         ]);
         if log.enabled {
             attributes.extend(log.bucket.clone().map(|bucket| ("access_logs.s3.bucket".to_owned(), bucket)));
-            attributes.extend(log.prefix.clone().map(|prefix| ("access_logs.s3.prefix".to_owned(), prefix)));
+            attributes.insert("access_logs.s3.prefix".to_owned(), log.prefix.clone().unwrap_or_default());
         }
         attributes
     }
@@ -176,9 +184,9 @@ impl Parts<'_> {
 
     fn managed(&mut self, check_port: Option<u16>) -> Groups {
         let ingress = rules::ingress(self.request);
-        self.limit("the load balancer's security group", fullness(&ingress));
+        self.limit("the load balancer's security group", fullness(&ingress), FEWER_RULES);
         let egress = self.egress(check_port);
-        self.limit("the load balancer's security group, towards the nodes,", fullness(&egress));
+        self.limit("the load balancer's security group, towards the nodes,", fullness(&egress), "use fewer ports");
         Groups::Managed(ManagedGroup {
             name: self.request.owner.network_group(&self.settings.cluster.name),
             ingress,
@@ -187,7 +195,8 @@ impl Parts<'_> {
         })
     }
 
-    /// Towards the cluster's subnets: those with its tag, those of the nodes behind the load balancer, or all.
+    /// Towards the cluster's subnets: those with its tag, those of the nodes behind the load balancer, or all. Where there is no room for so many,
+    /// only those of the nodes.
     fn egress(&self, check_port: Option<u16>) -> BTreeSet<Rule> {
         let cluster = &self.settings.cluster;
         let holds_nodes = |subnet: &Subnet| self.instances.iter().any(|node| node.subnet == subnet.id);
@@ -196,6 +205,11 @@ impl Parts<'_> {
         if ours.is_empty() {
             ours = self.around.subnets.clone();
         }
+        let egress = rules::egress(self.request, check_port, &cidrs(&ours));
+        if fullness(&egress) <= RULE_LIMIT {
+            return egress;
+        }
+        ours.retain(holds_nodes);
         rules::egress(self.request, check_port, &cidrs(&ours))
     }
 
@@ -210,7 +224,10 @@ impl Parts<'_> {
             (Groups::Given(_), BackendRules::Nobody) => BTreeSet::new(),
             (Groups::Given(_) | Groups::AsIs, _) => by_ranges(),
         };
-        let open = request.ranges.iter().any(|range| range.prefix() == 0);
+        let open = request
+            .served()
+            .iter()
+            .all(|family| request.ranges.iter().any(|range| range.family() == *family && range.prefix() == 0));
         let unfiltered =
             matches!(groups, Groups::AsIs) && self.existing.is_none_or(|existing| existing.groups.is_empty()) && !open;
         if unfiltered && (!request.preserves_clients() || request.ip_address_type == IpAddressType::Dualstack) {

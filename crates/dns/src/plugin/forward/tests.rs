@@ -62,7 +62,7 @@ fn the_next_upstream_is_asked_when_one_does_not_answer() {
     // Nobody listens there.
     let silent = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
     let asked = Asked::new(&format!(
-        ". {{\n forward . {} {} {{\n policy sequential\n read_timeout 50ms\n }}\n}}",
+        ". {{\n forward . {} {} {{\n policy sequential\n read_timeout 1s\n }}\n}}",
         silent.local_addr().unwrap(),
         upstream.address()
     ));

@@ -134,7 +134,7 @@ impl Records {
                 Verdict::Leave => known.and_then(plan::published).cloned().unwrap_or_default(),
                 Verdict::Unmanaged => plan::unmanaged(),
                 Verdict::InUse => plan::in_use(&record.spec.dns_name),
-                Verdict::Publish => match self.ensure(zone, &entry(record, cluster)).await {
+                Verdict::Publish => match self.ensure(&cloud_zone(zone, cluster), &entry(record, cluster)).await {
                     Ok(found) => {
                         target_zone = found.or(target_zone);
                         plan::success()
@@ -175,7 +175,7 @@ impl Records {
                 let zone = super::status::dns::name(&zone);
                 return Err(format!("zone {zone} has the record, and there is no DNS provider to take it away").into());
             };
-            if let Err(error) = provider.delete(&cloud_zone(&zone), &entry).await {
+            if let Err(error) = provider.delete(&cloud_zone(&zone, cluster), &entry).await {
                 let zone = super::status::dns::name(&zone);
                 let note = format!("the record was not deleted from zone {zone}: {}", told(&error));
                 self.events.warning(&reference(&**record), "FailedDelete", note).await;
@@ -200,11 +200,11 @@ impl Records {
         tracing::warn!(record = %Key::of(record), message, "a DNS record was not published; tried again");
     }
 
-    async fn ensure(&self, zone: &DnsZone, entry: &DnsEntry) -> Result<Option<String>, (String, Duration)> {
+    async fn ensure(&self, zone: &cloud::DnsZone, entry: &DnsEntry) -> Result<Option<String>, (String, Duration)> {
         let Some(provider) = &self.options.dns else {
             return Err(("there is no DNS provider; see --dns-provider".to_owned(), RETRY));
         };
-        let outcome = provider.ensure(&cloud_zone(zone), entry).await;
+        let outcome = provider.ensure(zone, entry).await;
         outcome.map_err(|error| (format!("{}: {}", provider.name(), told(&error)), wait(&error)))
     }
 }
@@ -235,8 +235,12 @@ fn wait(error: &CloudError) -> Duration {
     }
 }
 
-fn cloud_zone(zone: &DnsZone) -> cloud::DnsZone {
-    cloud::DnsZone { id: Some(zone.id.clone()).filter(|id| !id.is_empty()), tags: zone.tags.clone() }
+fn cloud_zone(zone: &DnsZone, cluster: &Cluster) -> cloud::DnsZone {
+    cloud::DnsZone {
+        id: Some(zone.id.clone()).filter(|id| !id.is_empty()),
+        tags: zone.tags.clone(),
+        role: cluster.role_for(zone).map(str::to_owned),
+    }
 }
 
 fn entry(record: &DnsRecord, cluster: &Cluster) -> DnsEntry {

@@ -1,7 +1,13 @@
 //! The tables of records: who may publish, what is done again, what is cleaned up.
 
-use super::plan::{Verdict, asks_anew, is_oldest, migrated, verdict, zones_to_clean};
-use crate::operator::objects::DnsRecord;
+use super::{
+    cloud_zone,
+    plan::{Verdict, asks_anew, is_oldest, migrated, verdict, zones_to_clean},
+};
+use crate::operator::{
+    cluster::Cluster,
+    objects::{DnsConfig, DnsRecord},
+};
 use api::config::{DnsZone, DnsZoneStatus};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -161,5 +167,29 @@ fn only_what_somebody_asks_for_is_acted_on() {
         ("another object of the name", Some(known()), Some(with(json!({"/metadata/uid": "2"}))), true),
     ] {
         assert_eq!(asks_anew(old.as_deref(), new.as_deref()), expected, "{what}");
+    }
+}
+
+#[test]
+fn the_private_zone_alone_is_changed_in_the_name_of_its_role() {
+    let role = "arn:aws:iam::210987654321:role/zones";
+    let zones =
+        json!({"baseDomain": "example.test", "publicZone": {"id": "ZPUB"}, "privateZone": {"tags": {"Name": "int"}}});
+    for (platform, expected) in [
+        (json!(null), [None, None]),
+        (json!({"type": ""}), [None, None]),
+        (json!({"type": "AWS", "aws": {}}), [None, None]),
+        (json!({"type": "AWS", "aws": {"privateZoneIAMRole": ""}}), [None, None]),
+        (json!({"type": "AWS", "aws": {"privateZoneIAMRole": role}}), [Some(role), None]),
+    ] {
+        let mut spec = zones.clone();
+        spec["platform"] = platform.clone();
+        let dns = DnsConfig::new(None, "cluster", serde_json::from_value(spec).unwrap());
+        let cluster = Cluster::read(None, None, Some(&dns), None, None);
+        let roles: Vec<_> = cluster.zones.iter().map(|zone| cloud_zone(zone, &cluster).role).collect();
+        assert_eq!(roles.iter().map(Option::as_deref).collect::<Vec<_>>(), expected, "{platform}");
+        // A zone that the configuration does not name any more.
+        let old = DnsZone { id: "ZOLD".to_owned(), ..DnsZone::default() };
+        assert_eq!(cloud_zone(&old, &cluster).role, None);
     }
 }
