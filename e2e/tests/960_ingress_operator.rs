@@ -74,16 +74,17 @@ impl Cluster {
 
     /// What the installer would write. The definitions are the operator's.
     fn configure(&self, platform: &str, family: &str) {
-        let served = |kind: &&str| self.kubectl.run(&["get", kind, "--all-namespaces"]).success;
-        let kinds = [
-            "networks.config.openshift.io",
-            "dnses.config.openshift.io",
-            "ingresses.config.openshift.io",
-            "infrastructures",
-            "ingresscontrollers",
-            "dnsrecords",
+        // By its path: before it looks for a kind that is not there, kubectl asks for everything that is.
+        let served = |list: &&str| self.get(&format!("/apis/{list}")).is_some();
+        let lists = [
+            "config.openshift.io/v1/networks",
+            "config.openshift.io/v1/dnses",
+            "config.openshift.io/v1/ingresses",
+            "config.openshift.io/v1/infrastructures",
+            "operator.openshift.io/v1/ingresscontrollers",
+            "ingress.operator.openshift.io/v1/dnsrecords",
         ];
-        let ready = wait_for(PATIENCE, || kinds.iter().all(&served).then_some(()));
+        let ready = wait_for(PATIENCE, || lists.iter().all(&served).then_some(()));
         assert!(ready.is_some(), "{}", self.operator.output());
         let aws = json!({"region": "eu-west-1", "ipFamily": family});
         let platform_status = match platform {

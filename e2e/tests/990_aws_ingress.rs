@@ -93,16 +93,17 @@ impl Cluster {
 
     /// What the installer would write. The definitions are the operator's.
     fn configure(&self, family: &str) {
-        let kinds = [
-            "networks.config.openshift.io",
-            "dnses.config.openshift.io",
-            "ingresses.config.openshift.io",
-            "infrastructures",
-            "ingresscontrollers",
-            "dnsrecords",
+        let lists = [
+            "config.openshift.io/v1/networks",
+            "config.openshift.io/v1/dnses",
+            "config.openshift.io/v1/ingresses",
+            "config.openshift.io/v1/infrastructures",
+            "operator.openshift.io/v1/ingresscontrollers",
+            "ingress.operator.openshift.io/v1/dnsrecords",
         ];
-        let served = |kind: &&str| self.kubectl.run(&["get", kind, "--all-namespaces"]).success;
-        self.until("the operator's kinds are served", || kinds.iter().all(&served).then_some(()));
+        // By its path: before it looks for a kind that is not there, kubectl asks for everything that is.
+        let served = |list: &&str| self.get(&format!("/apis/{list}")).is_some();
+        self.until("the operator's kinds are served", || lists.iter().all(&served).then_some(()));
         let cluster = |kind: &str, spec: Value| json!({"apiVersion": "config.openshift.io/v1", "kind": kind, "metadata": {"name": "cluster"}, "spec": spec});
         let networks = json!({"clusterNetwork": [{"cidr": "10.128.0.0/14", "hostPrefix": 23}, {"cidr": "fd01::/48", "hostPrefix": 64}]});
         let zones = json!({"baseDomain": "example.test", "publicZone": {"id": self.zones[0]}, "privateZone": {"tags": {"Name": "int"}}});

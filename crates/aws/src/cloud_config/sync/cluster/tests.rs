@@ -29,6 +29,7 @@ use std::{
     },
     time::Duration,
 };
+use tokio::task::JoinSet;
 
 const GATE: &str = "AWSServiceLBNetworkSecurityGroup";
 
@@ -38,13 +39,8 @@ struct World {
     client: Client,
     cluster: Arc<Cluster>,
     changes: Arc<AtomicUsize>,
-    following: tokio::task::JoinHandle<()>,
-}
-
-impl Drop for World {
-    fn drop(&mut self) {
-        self.following.abort();
-    }
+    /// Ends what runs in it when it is dropped.
+    _following: JoinSet<()>,
 }
 
 impl World {
@@ -53,7 +49,8 @@ impl World {
         let client = Client::new(InProcess::new(Arc::clone(&server), myself()), "default");
         let cluster = Arc::new(Cluster::asking_every(Duration::from_millis(10)));
         let changes = Arc::new(AtomicUsize::new(0));
-        let following = tokio::spawn({
+        let mut following = JoinSet::new();
+        following.spawn({
             let (client, cluster, changes) = (client.clone(), Arc::clone(&cluster), Arc::clone(&changes));
             async move {
                 let changed = || {
@@ -62,7 +59,7 @@ impl World {
                 cluster.follow(&client, changed).await;
             }
         });
-        Self { server, client, cluster, changes, following }
+        Self { server, client, cluster, changes, _following: following }
     }
 
     fn definitions(&self) -> Api<DynamicObject> {
