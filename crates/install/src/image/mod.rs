@@ -107,8 +107,10 @@ fn inside(path: &str) -> String {
     path.trim_start_matches('/').to_owned()
 }
 
+/// On the PATH, or where programs for root are, which is not on everybody's.
 fn find(name: &str, path: &str) -> Option<PathBuf> {
-    std::env::split_paths(path).map(|folder| folder.join(name)).find(|file| file.is_file())
+    let root = ["/usr/local/sbin", "/usr/sbin", "/sbin"].map(PathBuf::from);
+    std::env::split_paths(path).chain(root).map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
 /// Every folder on the way, so that none depends on who unpacks.
