@@ -27,7 +27,7 @@ fn told(objects: Vec<Value>, target: Target<'_>) -> Vec<String> {
     for way in trace(&snapshot, target).unwrap() {
         lines.push(way.family.to_string());
         lines.extend(way.steps.iter().map(|step| format!("{}: {}", step.what, step.detail)));
-        lines.push(way.ends.map_or("arrives".to_owned(), |why| format!("ends: {why}")));
+        lines.push(way.ends.map_or_else(|| "arrives".to_owned(), |why| format!("ends: {why}")));
     }
     lines
 }
