@@ -126,6 +126,17 @@ impl Cloud {
         self.without(|_| true)
     }
 
+    /// As [`Self::quiet`], but not before it has made a call.
+    pub(super) fn reacts(&self) -> Vec<Made> {
+        let mut first = Vec::new();
+        self.until("it reacts", || {
+            first = self.aws.take_calls();
+            (!first.is_empty()).then_some(())
+        });
+        first.extend(self.quiet());
+        first
+    }
+
     /// Until the manager has changed nothing for a while; the calls since the last time.
     pub(super) fn settled(&self) -> Vec<Made> {
         self.without(|call| call.write)

@@ -1,7 +1,7 @@
 //! The process dies and another goes on; health is told.
 
 use super::cluster::{Cluster, LEASE, MANAGED, NAMED, PATIENCE, TARGET};
-use e2e::{free_port, wait_for};
+use e2e::{account, free_port, wait_for};
 use serde_json::{Value, json};
 
 #[test]
@@ -55,6 +55,6 @@ fn it_is_killed_and_another_goes_on_and_health_is_told() {
     assert_eq!(fourth.output().matches("cloud-config written").count(), 1, "{}", fourth.output());
     assert_eq!(after["metadata"]["uid"], made["metadata"]["uid"]);
     for sync in [&first, &second, &fourth] {
-        Cluster::nothing_was_forbidden(sync);
+        account::nothing_was_forbidden(&sync.output());
     }
 }

@@ -4,6 +4,7 @@ use super::{
     cluster::{Cluster, NAMED},
     texts::{DEFAULTS, with_gate},
 };
+use e2e::account;
 use serde_json::json;
 
 #[test]
@@ -47,7 +48,7 @@ fn kinds_that_come_later_are_noticed_and_may_go_again() {
         cluster.until_text(&sync, &named(DEFAULTS));
         cluster.kubectl.ok(&["delete", "crd", "infrastructures.config.openshift.io"]);
         cluster.until_text(&sync, DEFAULTS);
-        Cluster::nothing_was_forbidden(&sync);
+        account::nothing_was_forbidden(&sync.output());
         assert!(!sync.output().contains("watch failed"), "kinds that are not there are no error:\n{}", sync.output());
     }
 }

@@ -1,7 +1,7 @@
 //! Which source counts, and what a broken one does.
 
 use super::cluster::{Cluster, MANAGED, NAMED, PATIENCE};
-use e2e::wait_for;
+use e2e::{account, wait_for};
 use serde_json::{Value, json};
 
 #[test]
@@ -50,7 +50,7 @@ fn a_broken_source_leaves_the_target_and_says_why() {
         let seen = wait_for(PATIENCE, || sync.output().contains("no closing bracket").then_some(()));
         assert!(seen.is_some(), "{}", sync.output());
         assert_eq!(cluster.target().unwrap(), before);
-        Cluster::nothing_was_forbidden(&sync);
+        account::nothing_was_forbidden(&sync.output());
     }
 }
 
@@ -113,6 +113,6 @@ fn the_source_is_chosen_as_upstream_chooses_it_and_all_of_it_goes_along() {
         assert_eq!(cluster.target().unwrap(), before);
         cluster.infrastructure("AWS", "mine", "config");
         cluster.until(&sync, "it is AWS again", holds("vpc-9"));
-        Cluster::nothing_was_forbidden(&sync);
+        account::nothing_was_forbidden(&sync.output());
     }
 }

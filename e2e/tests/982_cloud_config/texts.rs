@@ -1,7 +1,7 @@
 //! Every text: what the target becomes, what the transformer prints, and what the manager would do with it.
 
 use super::cluster::{Cluster, GATE, TARGET};
-use e2e::run;
+use e2e::{account, run};
 use serde_json::json;
 
 /// What `cloud-config transform` prints for a text.
@@ -169,5 +169,5 @@ fn every_text_becomes_what_the_transformer_prints_and_the_manager_reads() {
     }
     let unknown = sync.output().matches("[Global] Mystery is not known and does nothing").count();
     assert!((1..=4).contains(&unknown), "told when it comes, and not again and again: {unknown}\n{}", sync.output());
-    Cluster::nothing_was_forbidden(&sync);
+    account::nothing_was_forbidden(&sync.output());
 }
