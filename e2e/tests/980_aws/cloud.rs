@@ -1,7 +1,7 @@
 //! An API server, AWS and the manager between them, and questions to all three.
 
 use e2e::{
-    Kubectl, Process, Server,
+    Kubectl, Process, Server, account,
     aws_strict::{Api, Element, Example, Made, Strict},
     twinstack, wait_for,
 };
@@ -13,6 +13,8 @@ pub(super) const RANGES: [&str; 2] = [
     "--service-cluster-ip-range=10.96.0.0/16,fd00:10:96::/112",
     "--service-cluster-ip-range=fd00:10:96::/112,10.96.0.0/16",
 ];
+/// Of the manager's manifests, which say what it may do.
+const ACCOUNT: &str = "system:serviceaccount:kube-system:cloud-controller-manager";
 const PREFIX: &str = "service.beta.kubernetes.io/aws-load-balancer-";
 
 /// An API server, AWS, and the manager between them. All of it stops with the handle.
@@ -50,6 +52,7 @@ impl Cloud {
         let server = Server::start(&[ranges]);
         let kubectl = server.kubectls().pop()?;
         std::fs::write(server.folder().join("cloud.conf"), example.cloud_config() + &lines(&example)).unwrap();
+        account::limited("cloud-controller-manager", &kubectl, &server.kubeconfig());
         let manager = manage(&server, &aws, flags);
         let empty = aws.told();
         Some(Self { manager, kubectl, aws, example, empty, flags, server })
@@ -167,6 +170,7 @@ impl Cloud {
     pub(super) fn is_empty(&self) {
         let found = wait_for(PATIENCE, || (self.aws.told() == self.empty).then_some(()));
         assert!(found.is_some(), "left:\n{}\nbefore:\n{}\n{}", self.aws.told(), self.empty, self.logs());
+        account::nothing_was_forbidden(&self.manager.output());
     }
 
     pub(super) fn events(&self, name: &str) -> String {
@@ -190,7 +194,8 @@ fn manage(server: &Server, aws: &Strict, flags: &[&str]) -> Process {
     words.extend(["cloud-controller-manager", "--leader-elect=false", "--secure-port=0"].map(str::to_owned));
     words.extend(flags.iter().map(|flag| (*flag).to_owned()));
     words.push("--concurrent-service-syncs=4".to_owned());
-    words.push(format!("--kubeconfig={}", server.kubeconfig().display()));
+    let kubeconfig = account::acting_as(ACCOUNT, "manager", &server.kubeconfig());
+    words.push(format!("--kubeconfig={}", kubeconfig.display()));
     words.push(format!("--cloud-config={}", config.display()));
     let words: Vec<&str> = words.iter().map(String::as_str).collect();
     // `env` becomes the program, so that it ends with the handle.
