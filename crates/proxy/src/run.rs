@@ -11,6 +11,7 @@ use futures::{FutureExt, StreamExt};
 use kernel::conntrack::Conntrack;
 use kube::Client;
 use net::Family;
+use runtime::client::said;
 use runtime::task::Tasks;
 use tokio_util::sync::CancellationToken;
 
@@ -129,12 +130,15 @@ impl Proxy {
                 self.health.set_eligible(self.tracker.node().eligible);
             }
             Err(Trouble::Ranges(error)) if !complete.ranges => {
-                tracing::info!(%error, "ServiceCIDRs cannot be read; traffic to unused cluster IPs is let through");
+                tracing::info!(
+                    error = said(&error),
+                    "ServiceCIDRs cannot be read; traffic to unused cluster IPs is let through"
+                );
                 complete.ranges = true;
             }
-            Err(Trouble::Ranges(error)) => tracing::debug!(%error, "ServiceCIDRs cannot be read"),
+            Err(Trouble::Ranges(error)) => tracing::debug!(error = said(&error), "ServiceCIDRs cannot be read"),
             Err(Trouble::Rest(error)) => {
-                tracing::warn!(%error, "cannot follow the API; trying again, rules stay as they are");
+                tracing::warn!(error = said(&error), "cannot follow the API; trying again, rules stay as they are");
             }
         }
     }

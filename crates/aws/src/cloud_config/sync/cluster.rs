@@ -14,6 +14,7 @@ use kube::{
 use parking_lot::Mutex;
 use runtime::{
     backoff::{self, Backoff},
+    client::said,
     controller::Result,
 };
 use serde::de::DeserializeOwned;
@@ -137,7 +138,7 @@ impl Watched {
                 Err(error) => {
                     failures += 1;
                     let kind = &self.resource.kind;
-                    tracing::warn!(kind, error = &error as &dyn std::error::Error, "watch failed and is tried again");
+                    tracing::warn!(kind, error = said(&error), "watch failed and is tried again");
                     tokio::time::sleep(RETRY.delay(failures, backoff::random())).await;
                     continue;
                 }

@@ -17,6 +17,7 @@ use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client};
 use runtime::admin::Admin;
 use runtime::atomic_file;
+use runtime::client::said;
 use runtime::listen::Hosts;
 use runtime::metrics::TextFormat;
 use runtime::task::Tasks;
@@ -126,7 +127,7 @@ impl Process {
                 event = maps.next() => match event {
                     Some(Ok(Event::InitApply(map) | Event::Apply(map))) => self.take(&map).await,
                     Some(Ok(Event::Init | Event::InitDone | Event::Delete(_))) => {}
-                    Some(Err(error)) => tracing::warn!(%error, "the ConfigMap cannot be watched; the server goes on as it is"),
+                    Some(Err(error)) => tracing::warn!(error = said(&error), "the ConfigMap cannot be watched; the server goes on as it is"),
                     None => return Err("the watch ended".into()),
                 },
                 _ = look.tick() => self.look().await,

@@ -9,6 +9,7 @@ use futures::StreamExt;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event};
+use runtime::client::said;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -43,7 +44,10 @@ pub(super) async fn follow(source: &Source, watched: &Watched) -> Result<(), Job
                 known.clear();
             }
             Err(error) => {
-                tracing::warn!(%error, "DNSRecords cannot be watched; what is known stays, and it is tried again");
+                tracing::warn!(
+                    error = said(&error),
+                    "DNSRecords cannot be watched; what is known stays, and it is tried again"
+                );
                 continue;
             }
         }

@@ -12,6 +12,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event};
 use kube::{Client, Config, Resource};
+use runtime::client::said;
 use serde::de::DeserializeOwned;
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -95,7 +96,11 @@ where
             Ok(Event::Delete(object)) => Some(gone(object)),
             Ok(Event::InitDone) => Some(Change::Listed(sort)),
             Err(error) => {
-                tracing::warn!(%error, ?sort, "the API cannot be watched; what is known stays, and it is tried again");
+                tracing::warn!(
+                    error = said(&error),
+                    ?sort,
+                    "the API cannot be watched; what is known stays, and it is tried again"
+                );
                 None
             }
         }
