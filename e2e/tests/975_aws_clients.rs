@@ -266,16 +266,7 @@ async fn security_groups(world: &World, account: &RealAccount) -> String {
     account.authorize(&id, Direction::Egress, &extra).await.expect("rules");
     let filters = [
         GroupFilter { ids: set(&[&id]), ..GroupFilter::default() },
-        GroupFilter { names: set(&[&new.name]), vpc: Some(world.vpc.clone()), ..GroupFilter::default() },
-        GroupFilter { refers_to: Some(id.clone()), ..GroupFilter::default() },
-        GroupFilter {
-            tags: BTreeMap::from([("kubernetes.io/cluster/blue".to_owned(), None)]),
-            ..GroupFilter::default()
-        },
-        GroupFilter {
-            tags: BTreeMap::from([("kubernetes.io/cluster/blue".to_owned(), Some("owned".to_owned()))]),
-            ..GroupFilter::default()
-        },
+        GroupFilter { ids: set(&[&id]), vpc: Some(world.vpc.clone()) },
     ];
     for filter in &filters {
         let found = account.describe_security_groups(filter).await.expect("groups");

@@ -4,7 +4,7 @@ use super::Tags;
 use net::Cidr;
 use serde::{Deserialize, Serialize};
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::BTreeSet,
     fmt,
     net::{Ipv4Addr, Ipv6Addr},
 };
@@ -178,12 +178,6 @@ pub struct GroupFilter {
     pub vpc: Option<String>,
     /// With one of these ids (filter `group-id`, so that one that is gone is left out); empty for any.
     pub ids: BTreeSet<String>,
-    /// With one of these names (`group-name`); empty for any.
-    pub names: BTreeSet<String>,
-    /// With these tags: `None` for any value (`tag-key`), else `tag:KEY`.
-    pub tags: BTreeMap<String, Option<String>>,
-    /// With an ingress rule about this group (`ip-permission.group-id`).
-    pub refers_to: Option<String>,
 }
 
 /// A subnet.

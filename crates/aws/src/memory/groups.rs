@@ -15,13 +15,6 @@ impl State {
         let fits = |group: &&SecurityGroup| {
             filter.vpc.as_ref().is_none_or(|vpc| *vpc == group.vpc)
                 && (filter.ids.is_empty() || filter.ids.contains(&group.id))
-                && (filter.names.is_empty() || filter.names.contains(&group.name))
-                && filter.tags.iter().all(|(key, value)| {
-                    group.tags.get(key).is_some_and(|has| value.as_ref().is_none_or(|value| value == has))
-                })
-                && filter.refers_to.as_ref().is_none_or(|id| {
-                    group.ingress.iter().any(|rule| matches!(&rule.peer, Peer::Group(other) if other == id))
-                })
         };
         self.groups.values().filter(fits).cloned().collect()
     }

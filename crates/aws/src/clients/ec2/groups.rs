@@ -15,25 +15,12 @@ impl Ec2 {
     ) -> Result<Vec<SecurityGroup>, AwsError> {
         let mut groups = Vec::new();
         for ids in batches(&filter.ids) {
-            for names in batches(&filter.names) {
-                let mut filters = Filters::default();
-                filters.add("vpc-id", &one(filter.vpc.as_ref()));
-                filters.add("group-id", &ids);
-                filters.add("group-name", &names);
-                filters.add("ip-permission.group-id", &one(filter.refers_to.as_ref()));
-                for (key, value) in &filter.tags {
-                    match value {
-                        Some(value) => filters.add(&format!("tag:{key}"), std::slice::from_ref(value)),
-                        None => filters.add("tag-key", std::slice::from_ref(key)),
-                    }
-                }
-                let read = |page: &Element| groups.extend(page.items("securityGroupInfo").map(group));
-                self.query.pages(actions::DESCRIBE_SECURITY_GROUPS, &filters.paged(), read).await?;
-            }
+            let mut filters = Filters::default();
+            filters.add("vpc-id", &one(filter.vpc.as_ref()));
+            filters.add("group-id", &ids);
+            let read = |page: &Element| groups.extend(page.items("securityGroupInfo").map(group));
+            self.query.pages(actions::DESCRIBE_SECURITY_GROUPS, &filters.paged(), read).await?;
         }
-        // Several filters of the name `tag-key` are not surely taken together.
-        let has = |group: &SecurityGroup| filter.tags.keys().all(|key| group.tags.contains_key(key));
-        groups.retain(has);
         Ok(groups)
     }
 

@@ -11,7 +11,7 @@ use crate::{
     },
 };
 use net::Cidr;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 async fn account(server: &Server) -> RealAccount {
     RealAccount::new(&server.session().await).expect("an account")
@@ -43,19 +43,13 @@ const GROUPS: &str = "<DescribeSecurityGroupsResponse><securityGroupInfo><item><
 #[tokio::test]
 async fn groups_are_read_rule_by_rule() {
     let server = Server::saying(vec![ok(&GROUPS.replace("MORE", ""))]);
-    let filter = GroupFilter {
-        vpc: Some("vpc-1".to_owned()),
-        names: BTreeSet::from(["one".to_owned()]),
-        tags: BTreeMap::from([("a".to_owned(), Some("b".to_owned()))]),
-        refers_to: Some("sg-9".to_owned()),
-        ..GroupFilter::default()
-    };
+    let filter =
+        GroupFilter { vpc: Some("vpc-1".to_owned()), ids: BTreeSet::from(["sg-1".to_owned(), "sg-9".to_owned()]) };
     let groups = account(&server).await.describe_security_groups(&filter).await.expect("groups");
     assert_eq!(
         server.bodies(),
         ["Action=DescribeSecurityGroups&Version=2016-11-15&Filter.1.Name=vpc-id&Filter.1.Value.1=vpc-1\
-          &Filter.2.Name=group-name&Filter.2.Value.1=one&Filter.3.Name=ip-permission.group-id&Filter.3.Value.1=sg-9\
-          &Filter.4.Name=tag%3Aa&Filter.4.Value.1=b&MaxResults=1000"]
+          &Filter.2.Name=group-id&Filter.2.Value.1=sg-1&Filter.2.Value.2=sg-9&MaxResults=1000"]
     );
     let web = Protocol::Tcp { from: 80, to: 81 };
     let ingress = [
