@@ -1,6 +1,6 @@
 //! `twinstack doctor` on a cluster that is made wrong: what it says is so, and what it says to type mends it. `twinstack trace` on the same.
 
-use e2e::{Kubectl, Server, run};
+use e2e::{Etcd, KubeApiserver, Kubectl, Server, run};
 use serde_json::{Value, json};
 use std::process::Command;
 
@@ -153,4 +153,26 @@ fn what_may_not_be_read_is_told_and_a_wrong_word_is_refused() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(!output.status.success() && said.contains(problem), "{words:?}: {said}");
     }
+}
+
+/// On the API server that `KUBE_APISERVER` names.
+#[test]
+fn a_real_api_server_is_looked_at_as_well() {
+    if KubeApiserver::program().is_none() {
+        return;
+    }
+    let ranges = "--service-cluster-ip-range=10.96.0.0/16,fd00:96::/108";
+    // Only for its keys, and for a folder.
+    let (server, Some(etcd)) = (Server::start(&[ranges]), Etcd::start()) else { return };
+    let Some(peer) = KubeApiserver::start(&server, &etcd, "127.0.0.1", ranges) else { return };
+    peer.kubectl.ok(&["create", "namespace", "shop"]);
+    peer.kubectl.ok_with(&["create", "-f", "-"], &service("web", "SingleStack").to_string());
+    let kubeconfig = format!("--kubeconfig={}", peer.kubeconfig.display());
+    let output = run(&["doctor", "--hints", &kubeconfig]);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(said.contains("service/web in shop has IPv4 only") && !said.contains("not seen"), "{said}");
+    let output = run(&["trace", "service/web", "--namespace=shop", &kubeconfig]);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(said.contains("ends here: the Service has IPv4 only (ipFamilyPolicy SingleStack)"), "{said}");
 }
