@@ -6,6 +6,7 @@
 //! - `doctor`: what is found wrong, each with its reason and, where there is one, the command that mends it.
 
 pub mod doctor;
+mod endpoints;
 mod families;
 mod snapshot;
 pub mod trace;

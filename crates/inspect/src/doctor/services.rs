@@ -1,7 +1,11 @@
 //! Services: the families that were meant, endpoints in each of them, a load balancer that is there, nobody shut out by one family's ranges.
 
 use super::{About, Cluster, Finding, Severity, pods::is_running};
-use crate::{Snapshot, families};
+use crate::{
+    Snapshot,
+    endpoints::{is_ready, service_of},
+    families,
+};
 use k8s_openapi::api::{
     core::v1::{Pod, Service},
     discovery::v1::EndpointSlice,
@@ -12,16 +16,14 @@ use std::collections::HashMap;
 /// By namespace and name of the Service.
 type Slices<'a> = HashMap<(&'a str, &'a str), Vec<&'a EndpointSlice>>;
 
-const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 /// The API's own Service: one family by design of many API servers.
 const API: (&str, &str) = ("default", "kubernetes");
 
 pub(super) fn check(snapshot: &Snapshot, cluster: Cluster) -> Vec<Finding> {
     let mut slices: Slices<'_> = HashMap::new();
     for slice in &snapshot.slices {
-        let service = slice.metadata.labels.as_ref().and_then(|labels| labels.get(SERVICE_LABEL));
-        if let Some((namespace, name)) = slice.metadata.namespace.as_deref().zip(service.map(String::as_str)) {
-            slices.entry((namespace, name)).or_default().push(slice);
+        if let Some(service) = service_of(slice) {
+            slices.entry(service).or_default().push(slice);
         }
     }
     let services =
@@ -142,9 +144,7 @@ impl One<'_> {
         let kind = family.to_string();
         let of_family = self.slices.iter().filter(|slice| slice.address_type == kind);
         let endpoints = of_family.flat_map(|slice| slice.endpoints.iter().flatten());
-        endpoints
-            .filter(|endpoint| endpoint.conditions.as_ref().is_none_or(|conditions| conditions.ready != Some(false)))
-            .count()
+        endpoints.filter(|endpoint| is_ready(endpoint)).count()
     }
 
     /// It has an address; if not, what was last said about it.

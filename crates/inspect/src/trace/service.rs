@@ -1,7 +1,11 @@
 //! To a Service: its name, its load balancer, node ports and cluster address, and the pods behind them.
 
 use super::{Target, Walk, Way};
-use crate::{Snapshot, families};
+use crate::{
+    Snapshot,
+    endpoints::{is_ready, service_of},
+    families,
+};
 use k8s_openapi::{
     api::{
         core::v1::{Service, ServicePort, ServiceSpec},
@@ -11,8 +15,6 @@ use k8s_openapi::{
 };
 use net::{Cidr, Family, HasFamily as _};
 use std::net::{IpAddr, SocketAddr};
-
-const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 
 pub(super) fn ways(snapshot: &Snapshot, target: Target<'_>) -> Option<Vec<Way>> {
     let service = find(snapshot, target.namespace, target.name)?;
@@ -171,17 +173,14 @@ impl Endpoint {
 pub(super) fn endpoints(snapshot: &Snapshot, target: Target<'_>, family: Family) -> Vec<Endpoint> {
     let kind = family.to_string();
     let ours = |slice: &&EndpointSlice| {
-        slice.address_type == kind
-            && slice.metadata.namespace.as_deref() == Some(target.namespace)
-            && slice.metadata.labels.as_ref().and_then(|labels| labels.get(SERVICE_LABEL)).map(String::as_str)
-                == Some(target.name)
+        slice.address_type == kind && service_of(slice) == Some((target.namespace, target.name))
     };
     let mut all = Vec::new();
     for slice in snapshot.slices.iter().filter(ours) {
         let ports: Vec<i32> = slice.ports.iter().flatten().filter_map(|port| port.port).collect();
         for endpoint in slice.endpoints.iter().flatten() {
-            let ready = endpoint.conditions.as_ref().is_none_or(|conditions| conditions.ready != Some(false));
-            let Some(address) = endpoint.addresses.first().and_then(|text| text.parse().ok()).filter(|_| ready) else {
+            let address = endpoint.addresses.first().and_then(|text| text.parse().ok());
+            let Some(address) = address.filter(|_| is_ready(endpoint)) else {
                 continue;
             };
             let pod = endpoint.target_ref.as_ref().and_then(|pod| pod.name.as_ref()).map(|name| format!("pod/{name}"));
