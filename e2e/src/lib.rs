@@ -26,6 +26,18 @@ pub use server::Server;
 
 use std::io::Write;
 
+/// What the ingress operator defines. Tests ask by these paths whether it is served: before kubectl looks for a kind that is not there, it asks for
+/// everything that is.
+pub const INGRESS_LISTS: [&str; 7] = [
+    "config.openshift.io/v1/dnses",
+    "config.openshift.io/v1/infrastructures",
+    "config.openshift.io/v1/ingresses",
+    "config.openshift.io/v1/networks",
+    "ingress.operator.openshift.io/v1/dnsrecords",
+    "operator.openshift.io/v1/ingresscontrollers",
+    "route.openshift.io/v1/routes",
+];
+
 /// Notes that a test could not run here, and how it could. In CI that is a failure.
 pub fn skip(what: &str, enable: &str) {
     let line = format!("{what}: skipped; to run it: {enable}");

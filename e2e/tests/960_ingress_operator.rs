@@ -2,7 +2,7 @@
 //! PROXY protocol, and the dual-stack cases, each labelled [OCPFeatureGate:AWSDualStackInstall]. The test plays the cloud: it fills the status of
 //! load balancer Services and Deployments. The operator has the rights that its manifests give, and no others.
 
-use e2e::{Etcd, KubeApiserver, Kubectl, Process, Server, account, twinstack, wait_for};
+use e2e::{Etcd, INGRESS_LISTS, KubeApiserver, Kubectl, Process, Server, account, twinstack, wait_for};
 use serde_json::{Value, json};
 use std::{path::PathBuf, time::Duration};
 
@@ -74,17 +74,8 @@ impl Cluster {
 
     /// What the installer would write. The definitions are the operator's.
     fn configure(&self, platform: &str, family: &str) {
-        // By its path: before it looks for a kind that is not there, kubectl asks for everything that is.
         let served = |list: &&str| self.get(&format!("/apis/{list}")).is_some();
-        let lists = [
-            "config.openshift.io/v1/networks",
-            "config.openshift.io/v1/dnses",
-            "config.openshift.io/v1/ingresses",
-            "config.openshift.io/v1/infrastructures",
-            "operator.openshift.io/v1/ingresscontrollers",
-            "ingress.operator.openshift.io/v1/dnsrecords",
-        ];
-        let ready = wait_for(PATIENCE, || lists.iter().all(&served).then_some(()));
+        let ready = wait_for(PATIENCE, || INGRESS_LISTS.iter().all(&served).then_some(()));
         assert!(ready.is_some(), "{}", self.operator.output());
         let aws = json!({"region": "eu-west-1", "ipFamily": family});
         let platform_status = match platform {

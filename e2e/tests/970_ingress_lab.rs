@@ -3,7 +3,7 @@
 //! the client where the wildcard leads, from the DNSRecord that the operator made. With `KUBE_APISERVER` all of that on a real API server.
 
 use e2e::{
-    Process,
+    INGRESS_LISTS, Process,
     proxy_lab::{self, Lab, NODE, PATIENCE, PODS, http, ip},
     twinstack, wait_for,
 };
@@ -298,15 +298,8 @@ fn a_route_answers_over_both_families_through_a_node_port_and_a_load_balancer() 
         lab.start(&words, log)
     };
     let mut operator = start_operator("operator.log");
-    let lists = [
-        "config.openshift.io/v1/infrastructures",
-        "config.openshift.io/v1/networks",
-        "operator.openshift.io/v1/ingresscontrollers",
-        "ingress.operator.openshift.io/v1/dnsrecords",
-        "route.openshift.io/v1/routes",
-    ];
-    // By its path: before it looks for a kind that is not there, kubectl asks for everything that is.
-    let served = || lists.iter().all(|list| kubectl(&lab, &["get", "--raw", &format!("/apis/{list}")], "").is_ok());
+    let served =
+        || INGRESS_LISTS.iter().all(|list| kubectl(&lab, &["get", "--raw", &format!("/apis/{list}")], "").is_ok());
     assert!(wait_for(PATIENCE, || served().then_some(())).is_some(), "{}", operator.output());
     let networks = json!({"clusterNetwork": [{"cidr": "10.244.0.0/16"}, {"cidr": "fd44::/16"}]});
     put(

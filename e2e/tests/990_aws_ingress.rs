@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test may end where it fails")]
 
 use e2e::{
-    Kubectl, Process, Server, account,
+    INGRESS_LISTS, Kubectl, Process, Server, account,
     aws_strict::{Api, Element, Example, Strict, Through},
     twinstack, wait_for,
 };
@@ -93,17 +93,8 @@ impl Cluster {
 
     /// What the installer would write. The definitions are the operator's.
     fn configure(&self, family: &str) {
-        let lists = [
-            "config.openshift.io/v1/networks",
-            "config.openshift.io/v1/dnses",
-            "config.openshift.io/v1/ingresses",
-            "config.openshift.io/v1/infrastructures",
-            "operator.openshift.io/v1/ingresscontrollers",
-            "ingress.operator.openshift.io/v1/dnsrecords",
-        ];
-        // By its path: before it looks for a kind that is not there, kubectl asks for everything that is.
         let served = |list: &&str| self.get(&format!("/apis/{list}")).is_some();
-        self.until("the operator's kinds are served", || lists.iter().all(&served).then_some(()));
+        self.until("the operator's kinds are served", || INGRESS_LISTS.iter().all(&served).then_some(()));
         let cluster = |kind: &str, spec: Value| json!({"apiVersion": "config.openshift.io/v1", "kind": kind, "metadata": {"name": "cluster"}, "spec": spec});
         let networks = json!({"clusterNetwork": [{"cidr": "10.128.0.0/14", "hostPrefix": 23}, {"cidr": "fd01::/48", "hostPrefix": 64}]});
         let zones = json!({"baseDomain": "example.test", "publicZone": {"id": self.zones[0]}, "privateZone": {"tags": {"Name": "int"}}});
