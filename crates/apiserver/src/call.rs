@@ -5,6 +5,7 @@ use crate::{
     answer::{self, Answer},
     apply,
     authn::User,
+    authz::Attributes,
     request::{accept::Accept, info::ResourceRequest, query::Query},
     stored,
 };
@@ -54,6 +55,19 @@ impl Call {
     /// 405 for the verb asked for.
     pub fn not_allowed(&self) -> ApiError {
         ApiError::method_not_allowed(self.request.verb, &self.resource.plural, &self.resource.group)
+    }
+
+    /// Refuses a caller who may not do the same with another verb: what creates by another way than POST needs `create`
+    /// as well.
+    pub fn authorize(&self, verb: &str) -> Result<(), ApiError> {
+        let ResourceRequest { group, version, namespace, resource, name, subresource, .. } = &self.request;
+        self.server.access.authorize(&Attributes {
+            namespace,
+            version,
+            subresource,
+            name,
+            ..Attributes::resource(&self.user, verb, group, resource)
+        })
     }
 
     /// Adds advice for the client.

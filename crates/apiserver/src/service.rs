@@ -13,14 +13,12 @@ use crate::{
         accept::Accept,
         info::{RequestInfo, ResourceRequest},
         query::Query,
+        route,
     },
     subresource,
     verbs::{create, delete, delete_collection, finish::Part, get, list, patch, update, watch},
 };
-use api::{
-    error::ApiError,
-    resource::{Scope, Verbs},
-};
+use api::{error::ApiError, resource::Verbs};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::BodyExt;
@@ -104,15 +102,19 @@ fn attributes<'a>(user: &'a User, info: &'a RequestInfo, query: &'a Query) -> At
             version: &asked.version,
             subresource: &asked.subresource,
             name: match asked.verb {
-                "list" | "watch" | "deletecollection" if asked.name.is_empty() => {
-                    Attributes::selected_name(query.get("fieldSelector"))
-                }
+                "list" | "watch" if asked.name.is_empty() => Attributes::selected_name(selector(asked, query)),
                 _ => &asked.name,
             },
-            field_selector: query.get("fieldSelector"),
+            field_selector: selector(asked, query),
             ..Attributes::resource(user, asked.verb, &asked.group, &asked.resource)
         },
     }
+}
+
+/// The field selector, where it narrows what is read. Upstream does not count it on paths that say the verb themselves.
+fn selector<'a>(asked: &ResourceRequest, query: &'a Query) -> &'a str {
+    let narrows = matches!(asked.verb, "list" | "watch" | "deletecollection") && !asked.verb_in_path;
+    if narrows { query.get("fieldSelector") } else { "" }
 }
 
 fn is_mutating(method: &Method) -> bool {
@@ -143,16 +145,8 @@ where
     let Some(found) = registry.get(&asked.group, &asked.version, &asked.resource) else {
         return Ok(no_such_resource(&asked, registry.groups().contains(&asked.group)));
     };
-    let in_place = match found.scope {
-        Scope::Namespaced => !asked.namespace.is_empty() || asked.name.is_empty(),
-        Scope::Cluster => asked.namespace.is_empty() || asked.resource == "namespaces",
-    };
-    if !in_place {
-        return Err(ApiError::no_such_path());
-    }
-    if asked.subresource.is_empty() || found.subresource(&asked.subresource).is_some() {
-        journal.served(&asked);
-    }
+    route::check(found, &asked, request.method())?;
+    journal.served(&asked);
     let headers = request.headers();
     let call = Arc::new(Call {
         server: Arc::clone(server),

@@ -20,7 +20,7 @@ pub mod upgrade;
 pub use connection::{Connection, is_handed_over};
 pub use settings::Settings;
 
-use crate::{Body, answer::Answer, authz::Attributes, call::Call};
+use crate::{Body, answer::Answer, call::Call};
 use api::error::ApiError;
 use connection::{Handed, Head};
 use exchange::Trouble;
@@ -83,13 +83,7 @@ fn allowed(call: &Call, head: &Head) -> Result<(), ApiError> {
         return Err(ApiError::bad_request("dryRun is not supported"));
     }
     if matches!(asked.subresource.as_str(), "exec" | "attach" | "portforward") && asked.verb != "create" {
-        call.server.access.authorize(&Attributes {
-            namespace: &asked.namespace,
-            version: &asked.version,
-            subresource: &asked.subresource,
-            name: &asked.name,
-            ..Attributes::resource(&call.user, "create", &asked.group, &asked.resource)
-        })?;
+        call.authorize("create")?;
     }
     Ok(())
 }

@@ -1,8 +1,9 @@
-//! What a request asks for, read from its method and path alone.
+//! What a request asks for, read from its method and path alone: what authorization decides about.
 //!
-//! One grammar serves every kind: `/api/v1` or `/apis/GROUP/VERSION`, then `[namespaces/NS/]RESOURCE[/NAME[/SUBRESOURCE[/PATH]]]`.
-//! Namespaces are both a resource and a part of the path: `/api/v1/namespaces/x/finalize` is a subresource,
-//! `/api/v1/namespaces/x/pods` is not.
+//! One grammar serves every kind: `/api/v1` or `/apis/GROUP/VERSION`, then
+//! `[watch/][namespaces/NS/]RESOURCE[/NAME[/SUBRESOURCE[/PATH]]]`. Namespaces are both a resource and a part of the path:
+//! `/api/v1/namespaces/x/finalize` is a subresource, `/api/v1/namespaces/x/pods` is not. Mirrors upstream's RequestInfo;
+//! whether such a path is served, and by which methods, is for `route` to say.
 
 use http::Method;
 
@@ -12,21 +13,25 @@ const NAMESPACE_SUBRESOURCES: [&str; 2] = ["status", "finalize"];
 /// A request to a resource.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct ResourceRequest {
-    /// Upstream's verb: get, list, watch, create, update, patch, delete, deletecollection.
+    /// Upstream's verb: get, list, watch, create, update, patch, delete, deletecollection; empty for methods without one.
     pub verb: &'static str,
+    /// Whether the path and not the method says the verb, as old clients watch: `/api/v1/watch/pods`.
+    pub verb_in_path: bool,
     /// API group, empty for core.
     pub group: String,
     /// API version.
     pub version: String,
     /// Namespace, empty when none is named.
     pub namespace: String,
+    /// Whether the resource stands below `namespaces/NS/`.
+    pub nested: bool,
     /// Plural name.
     pub resource: String,
     /// Object name, empty for a collection.
     pub name: String,
     /// Below the object, empty for the object itself.
     pub subresource: String,
-    /// What follows the subresource (`pods/x/proxy/PATH`).
+    /// What follows the subresource (`pods/x/proxy/PATH`), as it was sent.
     pub rest: String,
 }
 
@@ -47,44 +52,58 @@ pub enum RequestInfo {
 impl RequestInfo {
     /// Reads method, path and the `watch` parameter.
     pub fn new(method: &Method, path: &str, watch: bool) -> Self {
-        let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
-        let other = || Self::Path { verb: path_verb(method), path: path.to_owned() };
-        let (group, version, mut rest) = match parts.as_slice() {
-            ["api", version, rest @ ..] if !rest.is_empty() => ("", *version, rest),
-            ["apis", group, version, rest @ ..] if !rest.is_empty() => (*group, *version, rest),
-            _ => return other(),
-        };
-        // The old way to watch: /api/v1/watch/pods.
-        let mut old_watch = false;
-        if let ["watch", deeper @ ..] = rest
-            && !deeper.is_empty()
-        {
-            old_watch = true;
-            rest = deeper;
+        match ResourceRequest::new(method, path, watch) {
+            Some(request) => Self::Resource(request),
+            None => Self::Path { verb: path_verb(method), path: path.to_owned() },
         }
-        let mut request =
-            ResourceRequest { group: group.to_owned(), version: version.to_owned(), ..ResourceRequest::default() };
-        rest = match rest {
-            ["namespaces", namespace, word, ..] if NAMESPACE_SUBRESOURCES.contains(word) => {
-                request.namespace = decode(namespace);
-                rest
-            }
-            ["namespaces", namespace, deeper @ ..] if !deeper.is_empty() => {
-                request.namespace = decode(namespace);
-                deeper
-            }
-            ["namespaces", namespace] => {
-                request.namespace = decode(namespace);
-                rest
-            }
-            _ => rest,
+    }
+}
+
+impl ResourceRequest {
+    /// None for what is no path of a resource. An encoded slash makes it none: segments stay what they were when sent.
+    fn new(method: &Method, path: &str, watch: bool) -> Option<Self> {
+        let sent: Vec<&str> = path.strip_prefix('/')?.trim_end_matches('/').split('/').collect();
+        let decoded: Vec<String> = sent.iter().map(|segment| decode(segment)).collect();
+        let words: Vec<&str> = decoded.iter().map(String::as_str).collect();
+        let (group, version, below) = match words.as_slice() {
+            ["api", version, below @ ..] if !below.is_empty() => ("", *version, below),
+            ["apis", group, version, below @ ..] if !below.is_empty() => (*group, *version, below),
+            _ => return None,
         };
-        request.resource = rest.first().map(|part| decode(part)).unwrap_or_default();
-        request.name = rest.get(1).map(|part| decode(part)).unwrap_or_default();
-        request.subresource = rest.get(2).map(|part| decode(part)).unwrap_or_default();
-        request.rest = rest.get(3..).unwrap_or_default().join("/");
-        request.verb = verb(method, request.name.is_empty(), (watch && request.subresource.is_empty()) || old_watch);
-        Self::Resource(request)
+        let (special, below) = match below {
+            ["watch"] | ["proxy"] => return None,
+            ["watch", below @ ..] => (Some("watch"), below),
+            // Long gone, and still not a resource: a role for resources called `proxy` must not open it.
+            ["proxy", below @ ..] => (Some("proxy"), below),
+            below => (None, below),
+        };
+        let (namespace, nested, parts) = match below {
+            ["namespaces", namespace, parts @ ..]
+                if !parts.is_empty() && !NAMESPACE_SUBRESOURCES.contains(&parts[0]) =>
+            {
+                (*namespace, true, parts)
+            }
+            ["namespaces", namespace, ..] => (*namespace, false, below),
+            parts => ("", false, parts),
+        };
+        let part = |index: usize| parts.get(index).copied().unwrap_or_default();
+        let name = part(1);
+        let head = words.len() - parts.len().saturating_sub(3);
+        if words[..head].iter().any(|word| word.contains('/')) {
+            return None;
+        }
+        Some(Self {
+            verb: special.unwrap_or_else(|| verb(method, name.is_empty(), watch)),
+            verb_in_path: special.is_some(),
+            group: group.to_owned(),
+            version: version.to_owned(),
+            namespace: namespace.to_owned(),
+            nested,
+            resource: part(0).to_owned(),
+            name: name.to_owned(),
+            subresource: part(2).to_owned(),
+            rest: sent[head..].join("/"),
+        })
     }
 }
 
@@ -95,10 +114,10 @@ fn verb(method: &Method, collection: bool, watch: bool) -> &'static str {
         Method::PATCH => "patch",
         Method::DELETE if collection => "deletecollection",
         Method::DELETE => "delete",
+        Method::GET | Method::HEAD if !collection => "get",
         Method::GET | Method::HEAD if watch => "watch",
-        Method::GET | Method::HEAD if collection => "list",
-        Method::GET | Method::HEAD => "get",
-        _ => "other",
+        Method::GET | Method::HEAD => "list",
+        _ => "",
     }
 }
 
@@ -172,6 +191,18 @@ mod tests {
             (Method::DELETE, "/api/v1/namespaces/a/pods", "deletecollection |v1|ns=a pods///"),
             (Method::POST, "/apis/apps/v1/namespaces/a/deployments", "create apps|v1|ns=a deployments///"),
             (Method::GET, "/api/v1/watch/namespaces/a/pods", "watch |v1|ns=a pods///"),
+            (Method::PUT, "/api/v1/watch/namespaces/a/pods/p", "watch |v1|ns=a pods/p//"),
+            (Method::GET, "/api/v1/proxy/namespaces/a/pods/p", "proxy |v1|ns=a pods/p//"),
+            (Method::GET, "/api/v1/watch", "get /api/v1/watch"),
+            (Method::GET, "/api/v1/namespaces/a/pods/", "list |v1|ns=a pods///"),
+            (Method::GET, "/api/v1/namespaces/a/namespaces/b", "get |v1|ns=a namespaces/b//"),
+            (Method::DELETE, "/api/v1/namespaces/a//pods/p", "delete |v1|ns=a /pods/p/"),
+            (Method::GET, "/api/v1/namespaces//pods", "list |v1|ns= pods///"),
+            (Method::GET, "//api/v1/pods", "get //api/v1/pods"),
+            (Method::GET, "/api/v1/namespaces/a%2Fpods", "get /api/v1/namespaces/a%2Fpods"),
+            (Method::GET, "/api/v1/namespaces/a/pods/%252e%2e", "get |v1|ns=a pods/%2e.//"),
+            (Method::GET, "/api/v1/namespaces/a/pods/p/proxy/%2Fx//y", "get |v1|ns=a pods/p/proxy/%2Fx//y"),
+            (Method::OPTIONS, "/api/v1/pods", " |v1|ns= pods///"),
             (
                 Method::GET,
                 "/apis/networking.k8s.io/v1/ipaddresses/fd00%3A%3A1",
@@ -179,6 +210,14 @@ mod tests {
             ),
         ] {
             assert_eq!(ask(method, path), want, "{path}");
+        }
+    }
+
+    #[test]
+    fn a_named_object_is_read_and_not_watched() {
+        for (path, want) in [("/api/v1/pods", "watch"), ("/api/v1/namespaces/a/pods/p", "get")] {
+            let RequestInfo::Resource(asked) = RequestInfo::new(&Method::GET, path, true) else { panic!("{path}") };
+            assert_eq!(asked.verb, want);
         }
     }
 

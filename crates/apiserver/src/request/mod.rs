@@ -4,3 +4,4 @@ pub mod accept;
 pub mod body;
 pub mod info;
 pub mod query;
+pub mod route;

@@ -26,7 +26,7 @@ impl Query {
 
     /// Whether a parameter is set to something other than false: `watch`, `watch=1`, `watch=true`.
     pub fn flag(&self, key: &str) -> bool {
-        self.0.get(key).is_some_and(|value| !matches!(value.as_str(), "false" | "0" | "False" | "FALSE" | "f" | "F"))
+        self.0.get(key).is_some_and(|value| value != "0" && !value.eq_ignore_ascii_case("false"))
     }
 }
 

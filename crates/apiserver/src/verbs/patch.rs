@@ -124,6 +124,7 @@ async fn apply_patch(call: &Call, part: Part, bytes: &[u8]) -> Result<Answer, Ap
         if part != Part::Main {
             return Err(call.not_found());
         }
+        call.authorize("create")?;
         let mut object = applied(call, part, None, &value, &options)?;
         aside.put_back(&mut object);
         match create::create_applied(call, object, &options).await? {

@@ -35,6 +35,7 @@ pub async fn update(call: &Call, part: Part, bytes: &[u8]) -> Result<Answer, Api
     create::match_namespace(call, object)?;
     call.resource.rules.default(object);
     if part == Part::Main && call.resource.rules.create_on_update() && call.server.store.get(&call.key()).is_none() {
+        call.authorize("create")?;
         let written = create::create_object(call, wanted, &options).await?;
         return call.object(201, &written);
     }
