@@ -122,18 +122,21 @@ async fn who_is_not_done_by_the_deadline_is_cut_off_and_counted() {
 }
 
 #[tokio::test]
-async fn connections_over_the_limit_wait_for_their_turn() {
+async fn at_the_limit_who_idles_makes_room_and_who_is_served_stays() {
     let limits = Limits { connections: 1, ..Limits::default() };
     for families in Families::ALL {
-        let server = serve(families, None, limits, tower::service_fn(who));
-        let mut first = TcpStream::connect(server.addresses[0]).await.unwrap();
-        soon(get(&mut first, "/")).await;
-        let mut second = TcpStream::connect(server.addresses.last().unwrap()).await.unwrap();
-        ask(&mut second, "/").await;
-        let early = tokio::time::timeout(Duration::from_millis(50), answer(&mut second)).await;
-        assert!(early.is_err(), "the second connection was served beside the first");
-        drop(first);
-        assert_eq!(soon(answer(&mut second)).await.0, "http/1.1 200 ok");
+        let (begun, gate) = (Arc::new(Semaphore::new(0)), Arc::new(Semaphore::new(0)));
+        let service = tower::service_fn(gated(Arc::clone(&begun), Arc::clone(&gate)));
+        let server = serve(families, None, limits, service);
+        let mut idle = TcpStream::connect(server.addresses[0]).await.unwrap();
+        let mut busy = TcpStream::connect(server.addresses.last().unwrap()).await.unwrap();
+        ask(&mut busy, "/").await;
+        soon(begun.acquire()).await.unwrap().forget();
+        assert!(soon(closed(&mut idle)).await);
+        let mut late = TcpStream::connect(server.addresses[0]).await.unwrap();
+        assert!(soon(closed(&mut late)).await, "nobody waits in a queue that does not move");
+        gate.add_permits(1);
+        assert_eq!(soon(answer(&mut busy)).await.0, "http/1.1 200 ok");
     }
 }
 

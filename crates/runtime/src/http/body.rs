@@ -1,10 +1,14 @@
 //! Response bodies. Used by everything that answers HTTP.
 
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use http::{Response, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Empty, Full};
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
 
 /// Any error that may move between threads.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
@@ -30,4 +34,41 @@ pub fn text(status: StatusCode, body: impl Into<Bytes>) -> Response<Body> {
     *response.status_mut() = status;
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
     response
+}
+
+/// A body that keeps something (a place, a permit) until the last of it is gone or nobody wants it any more.
+pub fn holding<B, G>(body: B, guard: G) -> Body
+where
+    B: HttpBody<Data = Bytes> + Send + Unpin + 'static,
+    B::Error: Into<BoxError>,
+    G: Send + Unpin + 'static,
+{
+    Holding { body, _guard: guard }.boxed_unsync()
+}
+
+struct Holding<B, G> {
+    body: B,
+    _guard: G,
+}
+
+impl<B, G> HttpBody for Holding<B, G>
+where
+    B: HttpBody<Data = Bytes> + Unpin,
+    B::Error: Into<BoxError>,
+    G: Unpin,
+{
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        Pin::new(&mut self.body).poll_frame(context).map_err(Into::into)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }

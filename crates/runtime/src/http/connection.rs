@@ -1,15 +1,17 @@
 //! One connection from its first byte to its last. Called by `server` in a task of its own.
 
 use std::convert::Infallible;
+use std::future::poll_fn;
 use std::net::SocketAddr;
 use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
 
-use http::{Request, Response};
+use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use rustls::pki_types::CertificateDer;
 use tokio::io::{AsyncRead, AsyncWrite};
@@ -19,7 +21,9 @@ use tokio_util::sync::CancellationToken;
 use tower::{Service, ServiceExt};
 
 use super::body::Body;
-use super::server::Limits;
+use super::limits::Limits;
+use super::outgoing::{Outgoing, Stall, Streams, Unhurried};
+use super::places::{InRequest, Place, Placed};
 
 /// Who is at the other end. Every request carries it in its extensions.
 #[derive(Clone, Debug)]
@@ -48,58 +52,85 @@ where
 {
     /// Serves one connection. Its troubles concern its client alone, so they are logged for debugging and go no
     /// further.
-    pub(super) async fn serve(self, stream: TcpStream, address: SocketAddr) {
+    pub(super) async fn serve(self, stream: TcpStream, address: SocketAddr, place: Place) {
         // Small answers must not wait for more to come.
         let _refused_on_a_dead_socket = stream.set_nodelay(true);
         let local = stream.local_addr().unwrap_or(address);
         let mut peer = Peer { address: canonical(address), local: canonical(local), certificates: Arc::new([]) };
-        let Some(acceptor) = self.tls.clone() else { return self.drive(stream, peer).await };
+        let Some(acceptor) = self.tls.clone() else { return self.drive(stream, peer, place).await };
         let handshake = tokio::select! {
             () = self.stop.cancelled() => return,
-            handshake = tokio::time::timeout(self.limits.header_read, acceptor.accept(stream)) => handshake,
+            () = place.activity.evicted.cancelled() => return,
+            handshake = tokio::time::timeout(self.limits.handshake, acceptor.accept(stream)) => handshake,
         };
         match handshake {
             Ok(Ok(stream)) => {
                 let certificates = stream.get_ref().1.peer_certificates().unwrap_or_default();
                 peer.certificates = certificates.iter().map(|certificate| certificate.clone().into_owned()).collect();
-                self.drive(stream, peer).await;
+                self.drive(stream, peer, place).await;
             }
             Ok(Err(error)) => tracing::debug!(peer = %peer.address, %error, "TLS handshake failed"),
             Err(_) => tracing::debug!(peer = %peer.address, "TLS handshake took too long"),
         }
     }
 
-    async fn drive<I>(self, io: I, peer: Peer)
+    async fn drive<I>(self, io: I, peer: Peer, place: Place)
     where
         I: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
         let Self { service, tls: _, limits, stop } = self;
         let address = peer.address;
+        let activity = Arc::clone(&place.activity);
         let began = Arc::new(AtomicBool::new(false));
         let handler = service_fn({
-            let began = Arc::clone(&began);
+            let (began, activity) = (Arc::clone(&began), Arc::clone(&activity));
             move |mut request: Request<Incoming>| {
                 began.store(true, Ordering::Relaxed);
+                let busy = InRequest::begin(&activity);
                 request.extensions_mut().insert(peer.clone());
-                service.clone().oneshot(request)
+                let (answer, activity) = (service.clone().oneshot(request), Arc::clone(&activity));
+                async move {
+                    let response = answer.await?;
+                    if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+                        activity.hand_over();
+                    }
+                    let pace = response.extensions().get::<Unhurried>().is_none().then_some(limits.answer);
+                    Ok::<_, Infallible>(response.map(|body| Outgoing::new(body, pace, busy)))
+                }
             }
         });
         let builder = builder(&limits);
-        let mut connection = pin!(builder.serve_connection_with_upgrades(TokioIo::new(io), handler));
+        let mut connection =
+            pin!(builder.serve_connection_with_upgrades(TokioIo::new(Placed::new(io, place)), handler));
+        // An answer of HTTP/1 that is not read holds up its connection, which then has to go.
+        let (stall, mut stalled) = (Arc::new(Stall::default()), None);
         // hyper's own timeout covers HTTP/1 headers, but neither the bytes by which the version is told nor HTTP/2.
         let mut first_request = pin!(tokio::time::sleep(limits.header_read));
-        let (mut waiting, mut stopping) = (true, false);
+        let mut idle = pin!(tokio::time::sleep(limits.idle));
+        let (mut waiting, mut stopping, mut closing) = (true, false, false);
         loop {
+            let step = poll_fn(|context| {
+                if let Poll::Ready(ended) = stall.scope(|| connection.as_mut().poll(context)) {
+                    return Poll::Ready(Some(ended));
+                }
+                stall.poll_passed(&mut stalled, context).map(|()| None)
+            });
             tokio::select! {
-                ended = connection.as_mut() => {
-                    if let Err(error) = ended {
-                        tracing::debug!(peer = %address, %error, "connection ended badly");
+                ended = step => {
+                    match ended {
+                        Some(Ok(())) => {}
+                        Some(Err(error)) => tracing::debug!(peer = %address, %error, "connection ended badly"),
+                        None => tracing::debug!(peer = %address, "an answer was not read in time"),
                     }
                     return;
                 }
                 () = stop.cancelled(), if !stopping => {
                     stopping = true;
                     connection.as_mut().graceful_shutdown();
+                }
+                () = activity.evicted.cancelled() => {
+                    tracing::debug!(peer = %address, "an idle connection made room for another");
+                    return;
                 }
                 () = first_request.as_mut(), if waiting => {
                     waiting = false;
@@ -108,19 +139,37 @@ where
                         return;
                     }
                 }
+                () = idle.as_mut() => {
+                    let quiet = activity.idle().unwrap_or_default();
+                    let next = match limits.idle.checked_sub(quiet).filter(|rest| !rest.is_zero()) {
+                        Some(rest) => rest,
+                        // It had its time to say goodbye.
+                        None if closing => return,
+                        None => {
+                            closing = true;
+                            connection.as_mut().graceful_shutdown();
+                            limits.ping
+                        }
+                    };
+                    idle.as_mut().reset(tokio::time::Instant::now() + next);
+                }
             }
         }
     }
 }
 
-fn builder(limits: &Limits) -> Builder<TokioExecutor> {
-    let mut builder = Builder::new(TokioExecutor::new());
+fn builder(limits: &Limits) -> Builder<Streams> {
+    let mut builder = Builder::new(Streams);
     builder.http1().timer(TokioTimer::new()).header_read_timeout(limits.header_read);
     builder
         .http2()
         .timer(TokioTimer::new())
-        // client-go keeps all its watches on one connection and counts on at least this many.
-        .max_concurrent_streams(250)
+        .max_concurrent_streams(limits.streams)
+        // Streams that are opened only to be reset: by the client before we look, or by us because it breaks the rules.
+        .max_pending_accept_reset_streams(20)
+        .max_local_error_reset_streams(256)
+        // Also what endless CONTINUATION frames run into.
+        .max_header_list_size(limits.headers)
         .keep_alive_interval(limits.ping)
         .keep_alive_timeout(limits.ping);
     builder

@@ -5,9 +5,18 @@
 //! has one grammar, and [`crate::admin`] has five paths.
 
 mod body;
+mod collect;
 mod connection;
+mod limits;
+mod outgoing;
+mod pace;
+mod places;
 mod server;
 
-pub use body::{Body, BoxError, empty, full, text};
+pub use body::{Body, BoxError, empty, full, holding, text};
+pub use collect::{CollectError, collect};
 pub use connection::Peer;
-pub use server::{Drained, Limits, Server};
+pub use limits::Limits;
+pub use outgoing::Unhurried;
+pub use pace::Pace;
+pub use server::{Drained, Server};

@@ -1,4 +1,4 @@
-//! Accepting connections up to a limit, and stopping without cutting anyone off. Run by a task of `runtime::task`.
+//! Accepting connections, and stopping without cutting anyone off. Run by a task of `runtime::task`.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -6,13 +6,12 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::task::Poll;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use http::{Request, Response};
 use hyper::body::Incoming;
 use rustls::ServerConfig;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
 use tokio::task::{JoinError, JoinSet};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
@@ -21,33 +20,11 @@ use tracing::Instrument;
 
 use super::body::Body;
 use super::connection::Shared;
+use super::limits::Limits;
+use super::places::{Full, Places};
 
-/// How much a server allows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Connections at a time; more wait in the kernel's queue.
-    pub connections: usize,
-    /// How long a client may take for the TLS handshake and for a request's headers. Also closes HTTP/1 connections
-    /// that idle for as long.
-    pub header_read: Duration,
-    /// How often a quiet HTTP/2 connection is tested, and how long the answer may take.
-    pub ping: Duration,
-    /// After a stop, how long requests in flight may go on.
-    pub drain: Duration,
-}
-
-impl Default for Limits {
-    /// As patient as the Kubernetes API server (32 s for headers), and done within half of the 10 s a shutdown may
-    /// take.
-    fn default() -> Self {
-        Self {
-            connections: 10_000,
-            header_read: Duration::from_secs(32),
-            ping: Duration::from_secs(30),
-            drain: Duration::from_secs(5),
-        }
-    }
-}
+/// How often a log line says that connections are turned away.
+const COMPLAIN_EVERY: Duration = Duration::from_secs(10);
 
 /// Sockets to serve on, from [`crate::listen::tcp`], and how.
 #[derive(Debug)]
@@ -77,15 +54,11 @@ impl Server {
         let Self { listeners, tls, limits } = self;
         let listeners: Vec<TcpListener> =
             listeners.into_iter().map(TcpListener::from_std).collect::<io::Result<_>>()?;
-        let permits = Arc::new(Semaphore::new(limits.connections));
+        let places = Places::new(limits.connections, limits.connections_per_source);
         let shared = Shared { service, tls: tls.map(TlsAcceptor::from), limits, stop: stop.clone() };
         let mut connections = JoinSet::new();
-        let mut turn = 0;
+        let (mut turn, mut complained) = (0, None);
         loop {
-            let permit = tokio::select! {
-                () = stop.cancelled() => break,
-                permit = Arc::clone(&permits).acquire_owned() => permit.expect("the semaphore is never closed"),
-            };
             let accepted = tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
@@ -95,19 +68,19 @@ impl Server {
                 }
                 accepted = accept(&listeners, &mut turn) => accepted,
             };
-            match accepted {
-                Ok((stream, address)) => {
-                    let serve = shared.clone().serve(stream, address);
-                    let span = tracing::debug_span!("connection", peer = %address);
-                    connections.spawn(
-                        async move {
-                            serve.await;
-                            drop(permit);
-                        }
-                        .instrument(span),
-                    );
+            let (stream, address) = match accepted {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    pause_after(&error, &places).await;
+                    continue;
                 }
-                Err(error) => pause_after(&error).await,
+            };
+            match places.enter(address) {
+                Ok(place) => {
+                    let span = tracing::debug_span!("connection", peer = %address);
+                    connections.spawn(shared.clone().serve(stream, address, place).instrument(span));
+                }
+                Err(full) => complain(full, address, &mut complained),
             }
         }
         drop(listeners);
@@ -130,14 +103,28 @@ async fn accept(listeners: &[TcpListener], turn: &mut usize) -> io::Result<(TcpS
     .await
 }
 
-/// A client that went away before it was accepted is nothing; being out of descriptors or memory passes only with time.
-async fn pause_after(error: &io::Error) {
+/// A client that went away before it was accepted is nothing. Being out of descriptors or memory passes when somebody goes,
+/// and who does nothing goes first.
+async fn pause_after(error: &io::Error, places: &Places) {
     use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
     if matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted) {
         return;
     }
     tracing::warn!(%error, "cannot accept connections");
+    places.make_room();
     tokio::time::sleep(Duration::from_millis(100)).await;
+}
+
+/// Says that somebody was turned away, now and then: whoever floods must not fill the log as well.
+fn complain(full: Full, address: SocketAddr, last: &mut Option<Instant>) {
+    if last.is_some_and(|last| last.elapsed() < COMPLAIN_EVERY) {
+        return;
+    }
+    *last = Some(Instant::now());
+    match full {
+        Full::Server => tracing::warn!(peer = %address, "connections are turned away: as many as allowed are busy"),
+        Full::Source => tracing::warn!(peer = %address, "connections are turned away: this source has too many"),
+    }
 }
 
 async fn drain(mut connections: JoinSet<()>, patience: Duration) -> Drained {
