@@ -4,10 +4,12 @@
 //! Used by the tests of the proxy. Everything goes with the handle.
 
 mod api;
+mod flows;
 mod network;
 mod traffic;
 
 pub use api::PLAIN_API;
+pub use flows::{Flows, Heard, ask_udp};
 pub use network::{CLIENT, GATES, NODE, PODS, Pair, cable, ip};
 pub use traffic::{Answer, ask, ask_here, ask_patiently, http};
 
@@ -144,6 +146,12 @@ impl Lab {
     #[track_caller]
     pub fn delete(&self, path: &str) {
         self.api.delete(&self.node, path);
+    }
+
+    /// The object or list at a path.
+    #[track_caller]
+    pub fn get(&self, path: &str) -> Value {
+        self.api.get(&self.node, path)
     }
 
     /// The nftables rules of one family, with all elements.

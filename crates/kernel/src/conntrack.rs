@@ -3,11 +3,13 @@
 //! UDP has no beginning: as long as a client goes on sending, the kernel goes on translating to the endpoint that it once
 //! chose, even if that is gone. Whoever changes endpoints has to make it forget.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use net::Family;
 
+use crate::dummy::{Links, RealLinks};
 use crate::netlink::{Message, Socket, attribute};
 
 const GET: u16 = 0x0101;
@@ -23,8 +25,11 @@ pub trait Conntrack: Send + Sync {
     /// All UDP flows of a family.
     fn udp_flows(&self, family: Family) -> io::Result<Vec<Flow>>;
 
-    /// Forgets a flow; one that is gone already is as wanted.
-    fn forget(&self, family: Family, flow: &Flow) -> io::Result<()>;
+    /// Forgets flows; one that is gone already is as wanted.
+    fn forget(&self, family: Family, flows: &[&Flow]) -> io::Result<()>;
+
+    /// The addresses of this machine: a flow to another one only passes through.
+    fn own_addresses(&self, family: Family) -> io::Result<BTreeSet<IpAddr>>;
 }
 
 /// A flow.
@@ -64,18 +69,26 @@ impl Conntrack for RealConntrack {
         Ok(flows)
     }
 
-    fn forget(&self, family: Family, flow: &Flow) -> io::Result<()> {
-        let Handle { tuple, id, zone } = &flow.handle;
-        let mut message = Message::new(DELETE, family);
-        message.nested(ORIGINAL, tuple);
-        message.attribute(ID, id);
-        if let Some(zone) = zone {
-            message.attribute(ZONE, zone);
-        }
-        match Socket::open()?.ask(message) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-            done => done,
-        }
+    fn forget(&self, family: Family, flows: &[&Flow]) -> io::Result<()> {
+        let socket = Socket::open()?;
+        flows.iter().try_for_each(|flow| {
+            let Handle { tuple, id, zone } = &flow.handle;
+            let mut message = Message::new(DELETE, family);
+            message.nested(ORIGINAL, tuple);
+            message.attribute(ID, id);
+            if let Some(zone) = zone {
+                message.attribute(ZONE, zone);
+            }
+            match socket.ask(message) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+                done => done,
+            }
+        })
+    }
+
+    fn own_addresses(&self, family: Family) -> io::Result<BTreeSet<IpAddr>> {
+        // No interface has no name, so all are others.
+        Ok(RealLinks.addresses("", family)?.elsewhere)
     }
 }
 

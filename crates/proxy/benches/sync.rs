@@ -83,6 +83,6 @@ fn plan(family: Family, n: u32, step: u32) -> ServicePlan {
     let ip = address(10, n);
     let frontend = Frontend::Address { ip, protocol: Protocol::Tcp, port: 80 };
     let to = To::Inside(Pool { endpoints: endpoints.into(), affinity: None });
-    let routes = vec![Route { frontend, sources: Sources::Everyone, to }];
+    let routes = vec![Route { frontend, sources: Sources::Everyone, to, serving: Arc::default() }];
     ServicePlan { routes, cluster_ips: vec![ip], ..ServicePlan::default() }
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
-use http::header::{CONTENT_TYPE, HeaderName, HeaderValue};
+use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use http::{Request, Response, StatusCode};
 use net::{DualStack, Family, HasFamily};
 use runtime::http::{Body, Limits, Server, full};
@@ -130,6 +130,7 @@ fn answer(name: &Name, count: usize, healthy: bool) -> Response<Body> {
     let mut response = Response::new(full(body.to_string()));
     *response.status_mut() = if count > 0 && healthy { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response.headers_mut().insert(WEIGHT, HeaderValue::from(count));
     response
 }
@@ -145,6 +146,7 @@ mod tests {
             let answer = answer(&name, count, healthy);
             assert_eq!(answer.status().as_u16(), status);
             assert_eq!(answer.headers()[WEIGHT], count.to_string());
+            assert_eq!(answer.headers()[X_CONTENT_TYPE_OPTIONS], "nosniff");
         }
     }
 

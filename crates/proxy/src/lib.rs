@@ -9,6 +9,7 @@ pub mod health;
 mod health_ports;
 pub mod metrics;
 pub mod plan;
+mod report;
 pub mod run;
 pub mod settings;
 pub mod stale;

@@ -20,8 +20,9 @@ use crate::health::ProxyHealth;
 use crate::health_ports::HealthPorts;
 use crate::metrics::ProxyMetrics;
 use crate::plan;
+use crate::report;
 use crate::settings::Settings;
-use crate::stale;
+use crate::stale::UdpFrontends;
 use crate::track::{Changed, Name, Tracker};
 use crate::watch::{self, Complete, Seen, Trouble};
 
@@ -29,17 +30,23 @@ use crate::watch::{self, Complete, Seen, Trouble};
 const ANEW: Duration = Duration::from_secs(3600);
 /// The first pause after a failure; it doubles up to the sync period.
 const FIRST_RETRY: Duration = Duration::from_millis(500);
+/// A change that took long is followed by a rest of so many times as long, in which others gather: what a mechanism writes anew
+/// with every change must not be written for each of a thousand Services.
+const REST: u32 = 2;
+/// No longer than this.
+const LONGEST_REST: Duration = Duration::from_secs(1);
 
 /// A proxy that keeps the kernel as the API wants it.
 #[derive(Debug)]
 pub struct Proxy {
     settings: Settings,
     tracker: Tracker,
-    backends: Vec<Box<dyn Backend>>,
+    backends: Vec<(Box<dyn Backend>, UdpFrontends)>,
     kernel: Kernel,
     health: ProxyHealth,
     health_ports: HealthPorts,
     metrics: ProxyMetrics,
+    tasks: Tasks,
 }
 
 /// What the proxy works on.
@@ -61,6 +68,8 @@ impl std::fmt::Debug for Kernel {
 struct Schedule {
     due: Option<Instant>,
     last: Option<Instant>,
+    /// After that.
+    rest: Duration,
     retry: Duration,
     /// Whether the last change went well: that it does is told at the start and after a failure.
     in_place: bool,
@@ -72,20 +81,27 @@ impl Proxy {
     pub fn new(settings: Settings, kernel: Kernel, health: ProxyHealth, metrics: ProxyMetrics, tasks: &Tasks) -> Self {
         Self {
             tracker: Tracker::new(&settings.node_name, &settings.own_addresses),
-            backends: settings.families.iter().map(|family| (kernel.rules)(*family)).collect(),
+            backends: settings
+                .families
+                .iter()
+                .map(|family| ((kernel.rules)(*family), UdpFrontends::default()))
+                .collect(),
             settings,
             kernel,
             health_ports: HealthPorts::new(tasks.clone(), health.clone()),
             health,
             metrics,
+            tasks: tasks.clone(),
         }
     }
 
     /// Runs until told to stop. The rules stay.
     pub async fn run(mut self, client: Client, stop: CancellationToken) {
         let mut events = watch::events(&client, &self.settings.node_name);
+        let refusals = report::start(&self.tasks, client.clone(), &self.settings.node_name);
         let mut complete = Complete::default();
-        let mut schedule = Schedule { due: None, last: None, retry: FIRST_RETRY, in_place: false };
+        let mut schedule =
+            Schedule { due: None, last: None, rest: Duration::ZERO, retry: FIRST_RETRY, in_place: false };
         let mut look = tokio::time::interval(self.settings.sync_period);
         let mut anew = tokio::time::interval(ANEW);
         anew.reset();
@@ -100,6 +116,10 @@ impl Proxy {
                         while let Some(Some(event)) = events.next().now_or_never() {
                             self.take(event, &mut complete);
                         }
+                        for refusal in self.tracker.take_refusals() {
+                            // Nobody listens any more only when the process ends.
+                            let _ = refusals.send(refusal);
+                        }
                         if complete.all() && (self.tracker.has_changed() || schedule.last.is_none()) {
                             self.queue(&mut schedule);
                         }
@@ -111,7 +131,7 @@ impl Proxy {
                     self.queue(&mut schedule);
                 },
                 _ = anew.tick() => if schedule.last.is_some() {
-                    self.backends.iter_mut().for_each(|backend| backend.forget());
+                    self.backends.iter_mut().for_each(|(backend, _)| backend.forget());
                     self.queue(&mut schedule);
                 },
             }
@@ -145,7 +165,8 @@ impl Proxy {
 
     fn queue(&self, schedule: &mut Schedule) {
         let now = Instant::now();
-        let earliest = schedule.last.map_or(now, |last| (last + self.settings.min_sync_period).max(now));
+        let pause = self.settings.min_sync_period.max(schedule.rest);
+        let earliest = schedule.last.map_or(now, |last| (last + pause).max(now));
         schedule.due = Some(schedule.due.map_or(earliest, |due| due.min(earliest)));
         self.health.queued(now);
         self.settings.families.iter().for_each(|family| self.metrics.queued(*family));
@@ -153,17 +174,17 @@ impl Proxy {
 
     /// One change of the kernel, both families side by side.
     fn sync(&mut self, schedule: &mut Schedule) {
-        let first = schedule.last.is_none();
+        let (first, start) = (schedule.last.is_none(), Instant::now());
         let changed = self.tracker.take_changed();
         self.metrics.taken();
-        let Self { settings, tracker, backends, kernel, health, health_ports, metrics } = self;
+        let Self { settings, tracker, backends, kernel, health, health_ports, metrics, tasks: _ } = self;
         let (tracker, settings, changed) = (&*tracker, &*settings, &changed);
-        let sync = |backend: &mut Box<dyn Backend>| {
+        let sync = |(backend, udp): &mut (Box<dyn Backend>, UdpFrontends)| {
             let start = Instant::now();
             let family = backend.family();
             let fixed = settings.fixed(family, tracker);
             let whole = backend.wants_everything(&fixed);
-            let done = sync_family(&mut **backend, tracker, &fixed, changed, Some(metrics));
+            let done = sync_family(&mut **backend, tracker, &fixed, changed, Some((metrics, &mut *udp)));
             let outcome = match &done {
                 Ok(done) => Ok(*done),
                 Err(_) if whole => Err(Done::Full),
@@ -174,7 +195,7 @@ impl Proxy {
                 Ok(done) => {
                     health.updated(family);
                     metrics.rules(family, backend.rules());
-                    forget_flows(&*kernel.conntrack, &mut **backend, metrics);
+                    forget_flows(family, metrics, || udp.look(&*kernel.conntrack, family));
                     if !first {
                         changed.triggers.iter().for_each(|since| metrics.programmed(family, *since));
                     }
@@ -203,6 +224,7 @@ impl Proxy {
         }
         let now = Instant::now();
         schedule.last = Some(now);
+        schedule.rest = if first { Duration::ZERO } else { ((now - start) * REST).min(LONGEST_REST) };
         schedule.due = if good { None } else { Some(now + schedule.retry) };
         schedule.retry = if good { FIRST_RETRY } else { (schedule.retry * 2).min(self.settings.sync_period) };
         if good && !schedule.in_place {
@@ -213,8 +235,10 @@ impl Proxy {
 
     /// Whether the tables are as they were left; tidies up on the way.
     fn look_after(&mut self) -> bool {
-        let look = |backend: &mut Box<dyn Backend>| {
+        let Self { backends, kernel, metrics, .. } = self;
+        let look = |(backend, udp): &mut (Box<dyn Backend>, UdpFrontends)| {
             let family = backend.family();
+            forget_flows(family, metrics, || udp.look_again(&*kernel.conntrack, family));
             let intact = backend.tidy().and_then(|()| backend.check());
             match intact {
                 Ok(true) => true,
@@ -229,27 +253,15 @@ impl Proxy {
                 }
             }
         };
-        let intact: Vec<bool> = tokio::task::block_in_place(|| self.backends.iter_mut().map(look).collect());
+        let intact: Vec<bool> = tokio::task::block_in_place(|| backends.iter_mut().map(look).collect());
         intact.into_iter().all(|intact| intact)
     }
 }
 
-/// Makes the kernel forget UDP flows to endpoints that are gone. Without it they end by themselves, but late.
-fn forget_flows(conntrack: &dyn Conntrack, backend: &mut dyn Backend, metrics: &ProxyMetrics) {
-    let family = backend.family();
-    let changes = backend.take_udp();
-    if changes.is_empty() {
-        return;
-    }
+/// Makes the kernel forget UDP flows that lead where they should not. Without it they end by themselves, but late.
+fn forget_flows(family: Family, metrics: &ProxyMetrics, look: impl FnOnce() -> Option<std::io::Result<u64>>) {
     let start = Instant::now();
-    let forgotten = conntrack.udp_flows(family).and_then(|flows| {
-        let mut count = 0_u64;
-        for flow in stale::stale(&flows, &changes) {
-            conntrack.forget(family, flow)?;
-            count += 1;
-        }
-        Ok(count)
-    });
+    let Some(forgotten) = look() else { return };
     metrics.flows_forgotten(family, forgotten.as_ref().copied().unwrap_or(0), start.elapsed());
     match forgotten {
         Ok(0) => {}
@@ -290,22 +302,24 @@ fn sync_family(
     tracker: &Tracker,
     fixed: &Fixed,
     changed: &Changed,
-    metrics: Option<&ProxyMetrics>,
+    mut also: Option<(&ProxyMetrics, &mut UdpFrontends)>,
 ) -> backend::Result<Done> {
     let family = backend.family();
-    let node = tracker.node();
+    let whole = backend.wants_everything(fixed);
+    if let Some((metrics, udp)) = also.as_mut().filter(|_| whole) {
+        metrics.plan_all(family);
+        udp.all_due(|name| tracker.get(name).is_some());
+    }
     let planned = |name: &Name| {
-        let plan = tracker.get(name).map(|entry| plan::plan(family, name, entry, node)).unwrap_or_default();
-        if let Some(metrics) = metrics {
+        let plan = plan::plan(family, name, tracker);
+        if let Some((metrics, udp)) = &mut also {
             metrics.planned(family, name, &plan);
+            udp.set(name, &plan);
         }
         (name.clone(), plan)
     };
-    if backend.wants_everything(fixed) {
-        if let Some(metrics) = metrics {
-            metrics.plan_all(family);
-        }
-        return backend.sync(fixed, &mut tracker.iter().map(|(name, _)| planned(name)));
+    if whole {
+        return backend.sync(fixed, &mut tracker.iter().map(|(name, _)| name).map(planned));
     }
     match changed.node {
         true => {

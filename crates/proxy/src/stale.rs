@@ -1,59 +1,112 @@
-//! Which UDP flows lead to endpoints that they should not lead to any more. Pure; `run` makes the kernel forget them.
+//! UDP flows that lead where they should not. UDP has no beginning: as long as a client goes on sending, the kernel goes on with
+//! what it once decided, be it an endpoint that is gone or no translation at all.
+//!
+//! `run` hands over every plan, and after each sync makes the kernel forget flows to the frontends that changed. It looks at them
+//! a second time later: a packet that passed the old rules may enter the kernel's memory after the first look.
 
-use std::collections::{HashMap, HashSet};
-use std::net::SocketAddr;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
 
-use kernel::conntrack::Flow;
+use kernel::conntrack::{Conntrack, Flow};
+use net::Family;
 
-use crate::plan::Frontend;
-use crate::track::Protocol;
+use crate::plan::{Frontend, ServicePlan};
+use crate::track::{Name, Protocol};
 
-/// A UDP frontend whose endpoints changed, and those it has now; none when it is gone.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UdpChange {
-    /// What clients send to.
-    pub frontend: Frontend,
-    /// Where they may be translated to.
-    pub endpoints: HashSet<SocketAddr>,
+/// UDP frontends of a family, with the endpoints whose flows go on.
+#[derive(Debug, Default)]
+pub struct UdpFrontends {
+    held: HashMap<Frontend, (Name, Arc<[SocketAddr]>)>,
+    of_service: HashMap<Name, Vec<Frontend>>,
+    /// Those that have lost endpoints, or were closed, or are gone.
+    due: HashSet<Frontend>,
+    /// Those that were looked at once.
+    again: HashSet<Frontend>,
 }
 
-/// The flows to forget.
-pub fn stale<'a>(flows: &'a [Flow], changes: &'a [UdpChange]) -> impl Iterator<Item = &'a Flow> {
-    let by_frontend: HashMap<Frontend, &HashSet<SocketAddr>> =
-        changes.iter().map(|change| (change.frontend, &change.endpoints)).collect();
-    flows.iter().filter(move |flow| {
-        let protocol = Protocol::Udp;
-        let (ip, port) = (flow.to.ip(), flow.to.port());
-        let at_address = by_frontend.get(&Frontend::Address { ip, protocol, port });
-        // A flow to such a port that was not translated is somebody else's: the port may be one of another machine.
-        let at_node_port =
-            by_frontend.get(&Frontend::NodePort { protocol, port }).filter(|_| flow.from.ip() != flow.to.ip());
-        at_address.or(at_node_port).is_some_and(|endpoints| !endpoints.contains(&flow.from))
-    })
+impl UdpFrontends {
+    /// Replaces what is known of a Service; an empty plan is one that is gone. A frontend may change hands in either order.
+    pub fn set(&mut self, name: &Name, plan: &ServicePlan) {
+        let udp = plan.routes.iter().filter(|route| route.frontend.protocol() == Protocol::Udp);
+        let now: HashMap<Frontend, &Arc<[SocketAddr]>> = udp.map(|route| (route.frontend, &route.serving)).collect();
+        for frontend in self.of_service.remove(name).unwrap_or_default() {
+            let gone = !now.contains_key(&frontend);
+            if gone && self.held.get(&frontend).is_some_and(|(holder, _)| holder == name) {
+                self.held.remove(&frontend);
+                self.due.insert(frontend);
+            }
+        }
+        for (frontend, serving) in &now {
+            let before = self.held.insert(*frontend, (name.clone(), Arc::clone(serving)));
+            let only_more = before.is_some_and(|(_, before)| {
+                !before.is_empty() && before.iter().all(|endpoint| serving.binary_search(endpoint).is_ok())
+            });
+            if !only_more {
+                self.due.insert(*frontend);
+            }
+        }
+        if !now.is_empty() {
+            self.of_service.insert(name.clone(), now.into_keys().collect());
+        }
+    }
+
+    /// Nothing is taken for granted: only these Services are there, and all of their flows are looked at.
+    pub fn all_due(&mut self, there: impl Fn(&Name) -> bool) {
+        let gone: Vec<Name> = self.of_service.keys().filter(|name| !there(name)).cloned().collect();
+        gone.iter().for_each(|name| self.set(name, &ServicePlan::default()));
+        self.due.extend(self.held.keys().copied());
+    }
+
+    /// Makes the kernel forget flows to frontends that changed since the last look, and says how many; `None` when none did.
+    ///
+    /// # Errors
+    /// When the kernel cannot be asked. The second look makes up for it.
+    pub fn look(&mut self, conntrack: &dyn Conntrack, family: Family) -> Option<io::Result<u64>> {
+        let due = std::mem::take(&mut self.due);
+        self.again.extend(due.iter().copied());
+        self.forget(conntrack, family, &due)
+    }
+
+    /// The second look.
+    ///
+    /// # Errors
+    /// When the kernel cannot be asked.
+    pub fn look_again(&mut self, conntrack: &dyn Conntrack, family: Family) -> Option<io::Result<u64>> {
+        let again = std::mem::take(&mut self.again);
+        self.forget(conntrack, family, &again)
+    }
+
+    fn forget(&self, conntrack: &dyn Conntrack, family: Family, at: &HashSet<Frontend>) -> Option<io::Result<u64>> {
+        if at.is_empty() {
+            return None;
+        }
+        let forgotten = conntrack.udp_flows(family).and_then(|flows| {
+            let node_ports = at.iter().any(|frontend| matches!(frontend, Frontend::NodePort { .. }));
+            let own = if node_ports { conntrack.own_addresses(family)? } else { BTreeSet::new() };
+            let stale: Vec<&Flow> = flows.iter().filter(|flow| self.is_stale(flow, at, &own)).collect();
+            conntrack.forget(family, &stale)?;
+            Ok(stale.len() as u64)
+        });
+        Some(forgotten)
+    }
+
+    /// Whether a flow to one of these frontends leads to none of its endpoints, or was never translated.
+    fn is_stale(&self, flow: &Flow, at: &HashSet<Frontend>, own: &BTreeSet<IpAddr>) -> bool {
+        let (ip, port, protocol) = (flow.to.ip(), flow.to.port(), Protocol::Udp);
+        let address = Frontend::Address { ip, protocol, port };
+        let to_node = own.contains(&ip) || ip.is_loopback();
+        // The same port of another machine is none of ours. At an address of the node a Service's own address goes first.
+        let node_port = (to_node && !self.held.contains_key(&address)).then_some(Frontend::NodePort { protocol, port });
+        let frontend =
+            Some(address).filter(|address| at.contains(address)).or(node_port.filter(|port| at.contains(port)));
+        frontend.is_some_and(|frontend| {
+            let serving = self.held.get(&frontend).map(|(_, serving)| &**serving).unwrap_or_default();
+            serving.binary_search(&flow.from).is_err()
+        })
+    }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_flows_of_changed_frontends_to_other_endpoints_are_forgotten() {
-        for (service, endpoint, gone) in [("10.0.0.1", "10.1.0.1", "10.1.0.2"), ("fd00::1", "fd01::1", "fd01::2")] {
-            let at = |ip: &str, port| SocketAddr::new(ip.parse().unwrap(), port);
-            let endpoints: HashSet<SocketAddr> = [at(endpoint, 53)].into();
-            let address = Frontend::Address { ip: at(service, 0).ip(), protocol: Protocol::Udp, port: 53 };
-            let node_port = Frontend::NodePort { protocol: Protocol::Udp, port: 30053 };
-            let changes = [address, node_port].map(|frontend| UdpChange { frontend, endpoints: endpoints.clone() });
-            let flows = [
-                Flow::new(at(service, 53), at(endpoint, 53)),
-                Flow::new(at(service, 53), at(gone, 53)),
-                Flow::new(at(service, 53), at(service, 53)),
-                Flow::new(at(service, 54), at(gone, 53)),
-                Flow::new(at(gone, 30053), at(gone, 53)),
-                Flow::new(at(endpoint, 30053), at(gone, 53)),
-            ];
-            let forgotten: Vec<&Flow> = stale(&flows, &changes).collect();
-            assert_eq!(forgotten, [&flows[1], &flows[2], &flows[5]]);
-        }
-    }
-}
+mod tests;

@@ -75,6 +75,13 @@ impl Api {
     }
 
     #[track_caller]
+    pub(super) fn get(&self, node: &Namespace, path: &str) -> Value {
+        let (status, answer) = self.call(node, "GET", path, "application/json", "");
+        assert_eq!(status, 200, "GET {path}: {answer}");
+        serde_json::from_str(&answer).expect("JSON")
+    }
+
+    #[track_caller]
     pub(super) fn delete(&self, node: &Namespace, path: &str) {
         self.good(node, "DELETE", path, "application/json", &json!({}));
     }

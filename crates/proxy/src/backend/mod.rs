@@ -7,7 +7,6 @@ pub mod nft;
 use net::{Cidr, Family};
 
 use crate::plan::{LocalPods, NodePortMatch, ServicePlan};
-use crate::stale::UdpChange;
 use crate::track::Name;
 
 /// Why the kernel could not be changed. Always tried again, with everything.
@@ -26,7 +25,7 @@ pub trait Backend: std::fmt::Debug + Send {
     fn wants_everything(&self, fixed: &Fixed) -> bool;
 
     /// Makes `plans` true: all of them when [`wants_everything`](Self::wants_everything), else those that changed; an empty
-    /// plan is a Service that is gone. After an error the next sync wants everything.
+    /// plan is a Service that is gone. A frontend is in one plan at most, and changes hands within one sync. After an error the next sync wants everything.
     fn sync(&mut self, fixed: &Fixed, plans: &mut dyn Iterator<Item = (Name, ServicePlan)>) -> Result<Done>;
 
     /// Looks whether the rules are as they were left. When they are not, the next sync wants everything.
@@ -37,9 +36,6 @@ pub trait Backend: std::fmt::Debug + Send {
 
     /// Takes nothing for granted from here on: the next sync wants everything.
     fn forget(&mut self);
-
-    /// UDP frontends that have other endpoints since this was last asked; flows to the old ones have to be forgotten.
-    fn take_udp(&mut self) -> Vec<UdpChange>;
 
     /// How many rules there are since the last sync that went well, where that depends on Services.
     fn rules(&self) -> &[RuleCount] {

@@ -31,7 +31,7 @@ fn report_of(mode: &'static str, spec: Value, status: Value, fixed: impl Fn(Fami
     let entry = tracker.get(&name).unwrap();
     let service = entry.service.as_ref().unwrap();
     let families = Family::BOTH.map(|family| {
-        let plan = plan::plan(family, &name, entry, tracker.node());
+        let plan = plan::plan(family, &name, &tracker);
         let plan = if mode == "ipvs" { ipvs::served(plan) } else { plan };
         explain(family, service, &plan, &fixed(family), |route, from| match mode {
             "iptables" => iptables::way(family, &name, &plan, route, from),

@@ -7,7 +7,10 @@ use runtime::metrics::TextFormat;
 
 fn plan(to: To) -> ServicePlan {
     let frontend = Frontend::NodePort { protocol: Protocol::Tcp, port: 30080 };
-    ServicePlan { routes: vec![Route { frontend, sources: Sources::Everyone, to }], ..ServicePlan::default() }
+    ServicePlan {
+        routes: vec![Route { frontend, sources: Sources::Everyone, to, serving: Arc::default() }],
+        ..ServicePlan::default()
+    }
 }
 
 #[test]

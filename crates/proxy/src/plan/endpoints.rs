@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use net::Family;
 
-use crate::track::{Endpoint, Entry, Node, Port};
+use crate::track::{Endpoint, Entry, Node, Port, Protocol};
 
 /// The nft backend numbers endpoints with 16 bits.
 const MOST: usize = 65_536;
@@ -16,6 +16,8 @@ pub(super) struct Usable {
     pub(super) cluster: Arc<[SocketAddr]>,
     /// For the policy Local: the same on this node, without topology.
     pub(super) local: Arc<[SocketAddr]>,
+    /// UDP: all that serve, whatever policy and topology say.
+    pub(super) serving: Arc<[SocketAddr]>,
     /// There is one somewhere in the cluster.
     pub(super) anywhere: bool,
     /// Those of `cluster` and `local` that are on this node.
@@ -34,7 +36,17 @@ pub(super) fn usable(family: Family, entry: &Entry, port: &Port, node: &Node) ->
     let local = or_else(here, || all.iter().filter(|(e, _)| e.local && still_serving(e)).collect());
 
     let on_this_node = cluster.iter().chain(&local).filter(|(e, _)| e.local).map(|(e, _)| e.ip).collect();
-    Usable { anywhere: !cluster.is_empty(), cluster: addresses(&cluster), local: addresses(&local), on_this_node }
+    let serving: Vec<_> = match port.protocol {
+        Protocol::Udp => all.iter().filter(|(e, _)| e.ready || e.serving).collect(),
+        Protocol::Tcp | Protocol::Sctp => Vec::new(),
+    };
+    Usable {
+        anywhere: !cluster.is_empty(),
+        cluster: addresses(&cluster),
+        local: addresses(&local),
+        serving: addresses(&serving),
+        on_this_node,
+    }
 }
 
 type Found<'a> = (&'a Endpoint, u16);

@@ -11,14 +11,18 @@ mod ranges;
 mod route;
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use net::{Family, HasFamily};
 
-use crate::track::{Entry, Name, Node, Policy, Port, Service};
+use crate::track::{Name, Policy, Port, Service, Tracker};
+
+pub use crate::track::Frontend;
 
 pub use local::{DetectLocal, LocalPods};
 pub use node_ports::{NodePortAddresses, NodePortError, NodePortMatch};
-pub use route::{Affinity, Frontend, Pool, Route, Sources, To};
+pub(crate) use route::stable_hash;
+pub use route::{Affinity, Pool, Route, Sources, To};
 
 use endpoints::Usable;
 
@@ -35,14 +39,18 @@ pub struct ServicePlan {
     pub health_check_port: Option<u16>,
 }
 
-/// Plans a Service. One without an address of this family has no rules in it.
+/// Plans a Service: the frontends that are its own. One without an address of this family has no rules in it.
 #[must_use]
-pub fn plan(family: Family, name: &Name, entry: &Entry, node: &Node) -> ServicePlan {
-    let Some(service) = &entry.service else { return ServicePlan::default() };
+pub fn plan(family: Family, name: &Name, tracker: &Tracker) -> ServicePlan {
+    let entry = tracker.get(name);
+    let Some((entry, service)) = entry.and_then(|entry| Some((entry, entry.service.as_ref()?))) else {
+        return ServicePlan::default();
+    };
     let cluster_ips: Vec<IpAddr> = of_family(&service.cluster_ips, family).collect();
     if cluster_ips.is_empty() {
         return ServicePlan::default();
     }
+    let node = tracker.node();
     let sources = ranges::sources(service, family, node);
     let mut routes = Vec::new();
     let mut hairpins = Vec::new();
@@ -52,19 +60,26 @@ pub fn plan(family: Family, name: &Name, entry: &Entry, node: &Node) -> ServiceP
         let inside = inside(name, service, port, &usable);
         let outside = outside(name, service, port, &usable);
         let address = |ip| Frontend::Address { ip, protocol: port.protocol, port: port.port };
-        let everyone = |frontend, to: &To| Route { frontend, sources: Sources::Everyone, to: to.clone() };
+        let route = |frontend, sources, to: &To| Route {
+            frontend,
+            sources,
+            to: to.clone(),
+            serving: Arc::clone(&usable.serving),
+        };
+        let everyone = |frontend, to: &To| route(frontend, Sources::Everyone, to);
+        // In the order of rights to an address: who has it as load balancer IP too is held to the source ranges.
         routes.extend(cluster_ips.iter().map(|ip| everyone(address(*ip), &inside)));
+        routes.extend(
+            of_family(&service.load_balancer_ips, family)
+                .map(|ip| route(address(ip), sources.clone().with_own_address(ip, node), &outside)),
+        );
         routes.extend(of_family(&service.external_ips, family).map(|ip| everyone(address(ip), &outside)));
-        routes.extend(of_family(&service.load_balancer_ips, family).map(|ip| Route {
-            frontend: address(ip),
-            sources: sources.clone().with_own_address(ip, node),
-            to: outside.clone(),
-        }));
         if let Some(port_on_node) = port.node_port {
             let frontend = Frontend::NodePort { protocol: port.protocol, port: port_on_node };
             routes.push(everyone(frontend, &outside));
         }
     }
+    routes.retain(|route: &Route| tracker.owns(name, family, route.frontend));
     first_of_each(name, &mut routes);
     hairpins.sort_unstable();
     hairpins.dedup();
@@ -105,7 +120,7 @@ fn affinity(name: &Name, service: &Service, port: &Port, policy: Policy) -> Opti
     let seconds = service.affinity?;
     let near = if policy == Policy::Local { "local" } else { "cluster" };
     let of = format!("{name}/{}/{}/{near}", port.protocol, port.port);
-    Some(Affinity { seconds, protocol: port.protocol, id: route::stable_hash(of.as_bytes()) })
+    Some(Affinity { seconds, protocol: port.protocol, id: stable_hash(of.as_bytes()) })
 }
 
 /// A Service that names a frontend twice (an external address that is also the load balancer's) means it once.

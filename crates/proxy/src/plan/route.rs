@@ -1,41 +1,11 @@
-//! The words of a plan: frontends, pools of endpoints, and where a frontend leads.
+//! The words of a plan: pools of endpoints, and where a frontend leads.
 
-use std::fmt;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 use net::Cidr;
 
-use crate::track::Protocol;
-
-/// Where clients send packets to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(missing_docs, reason = "the fields are the words of a packet")]
-pub enum Frontend {
-    /// A cluster IP, external IP or load balancer IP.
-    Address { ip: IpAddr, protocol: Protocol, port: u16 },
-    /// A port at the node's addresses.
-    NodePort { protocol: Protocol, port: u16 },
-}
-
-impl Frontend {
-    /// Its transport.
-    #[must_use]
-    pub const fn protocol(&self) -> Protocol {
-        match self {
-            Self::Address { protocol, .. } | Self::NodePort { protocol, .. } => *protocol,
-        }
-    }
-}
-
-impl fmt::Display for Frontend {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Address { ip, protocol, port } => write!(f, "{protocol} {}", SocketAddr::new(*ip, *port)),
-            Self::NodePort { protocol, port } => write!(f, "{protocol} node port {port}"),
-        }
-    }
-}
+use crate::track::{Frontend, Protocol};
 
 /// A frontend and where it leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +16,9 @@ pub struct Route {
     pub sources: Sources,
     /// Where to.
     pub to: To,
+    /// UDP: endpoints whose flows go on, which are all that serve, whatever policy and topology say and also when they are
+    /// about to end. Sorted, each once; empty for other transports, whose connections end by themselves.
+    pub serving: Arc<[SocketAddr]>,
 }
 
 /// Who may use a frontend.
@@ -114,6 +87,6 @@ impl Affinity {
 }
 
 /// FNV-1a: the standard library's hashes differ between runs or versions, these names must not.
-pub(super) fn stable_hash(bytes: &[u8]) -> u64 {
+pub(crate) fn stable_hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }

@@ -4,7 +4,7 @@ use net::{Cidr, Families};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::track::Tracker;
+use crate::track::{Node, Tracker};
 
 const NODE: &str = "n1";
 
@@ -43,7 +43,7 @@ fn tracker(shape: Families, spec: Value, endpoints: &[Value]) -> Tracker {
 
 fn planned(tracker: &Tracker, family: Family) -> ServicePlan {
     let name = Name::new("a", "web");
-    tracker.get(&name).map(|entry| plan(family, &name, entry, tracker.node())).unwrap_or_default()
+    plan(family, &name, tracker)
 }
 
 /// A plan as lines: the last parts of addresses stand for endpoints of either family.
@@ -260,4 +260,53 @@ fn names_of_affinity_stay_the_same_after_a_restart() {
         })
         .collect();
     assert_eq!(ids, [0x9984_0fa4_778d_6a9b; 2]);
+}
+
+#[test]
+fn flows_go_on_at_every_endpoint_that_serves() {
+    for shape in
+        [Families::one(Family::V4), Families::one(Family::V6), Families::both(Family::V4), Families::both(Family::V6)]
+    {
+        let endpoint = |last: &str, ready: bool, serving: bool, terminating: bool| json!({"addresses": last, "nodeName": "n2", "conditions": {"ready": ready, "serving": serving, "terminating": terminating}});
+        let endpoints = [
+            endpoint("2", true, true, false),
+            endpoint("3", false, true, true),
+            endpoint("4", false, false, true),
+            endpoint("5", false, false, false),
+        ];
+        for (protocol, expected) in [("UDP", 2), ("TCP", 0)] {
+            let spec = json!({"internalTrafficPolicy": "Local", "ports": [{"port": 80, "protocol": protocol}]});
+            let mut tracker = tracker(shape, spec, &[]);
+            for family in Family::BOTH {
+                let prefix = if family == Family::V4 { "10.1.0." } else { "fd01::" };
+                let mut list = endpoints.to_vec();
+                for endpoint in &mut list {
+                    endpoint["addresses"] = json!([format!("{prefix}{}", endpoint["addresses"].as_str().unwrap())]);
+                }
+                let slice = json!({
+                    "metadata": {"namespace": "a", "name": format!("web-{family}"), "labels": {"kubernetes.io/service-name": "web"}},
+                    "addressType": family, "ports": [{"name": "", "port": 8080, "protocol": protocol}], "endpoints": list,
+                });
+                tracker.slice(&serde_json::from_value(slice).unwrap());
+            }
+            for family in shape.iter() {
+                let plan = planned(&tracker, family);
+                assert_eq!(plan.routes.len(), 1);
+                assert_eq!(plan.routes[0].to, To::Drop, "none of them is here");
+                assert_eq!(plan.routes[0].serving.len(), expected);
+            }
+        }
+    }
+}
+
+#[test]
+fn an_address_of_the_load_balancer_is_for_whom_it_lets_in_also_as_external_ip() {
+    for (family, ip) in [(Family::V4, "192.0.2.7"), (Family::V6, "2001:db8::7")] {
+        let spec = json!({"type": "LoadBalancer", "externalIPs": [ip], "loadBalancerSourceRanges": ["203.0.113.0/24", "2001:db8:5::/48"],
+            "status": {"loadBalancer": {"ingress": [{"ip": ip}]}}});
+        let tracker = tracker(Families::both(Family::V4), spec, &[json!({"addresses": "2"})]);
+        let plan = planned(&tracker, family);
+        assert_eq!(plan.routes.len(), 2, "{plan:?}");
+        assert!(matches!(&plan.routes[1].sources, Sources::Only(list) if list.len() == 1), "{plan:?}");
+    }
 }

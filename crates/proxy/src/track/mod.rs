@@ -3,9 +3,12 @@
 //! Called by `run` for each watch event. Pure: it answers which Services have to be planned again. An object that says
 //! nothing new changes nothing, so resyncs and status updates cost no kernel work.
 
+mod frontend;
 mod name;
 mod node;
+mod owners;
 mod ranges;
+mod refused;
 mod service;
 mod slice;
 
@@ -18,11 +21,14 @@ use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::ServiceCIDR;
 use net::{Cidr, Family};
 
+pub use frontend::Frontend;
 pub use name::Name;
 pub use node::Node;
+pub use refused::{NewRefusal, Refusal, Refused};
 pub use service::{Policy, Port, Protocol, Service};
 pub use slice::{Endpoint, Slice, SlicePort};
 
+use owners::Owners;
 use ranges::Ranges;
 
 /// The index.
@@ -35,7 +41,9 @@ pub struct Tracker {
     /// Which Service a slice was last seen with; its label may change.
     slices: HashMap<Name, Name>,
     ranges: Ranges,
+    owners: Owners,
     changed: Changed,
+    refusals: Vec<NewRefusal>,
     relisted: Relisted,
 }
 
@@ -44,6 +52,8 @@ pub struct Tracker {
 pub struct Entry {
     /// The Service, unless it is headless, an alias, or not there (yet).
     pub service: Option<Service>,
+    /// Those of its external IPs that are not served.
+    pub refused: Refused,
     /// Its slices by name.
     pub slices: BTreeMap<String, Slice>,
 }
@@ -85,6 +95,8 @@ impl Tracker {
             entries: HashMap::new(),
             slices: HashMap::new(),
             ranges: Ranges::default(),
+            owners: Owners::default(),
+            refusals: Vec::new(),
             changed: Changed::default(),
             relisted: Relisted::default(),
         }
@@ -105,6 +117,23 @@ impl Tracker {
     /// All of them, in no order.
     pub fn iter(&self) -> impl Iterator<Item = (&Name, &Entry)> {
         self.entries.iter()
+    }
+
+    /// Whether a frontend leads to this Service: others may name it too.
+    #[must_use]
+    pub fn owns(&self, name: &Name, family: Family, frontend: Frontend) -> bool {
+        self.owner(family, frontend) == Some(name)
+    }
+
+    /// The Service that a frontend leads to.
+    #[must_use]
+    pub fn owner(&self, family: Family, frontend: Frontend) -> Option<&Name> {
+        self.owners.owner((family, frontend))
+    }
+
+    /// External IPs that are not served any more since this was last asked.
+    pub fn take_refusals(&mut self) -> Vec<NewRefusal> {
+        std::mem::take(&mut self.refusals)
     }
 
     /// What changed since this was last asked.
@@ -156,7 +185,11 @@ impl Tracker {
         node.addresses.splice(0..0, self.own_addresses.iter().copied());
         // Whether it may be sent traffic is asked for health only; no rule depends on it.
         self.changed.node |= !node.same_rules(&self.node);
+        let moved = node.addresses != self.node.addresses;
         self.node = node;
+        if moved {
+            self.review_external_ips();
+        }
     }
 
     /// A list of Services begins: what it does not name is gone.
@@ -195,12 +228,14 @@ impl Tracker {
 
     /// A ServiceCIDR is there, or is different.
     pub fn range(&mut self, object: &ServiceCIDR) {
-        self.changed.node |= self.ranges.set(object);
+        let changed = self.ranges.set(object);
+        self.ranges_changed(changed);
     }
 
     /// A ServiceCIDR is gone.
     pub fn no_range(&mut self, object: &ServiceCIDR) {
-        self.changed.node |= self.ranges.remove(object);
+        let changed = self.ranges.remove(object);
+        self.ranges_changed(changed);
     }
 
     /// A list of ServiceCIDRs begins.
@@ -210,11 +245,53 @@ impl Tracker {
 
     /// The list of ServiceCIDRs is complete.
     pub fn ranges_end(&mut self) {
-        self.changed.node |= self.ranges.list_ends();
+        let changed = self.ranges.list_ends();
+        self.ranges_changed(changed);
     }
 
     fn set_service(&mut self, name: Name, service: Option<Service>) {
-        self.change(name, |entry| entry.service = service);
+        let refused = service.as_ref().map(|service| self.refused(service)).unwrap_or_default();
+        let (was, was_refused) = match self.entries.get(&name) {
+            Some(entry) => (entry.service.as_ref(), Some(&entry.refused)),
+            None => (None, None),
+        };
+        if was == service.as_ref() && was_refused.is_none_or(|was| *was == refused) {
+            return;
+        }
+        let uid = service.as_ref().map(|service| service.uid.clone()).unwrap_or_default();
+        for (ip, why) in refused.iter().filter(|(ip, why)| was_refused.and_then(|was| was.get(*ip)) != Some(*why)) {
+            tracing::warn!(service = %name, "external IP {ip} is not served: {why}");
+            self.refusals.push(NewRefusal { service: name.clone(), uid: uid.clone(), ip: *ip, why: *why });
+        }
+        self.changed.services.extend(self.owners.set(&name, service.as_ref(), &refused));
+        self.change(name, |entry| (entry.service, entry.refused) = (service, refused));
+    }
+
+    /// External IPs that would take traffic away from other Services or from nodes.
+    fn refused(&self, service: &Service) -> Refused {
+        let why = |ip: IpAddr| match self.ranges.around(ip) {
+            Some(range) => Some(Refusal::ServiceRange(range)),
+            None => self.node.addresses.contains(&ip).then_some(Refusal::NodeAddress),
+        };
+        service.external_ips.iter().filter_map(|ip| Some((*ip, why(*ip)?))).collect()
+    }
+
+    /// Ranges or addresses of nodes are not what they were.
+    fn review_external_ips(&mut self) {
+        let with_some =
+            |entry: &Entry| entry.service.as_ref().filter(|service| !service.external_ips.is_empty()).cloned();
+        let services: Vec<(Name, Service)> =
+            self.entries.iter().filter_map(|(name, entry)| Some((name.clone(), with_some(entry)?))).collect();
+        for (name, service) in services {
+            self.set_service(name, Some(service));
+        }
+    }
+
+    fn ranges_changed(&mut self, changed: bool) {
+        self.changed.node |= changed;
+        if changed {
+            self.review_external_ips();
+        }
     }
 
     fn set_slice(&mut self, name: Name, slice: Option<(Name, Slice)>) {

@@ -1,6 +1,7 @@
 //! Where cluster IPs are taken from: the ServiceCIDRs.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::net::IpAddr;
 
 use k8s_openapi::api::networking::v1::ServiceCIDR;
 use net::{Cidr, Family, HasFamily, legacy};
@@ -42,6 +43,11 @@ impl Ranges {
         let before = self.known.len();
         self.known.retain(|name, _| self.listed.contains(name));
         self.known.len() != before
+    }
+
+    /// The range that an address lies in.
+    pub(super) fn around(&self, ip: IpAddr) -> Option<Cidr> {
+        self.known.values().flatten().copied().find(|cidr| cidr.contains(ip))
     }
 
     /// Without those that lie in another one.

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 
+use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as core;
 use net::{Cidr, legacy};
 
@@ -58,6 +59,10 @@ pub enum Policy {
 /// A Service with an address of its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Service {
+    /// Which of all Services that ever had the name.
+    pub uid: String,
+    /// Of two Services that claim an address, the older one has it.
+    pub created: Option<Timestamp>,
     /// One per family.
     pub cluster_ips: Vec<IpAddr>,
     /// Addresses that somebody routes to the nodes.
@@ -119,6 +124,8 @@ impl Service {
         let asked = kind == "LoadBalancer" && external == Policy::Local;
         let health_check_port = spec.health_check_node_port.filter(|_| asked).and_then(number);
         Some(Self {
+            uid: object.metadata.uid.clone().unwrap_or_default(),
+            created: object.metadata.creation_timestamp.as_ref().map(|time| time.0),
             cluster_ips,
             external_ips,
             load_balancer_ips: if kind == "LoadBalancer" { load_balancer_ips(name, object) } else { Vec::new() },

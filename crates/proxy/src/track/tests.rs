@@ -142,3 +142,124 @@ fn a_node_that_goes_away_is_no_change_of_rules() {
     tracker.set_node(None);
     assert!(tracker.take_changed().node);
 }
+
+/// A Service of a namespace with a spec, made at a second of a minute.
+fn made(name: &str, second: u8, spec: Value, ingress: &[&str]) -> core::Service {
+    let ingress: Vec<Value> = ingress.iter().map(|ip| json!({"ip": ip})).collect();
+    serde_json::from_value(json!({
+        "metadata": {"namespace": "a", "name": name, "uid": name, "creationTimestamp": format!("2026-01-01T00:00:{second:02}Z")},
+        "spec": spec, "status": {"loadBalancer": {"ingress": ingress}},
+    }))
+    .unwrap()
+}
+
+#[test]
+fn an_address_belongs_to_the_highest_rank_then_to_the_older_service() {
+    for (family, shared, ips) in [
+        (Family::V4, "192.0.2.7", ["10.0.0.1", "10.0.0.2", "10.0.0.3", "10.0.0.4"]),
+        (Family::V6, "2001:db8::7", ["fd00::1", "fd00::2", "fd00::3", "fd00::4"]),
+    ] {
+        let ports = json!([{"port": 80}, {"port": 81, "name": "more"}]);
+        let external = |name, second, ip: &str| {
+            made(name, second, json!({"clusterIPs": [ip], "externalIPs": [shared], "ports": ports.clone()}), &[])
+        };
+        let young = external("a-young", 9, ips[0]);
+        let old = external("z-old", 1, ips[1]);
+        let twin = external("b-twin", 1, ips[2]);
+        let balancer =
+            made("zz", 30, json!({"type": "LoadBalancer", "clusterIPs": [ips[3]], "ports": [{"port": 80}]}), &[shared]);
+        let cluster = made("zzz", 40, json!({"clusterIPs": [shared], "ports": [{"port": 80}]}), &[]);
+        let mut tracker = Tracker::new("n1", &[]);
+        let owner = |tracker: &Tracker, port| {
+            let frontend = Frontend::Address { ip: shared.parse().unwrap(), protocol: Protocol::Tcp, port };
+            tracker.owner(family, frontend).map(|name| name.name.to_string()).unwrap_or_default()
+        };
+        tracker.service(&young);
+        assert_eq!((owner(&tracker, 80), changed(&mut tracker)), ("a-young".to_owned(), vec!["a/a-young".to_owned()]));
+        tracker.service(&old);
+        assert_eq!(owner(&tracker, 80), "z-old");
+        assert_eq!(changed(&mut tracker), ["a/a-young", "a/z-old"], "who loses it is planned again too");
+        tracker.service(&twin);
+        assert_eq!(owner(&tracker, 80), "b-twin", "of two of the same second the first by name");
+        changed(&mut tracker);
+        tracker.service(&balancer);
+        assert_eq!((owner(&tracker, 80), owner(&tracker, 81)), ("zz".to_owned(), "b-twin".to_owned()));
+        assert_eq!(changed(&mut tracker), ["a/b-twin", "a/zz"], "those that have nothing to lose are not");
+        tracker.service(&cluster);
+        assert_eq!(owner(&tracker, 80), "zzz");
+        changed(&mut tracker);
+
+        for (gone, next) in [(&cluster, "zz"), (&balancer, "b-twin"), (&twin, "z-old"), (&old, "a-young"), (&young, "")]
+        {
+            tracker.no_service(gone);
+            assert_eq!(owner(&tracker, 80), next);
+            let next = (!next.is_empty()).then(|| format!("a/{next}"));
+            let gone = format!("a/{}", gone.metadata.name.as_ref().unwrap());
+            let mut expected: Vec<String> = next.into_iter().chain([gone]).collect();
+            expected.sort();
+            assert_eq!(changed(&mut tracker), expected);
+        }
+        assert!(tracker.owners.is_empty(), "{:?}", tracker.owners);
+    }
+}
+
+#[test]
+fn a_node_port_is_one_in_each_family() {
+    let mut tracker = Tracker::new("n1", &[]);
+    let ports = json!([{"port": 80, "nodePort": 30080}]);
+    tracker.service(&made(
+        "six",
+        2,
+        json!({"type": "NodePort", "clusterIPs": ["fd00::1"], "ports": ports.clone()}),
+        &[],
+    ));
+    tracker.service(&made("four", 1, json!({"type": "NodePort", "clusterIPs": ["10.0.0.1"], "ports": ports}), &[]));
+    let frontend = Frontend::NodePort { protocol: Protocol::Tcp, port: 30080 };
+    let owner = |family| tracker.owner(family, frontend).unwrap().name.to_string();
+    assert_eq!(Family::BOTH.map(owner), ["four", "six"]);
+}
+
+#[test]
+fn external_ips_of_service_ranges_and_nodes_are_refused_as_long_as_they_are_such() {
+    let mut tracker = Tracker::new("n1", &[]);
+    let external = ["10.96.0.7", "fd00:10:96::7", "192.168.0.9", "fd09::9", "192.0.2.1"];
+    let spec = json!({"clusterIPs": ["10.96.0.1", "fd00:10:96::1"], "externalIPs": external, "ports": [{"port": 80}]});
+    let refused = |tracker: &Tracker| -> Vec<String> {
+        tracker.get(&Name::new("a", "web")).unwrap().refused.keys().map(ToString::to_string).collect()
+    };
+    let told = |tracker: &mut Tracker| -> Vec<String> {
+        tracker.take_refusals().iter().map(|new| format!("{} {}: {}", new.uid, new.ip, new.why)).collect()
+    };
+    tracker.service(&made("web", 1, spec.clone(), &[]));
+    assert!(refused(&tracker).is_empty() && told(&mut tracker).is_empty());
+    let range: ServiceCIDR = serde_json::from_value(
+        json!({"metadata": {"name": "kubernetes"}, "spec": {"cidrs": ["10.96.0.0/16", "fd00:10:96::/112"]}}),
+    )
+    .unwrap();
+    tracker.range(&range);
+    let node: core::Node = serde_json::from_value(json!({"metadata": {"name": "n1"}, "status": {"addresses": [
+        {"type": "InternalIP", "address": "192.168.0.9"}, {"type": "ExternalIP", "address": "fd09::9"}]}}))
+    .unwrap();
+    tracker.set_node(Some(&node));
+    assert_eq!(refused(&tracker), ["10.96.0.7", "192.168.0.9", "fd00:10:96::7", "fd09::9"]);
+    assert_eq!(
+        told(&mut tracker),
+        [
+            "web 10.96.0.7: it lies in the Service range 10.96.0.0/16",
+            "web fd00:10:96::7: it lies in the Service range fd00:10:96::/112",
+            "web 192.168.0.9: it is an address of a node",
+            "web fd09::9: it is an address of a node",
+        ]
+    );
+    let at = |tracker: &Tracker, text: &str| {
+        let ip: IpAddr = text.parse().unwrap();
+        let frontend = Frontend::Address { ip, protocol: Protocol::Tcp, port: 80 };
+        tracker.owner(net::HasFamily::family(&ip), frontend).is_some()
+    };
+    assert!(external[..4].iter().all(|ip| !at(&tracker, ip)) && at(&tracker, external[4]));
+    tracker.service(&made("web", 1, spec, &[]));
+    assert!(told(&mut tracker).is_empty(), "nothing new");
+    tracker.no_range(&range);
+    tracker.set_node(None);
+    assert!(refused(&tracker).is_empty() && external.iter().all(|ip| at(&tracker, ip)));
+}

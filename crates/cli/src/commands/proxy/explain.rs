@@ -83,7 +83,7 @@ fn run(settings: Settings) -> anyhow::Result<()> {
     }
     let families = options.proxy.families.iter().map(|family| {
         let fixed = options.proxy.fixed(*family, &tracker);
-        let mut plan = plan::plan(*family, &name, entry, node);
+        let mut plan = plan::plan(*family, &name, &tracker);
         if options.mode == Mode::Ipvs {
             plan = ipvs::served(plan);
         }

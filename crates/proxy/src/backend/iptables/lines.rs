@@ -12,7 +12,7 @@ use crate::plan::{Frontend, Route, ServicePlan, To};
 use crate::track::{Name, Protocol};
 
 /// A chain with lines of all Services.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Shared {
     /// nat: where addresses lead.
     Services,

@@ -25,7 +25,6 @@ use net::Family;
 
 use super::{Backend, Done, Fixed, Result, RuleCount};
 use crate::plan::ServicePlan;
-use crate::stale::UdpChange;
 use crate::track::Name;
 
 pub use way::way;
@@ -58,8 +57,6 @@ pub struct IptablesBackend {
     options: Options,
     /// What the kernel has, or `None` when that is not known: at the start and after a failure.
     known: Option<Known>,
-    /// UDP frontends whose endpoints changed in syncs that went well.
-    udp: Vec<UdpChange>,
     /// After the last sync that went well.
     rules: Vec<RuleCount>,
 }
@@ -75,7 +72,7 @@ impl IptablesBackend {
     /// Of a family; nothing is done yet.
     #[must_use]
     pub fn new(family: Family, iptables: Arc<dyn Iptables>, options: Options) -> Self {
-        Self { family, iptables, options, known: None, udp: Vec::new(), rules: Vec::new() }
+        Self { family, iptables, options, known: None, rules: Vec::new() }
     }
 
     fn change(
@@ -85,7 +82,7 @@ impl IptablesBackend {
     ) -> Result<Done, IptablesError> {
         let mut before = Before::new();
         for (name, plan) in plans {
-            known.state.set(name, plan, &mut before);
+            known.state.set(&known.base, name, plan, &mut before);
         }
         let transaction = write::change(&known.base, &known.state, &before, &mut known.counts);
         let done = if transaction.is_empty() { Done::Nothing } else { Done::Partial };
@@ -93,7 +90,6 @@ impl IptablesBackend {
             // After a failure nobody knows what the kernel has; `known` stays empty.
             self.iptables.commit(&transaction)?;
         }
-        self.udp.extend(known.state.udp(&before));
         self.rules = known.counts.after(&transaction);
         self.known = Some(known);
         Ok(done)
@@ -104,11 +100,11 @@ impl IptablesBackend {
         fixed: &Fixed,
         plans: &mut dyn Iterator<Item = (Name, ServicePlan)>,
     ) -> Result<Done, IptablesError> {
+        let base = Base { family: self.family, fixed: fixed.clone(), options: self.options };
         let mut state = State::default();
         for (name, plan) in plans {
-            state.set(name, plan, &mut Before::new());
+            state.set(&base, name, plan, &mut Before::new());
         }
-        let base = Base { family: self.family, fixed: fixed.clone(), options: self.options };
         if base.opens_loopback()
             && let Err(error) = self.iptables.route_loopback()
         {
@@ -123,7 +119,6 @@ impl IptablesBackend {
         if !transaction.is_empty() {
             self.iptables.commit(&transaction)?;
         }
-        self.udp.extend(state.all_udp());
         self.rules = counts.after(&transaction);
         self.known = Some(Known { base, state, counts });
         Ok(Done::Full)
@@ -176,10 +171,6 @@ impl Backend for IptablesBackend {
 
     fn forget(&mut self) {
         self.known = None;
-    }
-
-    fn take_udp(&mut self) -> Vec<UdpChange> {
-        std::mem::take(&mut self.udp)
     }
 
     fn rules(&self) -> &[RuleCount] {

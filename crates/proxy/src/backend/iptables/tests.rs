@@ -80,7 +80,7 @@ fn at(family: Family, last: u8, port: u16) -> Frontend {
 }
 
 fn route(frontend: Frontend, to: To) -> Route {
-    Route { frontend, sources: Sources::Everyone, to }
+    Route { frontend, sources: Sources::Everyone, to, serving: Arc::default() }
 }
 
 fn service(family: Family, last: u8, routes: Vec<Route>) -> ServicePlan {
@@ -116,6 +116,7 @@ fn everything(family: Family) -> Vec<(Name, ServicePlan)> {
                 frontend: at(family, 4, 80),
                 sources: Sources::Only(vec![range.parse().unwrap()]),
                 to: To::Outside(pool(family, &[2, 3])),
+                serving: Arc::default(),
             },
             route(Frontend::NodePort { protocol: Protocol::Tcp, port: 30080 }, To::Outside(pool(family, &[2, 3]))),
         ],
@@ -229,21 +230,52 @@ fn whatever_the_way_the_rules_end_up_the_same() {
 }
 
 #[test]
-fn two_services_with_one_frontend_do_not_mix() {
+fn a_frontend_changes_hands_in_one_change_whoever_is_named_first() {
+    for (family, reverse) in Family::BOTH.into_iter().flat_map(|family| [(family, false), (family, true)]) {
+        let (mut backend, iptables) = backend(family);
+        let with = service(family, 1, vec![route(NODE_PORT, To::Outside(pool(family, &[1])))]);
+        let without = service(family, 1, vec![]);
+        let closed = service(family, 2, vec![route(NODE_PORT, To::Reject)]);
+        let chains = |table| iptables.save(family, table).unwrap()["KUBE-NODEPORTS"].join("\n");
+        let mut turn = |a: &ServicePlan, b: &ServicePlan| {
+            let mut plans = vec![(name("a"), a.clone()), (name("b"), b.clone())];
+            if reverse {
+                plans.reverse();
+            }
+            sync(&mut backend, plans);
+        };
+        for _ in 0..2 {
+            turn(&with, &ServicePlan::default());
+            assert!(chains(Table::Nat).contains("a/a node port") && !chains(Table::Filter).contains("30053"));
+            turn(&without, &closed);
+            assert!(!chains(Table::Nat).contains("30053") && chains(Table::Filter).contains("a/b has no endpoints"));
+        }
+    }
+}
+
+#[test]
+fn a_packet_finds_a_refusal_or_a_translation_at_every_moment() {
     for family in Family::BOTH {
         let (mut backend, iptables) = backend(family);
-        let a = service(family, 1, vec![route(NODE_PORT, To::Outside(pool(family, &[1])))]);
-        let b = service(family, 2, vec![route(NODE_PORT, To::Reject)]);
-        let chains = |table| iptables.save(family, table).unwrap()["KUBE-NODEPORTS"].join("\n");
-        sync(&mut backend, vec![(name("b"), b), (name("a"), a.clone())]);
-        assert!(chains(Table::Nat).contains("a/a node port") && !chains(Table::Filter).contains("30053"));
-        sync(&mut backend, vec![(name("a"), ServicePlan::default())]);
-        assert!(!chains(Table::Nat).contains("30053") && chains(Table::Filter).contains("a/b has no endpoints"));
-        sync(&mut backend, vec![(name("a"), a)]);
-        assert!(chains(Table::Nat).contains("a/a node port") && !chains(Table::Filter).contains("30053"));
-        let udp = backend.take_udp();
-        assert_eq!(udp.len(), 3, "once at first, once per change: {udp:?}");
-        assert_eq!(udp[1].endpoints.len(), 0);
+        let tables = |iptables: &Recorder| -> Vec<(String, bool)> {
+            let last = iptables.last();
+            let parts = last.split_terminator("COMMIT\n").map(|part| {
+                let name = part.lines().next().unwrap_or_default().to_owned();
+                (name, part.contains("has no endpoints"))
+            });
+            parts.collect()
+        };
+        let part = |name: &str, refuses| (format!("*{name}"), refuses);
+        sync(&mut backend, vec![(name("a"), simple(family, 1, &[1])), (name("b"), simple(family, 2, &[]))]);
+        sync(&mut backend, vec![(name("a"), simple(family, 1, &[]))]);
+        assert_eq!(tables(&iptables), [part("filter", true), part("nat", false)], "closes");
+        sync(&mut backend, vec![(name("a"), simple(family, 1, &[2])), (name("b"), simple(family, 2, &[1]))]);
+        assert_eq!(tables(&iptables), [part("nat", false), part("filter", false)], "opens");
+        sync(&mut backend, vec![(name("a"), simple(family, 1, &[]))]);
+        sync(&mut backend, vec![(name("a"), simple(family, 1, &[2])), (name("b"), simple(family, 2, &[]))]);
+        assert_eq!(tables(&iptables), [part("filter", true), part("nat", false), part("filter", true)], "both");
+        let closed = iptables.save(family, Table::Filter).unwrap()["KUBE-SERVICES"].join("\n");
+        assert!(closed.contains("a/b has no endpoints") && !closed.contains("a/a"), "{closed}");
     }
 }
 

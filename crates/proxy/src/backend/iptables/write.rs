@@ -1,52 +1,75 @@
 //! What to tell iptables: only what changed, or everything in place of what is there.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use kernel::iptables::{Chains, Operation, Table, Transaction, target};
 
 use super::base::Base;
 use super::count::Counts;
-use super::lines::{self, Line, Shared};
-use super::state::{Before, State};
+use super::lines::{Line, Shared};
+use super::state::{Before, Held, State};
 use super::{chains, group, names};
 use crate::plan::ServicePlan;
 use crate::track::Name;
 
 /// Writes what is different from `before`, and counts it.
+///
+/// What leads nowhere is refused in filter, and what leads somewhere is translated in nat, before filter sees it. At no moment may
+/// a packet find neither: it would be let through, and the kernel would remember the flow as one without translation. So new
+/// refusals come before the change of nat, and old ones go after it.
 pub(super) fn change(base: &Base, state: &State, before: &Before, counts: &mut Counts) -> Transaction {
+    let none = Held::default();
     let (mut old, mut new) = (Chains::new(), Chains::new());
-    let mut rewritten = BTreeSet::new();
-    for (name, plan) in before {
-        let now = state.plan(name);
-        let (old_chains, new_chains) = (own_chains(base, name, plan), own_chains(base, name, &now));
-        let (old_lines, new_lines) = (shared_lines(base, name, plan), shared_lines(base, name, &now));
-        counts.change((&old_chains, &old_lines), (&new_chains, &new_lines));
+    let mut changed: BTreeMap<Shared, Difference> = BTreeMap::new();
+    for (name, was) in before {
+        let now = state.get(name).unwrap_or(&none);
+        let (old_chains, new_chains) = (own_chains(base, name, &was.plan), own_chains(base, name, &now.plan));
+        counts.change((&old_chains, &was.lines), (&new_chains, &now.lines));
         old.extend(old_chains);
         new.extend(new_chains);
-        for shared in Shared::ALL {
-            let of = |lines: &[Line]| lines.iter().filter(|(at, _)| *at == shared).cloned().collect::<Vec<_>>();
-            if of(&old_lines) != of(&new_lines) {
-                rewritten.insert(shared);
-            }
+        let (had, has): (HashSet<&Line>, HashSet<&Line>) = (was.lines.iter().collect(), now.lines.iter().collect());
+        for (shared, rule) in was.lines.iter().filter(|line| !has.contains(line)) {
+            changed.entry(*shared).or_default().gone.push(rule.clone());
+        }
+        for (shared, _) in now.lines.iter().filter(|line| !had.contains(line)) {
+            changed.entry(*shared).or_default().more = true;
         }
     }
     let stale: Vec<String> = old.keys().filter(|chain| !new.contains_key(*chain)).cloned().collect();
     new.retain(|chain, rules| old.get(chain) != Some(rules));
-    let mut tables: BTreeMap<Table, Chains> = BTreeMap::new();
-    for shared in &rewritten {
-        let rules = shared_rules(base, state, *shared);
-        tables.entry(shared.table()).or_default().insert(shared.chain().to_owned(), rules);
+    let (mut nat, mut closing, mut opening) = (new, Chains::new(), Chains::new());
+    for (shared, Difference { more, gone }) in changed {
+        let rules = shared_rules(base, state, shared);
+        let chain = shared.chain().to_owned();
+        match (shared.table(), more, gone.is_empty()) {
+            (Table::Nat | Table::Mangle, ..) => drop(nat.insert(chain, rules)),
+            (Table::Filter, _, true) => drop(closing.insert(chain, rules)),
+            (Table::Filter, false, false) => drop(opening.insert(chain, rules)),
+            (Table::Filter, true, false) => {
+                closing.insert(chain.clone(), rules.iter().cloned().chain(gone).collect());
+                opening.insert(chain, rules);
+            }
+        }
     }
-    tables.entry(Table::Nat).or_default().extend(new);
     let mut transaction = Transaction::new(base.family);
-    for (table, chains) in tables {
-        let stale = if table == Table::Nat { &stale[..] } else { &[] };
+    for (table, chains, stale) in
+        [(Table::Filter, closing, &[][..]), (Table::Nat, nat, &stale[..]), (Table::Filter, opening, &[])]
+    {
         let mut operations = emptied(chains.keys().chain(stale));
         operations.extend(filled(&chains));
         operations.extend(stale.iter().cloned().map(Operation::DeleteChain));
         transaction.push(table, operations);
     }
     transaction
+}
+
+/// What is different in a shared chain.
+#[derive(Default)]
+struct Difference {
+    /// There are lines that were not there.
+    more: bool,
+    /// Lines that are there no more.
+    gone: Vec<String>,
 }
 
 /// Makes everything true in place of what `there` has of ours, or of kube-proxy's. Each table changes at one moment. A chain
@@ -97,8 +120,8 @@ fn all_chains(base: &Base, state: &State, table: Table) -> Chains {
         chains.insert(shared.chain().to_owned(), shared_rules(base, state, shared));
     }
     if table == Table::Nat {
-        for name in state.names() {
-            chains.extend(own_chains(base, name, &state.plan(name)));
+        for (name, held) in state.iter() {
+            chains.extend(own_chains(base, name, &held.plan));
         }
     }
     chains
@@ -108,16 +131,10 @@ fn own_chains(base: &Base, name: &Name, plan: &ServicePlan) -> Chains {
     group::groups(name, &plan.routes).iter().flat_map(|group| chains::chains(&base.fixed, group)).collect()
 }
 
-fn shared_lines(base: &Base, name: &Name, plan: &ServicePlan) -> Vec<Line> {
-    lines::lines(base.family, name, plan, &group::groups(name, &plan.routes))
-}
-
 fn shared_rules(base: &Base, state: &State, shared: Shared) -> Vec<String> {
     let mut rules = base.head(shared);
-    for name in state.names() {
-        let lines = shared_lines(base, name, &state.plan(name));
-        rules.extend(lines.into_iter().filter(|(at, _)| *at == shared).map(|(_, rule)| rule));
-    }
+    let lines = state.iter().flat_map(|(_, held)| &held.lines);
+    rules.extend(lines.filter(|(at, _)| *at == shared).map(|(_, rule)| rule.clone()));
     rules.extend(base.tail(shared));
     rules
 }

@@ -21,7 +21,7 @@ pub(super) type Leaving = BTreeSet<(ServerKey, SocketAddr)>;
 #[derive(Default)]
 pub(super) struct Seen {
     pub(super) items: BTreeSet<Item>,
-    /// Destinations with weight 0.
+    /// Destinations with weight 0, but for UDP.
     pub(super) leaving: Leaving,
 }
 
@@ -66,8 +66,9 @@ impl Parts {
             seen.items.insert(Item::Server(server.key, if as_wanted { server.persistence } else { u32::MAX }));
             if depth == Depth::Destinations {
                 for destination in self.ipvs.destinations(&server.key)? {
-                    match destination.weight {
-                        0 => seen.leaving.insert((server.key, destination.at)),
+                    match (destination.weight, server.key.protocol) {
+                        (0, Protocol::Udp) => seen.items.insert(Item::Draining(server.key, destination.at)),
+                        (0, _) => seen.leaving.insert((server.key, destination.at)),
                         _ => seen.items.insert(Item::Destination(server.key, destination.at)),
                     };
                 }
@@ -104,6 +105,7 @@ impl Parts {
                     leaving.remove(&(server, at));
                     changes.push(Change::PutDestination { server, at, weight: 1 });
                 }
+                Item::Draining(server, at) => changes.push(Change::PutDestination { server, at, weight: 0 }),
                 Item::Entry(..) | Item::Address(_) => {}
             }
         }
@@ -127,8 +129,11 @@ impl Parts {
         let mut changes = Vec::new();
         let mut asked = BTreeSet::new();
         for item in diff.removed.iter().rev() {
-            let Item::Destination(server, at) = *item else { continue };
-            if gone.contains(&server) {
+            let (Item::Destination(server, at) | Item::Draining(server, at)) = *item else { continue };
+            let has_another_weight = [Item::Destination(server, at), Item::Draining(server, at)]
+                .iter()
+                .any(|other| diff.added.contains(other));
+            if gone.contains(&server) || has_another_weight {
                 continue;
             }
             match server.protocol {

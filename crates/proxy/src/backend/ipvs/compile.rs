@@ -1,6 +1,6 @@
 //! A plan as things in the kernel: entries of sets, addresses, virtual servers, destinations.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
 use kernel::ipset::Entry;
@@ -22,6 +22,8 @@ pub(super) enum Item {
     Server(ServerKey, u32),
     /// A destination that takes new connections.
     Destination(ServerKey, SocketAddr),
+    /// A UDP destination that keeps its flows and takes no new ones.
+    Draining(ServerKey, SocketAddr),
 }
 
 /// What a plan needs besides itself.
@@ -38,17 +40,9 @@ pub(super) struct Place<'a> {
 #[derive(Debug, Default)]
 pub(super) struct Compiled {
     /// What each frontend needs.
-    pub(super) frontends: Vec<(Frontend, Needs)>,
+    pub(super) frontends: Vec<(Frontend, Vec<Item>)>,
     /// What the Service needs besides.
     pub(super) own: Vec<Item>,
-}
-
-/// What a frontend needs.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Needs {
-    pub(super) items: Vec<Item>,
-    /// Where its packets may go.
-    pub(super) endpoints: HashSet<SocketAddr>,
 }
 
 pub(super) fn compile(plan: &ServicePlan, place: &Place<'_>) -> Compiled {
@@ -71,7 +65,7 @@ fn hairpins(plan: &ServicePlan) -> impl Iterator<Item = Item> {
     pairs.into_iter()
 }
 
-fn needs(route: &Route, place: &Place<'_>) -> Needs {
+fn needs(route: &Route, place: &Place<'_>) -> Vec<Item> {
     let protocol = transport(route.frontend.protocol());
     let mut items = BTreeSet::new();
     for at in places(route.frontend, place) {
@@ -84,8 +78,7 @@ fn needs(route: &Route, place: &Place<'_>) -> Needs {
         }
         at_one(route, ServerKey { protocol, at }, &mut items);
     }
-    let endpoints = pool(&route.to).map(|pool| pool.endpoints.iter().copied().collect()).unwrap_or_default();
-    Needs { items: items.into_iter().collect(), endpoints }
+    items.into_iter().collect()
 }
 
 /// The sets that a frontend is in.
@@ -118,8 +111,10 @@ fn at_one(route: &Route, key: ServerKey, items: &mut BTreeSet<Item>) {
     let pool = pool(&route.to);
     let stays = pool.and_then(|pool| pool.affinity).map_or(0, |affinity| affinity.seconds);
     items.insert(Item::Server(key, stays));
-    let endpoints = pool.into_iter().flat_map(|pool| pool.endpoints.iter());
-    items.extend(endpoints.map(|endpoint| Item::Destination(key, *endpoint)));
+    let endpoints = pool.map(|pool| &*pool.endpoints).unwrap_or_default();
+    items.extend(endpoints.iter().map(|endpoint| Item::Destination(key, *endpoint)));
+    let others = route.serving.iter().filter(|serving| !endpoints.contains(serving));
+    items.extend(others.map(|endpoint| Item::Draining(key, *endpoint)));
 }
 
 /// Where a frontend leads. A virtual server has one list for everyone: under the policy Local that is the endpoints here;
@@ -138,10 +133,11 @@ fn places(frontend: Frontend, place: &Place<'_>) -> Vec<SocketAddr> {
         Frontend::Address { ip, port, .. } => vec![SocketAddr::new(ip, port)],
         Frontend::NodePort { port, .. } => {
             let open = |ip: &&IpAddr| match place.node_ports {
-                NodePortMatch::All => !ip.is_loopback(),
+                NodePortMatch::All => true,
                 NodePortMatch::In(blocks) => blocks.iter().any(|block| block.contains(**ip)),
             };
-            place.own.iter().filter(open).map(|ip| SocketAddr::new(*ip, port)).collect()
+            // The kernel routes nothing away from loopback addresses.
+            place.own.iter().filter(|ip| !ip.is_loopback()).filter(open).map(|ip| SocketAddr::new(*ip, port)).collect()
         }
     }
 }

@@ -26,7 +26,6 @@ use net::{Cidr, Family};
 
 use super::{Backend, Done, Fixed, Result};
 use crate::plan::ServicePlan;
-use crate::stale::UdpChange;
 use crate::track::Name;
 
 pub use way::{served, way};
@@ -72,8 +71,6 @@ pub struct IpvsBackend {
     parts: Parts,
     /// What the kernel has, or `None` when that is not known: at the start and after a failure.
     known: Option<Known>,
-    /// UDP frontends whose endpoints changed in syncs that went well.
-    udp: Vec<UdpChange>,
 }
 
 /// What the kernel has.
@@ -89,7 +86,7 @@ impl IpvsBackend {
     /// Of a family; nothing is done yet.
     #[must_use]
     pub fn new(family: Family, settings: Settings, parts: Parts) -> Self {
-        Self { family, settings, parts, known: None, udp: Vec::new() }
+        Self { family, settings, parts, known: None }
     }
 
     /// What the last sync that went well made, as text for `ipset`, `ip`, `ipvsadm` and iptables; nothing before it.
@@ -109,7 +106,6 @@ impl IpvsBackend {
             // After a failure nobody knows what the kernel has; `known` stays empty.
             self.parts.apply(self.family, &self.settings.scheduler, &diff, &mut known.leaving)?;
         }
-        self.udp.extend(touched.udp(&known.state));
         self.known = Some(known);
         Ok(if diff.is_empty() { Done::Nothing } else { Done::Partial })
     }
@@ -125,7 +121,6 @@ impl IpvsBackend {
         rules::write(&*self.parts.iptables, self.family, fixed)?;
         let mut leaving = seen.leaving;
         self.parts.apply(self.family, &self.settings.scheduler, &state.diff(&seen.items), &mut leaving)?;
-        self.udp.extend(state.udp());
         self.known = Some(Known { fixed: fixed.clone(), own, state, leaving });
         Ok(Done::Full)
     }
@@ -140,7 +135,7 @@ impl IpvsBackend {
             return Ok(false);
         }
         let seen = self.parts.look(self.family, &self.settings, Depth::Servers)?;
-        let wanted = known.state.items().filter(|item| !matches!(item, Item::Destination(..)));
+        let wanted = known.state.items().filter(|item| !matches!(item, Item::Destination(..) | Item::Draining(..)));
         Ok(wanted.eq(seen.items.iter()) && rules::intact(&*self.parts.iptables, self.family, &known.fixed)?)
     }
 }
@@ -180,10 +175,6 @@ impl Backend for IpvsBackend {
 
     fn forget(&mut self) {
         self.known = None;
-    }
-
-    fn take_udp(&mut self) -> Vec<UdpChange> {
-        std::mem::take(&mut self.udp)
     }
 }
 

@@ -1,19 +1,17 @@
-//! What the kernel should hold: who claims which frontend, and how often each thing is needed.
+//! What the kernel should hold: which frontend is whose, and how often each thing is needed.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::net::SocketAddr;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use super::compile::{Compiled, Item, Needs};
+use super::compile::{Compiled, Item};
 use crate::plan::Frontend;
-use crate::stale::UdpChange;
-use crate::track::{Name, Protocol};
+use crate::track::Name;
 
 /// Plans in force.
 #[derive(Default)]
 pub(super) struct State {
     held: HashMap<Name, Held>,
-    /// By name of the Service; the first counts. There is more than one only by mistake or while things change hands.
-    claims: HashMap<Frontend, Vec<(Name, Needs)>>,
+    /// With the Service that has it. While it changes hands, whoever is named last.
+    frontends: HashMap<Frontend, (Name, Vec<Item>)>,
     needed: BTreeMap<Item, u32>,
 }
 
@@ -26,7 +24,6 @@ struct Held {
 #[derive(Default)]
 pub(super) struct Touched {
     items: BTreeMap<Item, bool>,
-    udp: HashMap<Frontend, HashSet<SocketAddr>>,
 }
 
 /// What has to change in the kernel.
@@ -41,7 +38,6 @@ impl State {
     pub(super) fn set(&mut self, name: Name, compiled: Compiled, touched: &mut Touched) {
         if let Some(before) = self.held.remove(&name) {
             for frontend in before.frontends {
-                self.touch(frontend, touched);
                 self.release(frontend, &name, touched);
             }
             before.own.into_iter().for_each(|item| self.count(item, -1, touched));
@@ -53,8 +49,10 @@ impl State {
         own.iter().for_each(|item| self.count(*item, 1, touched));
         let held = Held { frontends: frontends.iter().map(|(frontend, _)| *frontend).collect(), own };
         for (frontend, needs) in frontends {
-            self.touch(frontend, touched);
-            self.claim(frontend, &name, needs, touched);
+            needs.iter().for_each(|item| self.count(*item, 1, touched));
+            if let Some((_, others)) = self.frontends.insert(frontend, (name.clone(), needs)) {
+                others.into_iter().for_each(|item| self.count(item, -1, touched));
+            }
         }
         self.held.insert(name, held);
     }
@@ -77,53 +75,12 @@ impl State {
         }
     }
 
-    /// All UDP frontends with their endpoints.
-    pub(super) fn udp(&self) -> impl Iterator<Item = UdpChange> {
-        let udp = self.claims.keys().filter(|frontend| frontend.protocol() == Protocol::Udp);
-        udp.map(|frontend| UdpChange { frontend: *frontend, endpoints: self.endpoints(*frontend) })
-    }
-
-    fn endpoints(&self, frontend: Frontend) -> HashSet<SocketAddr> {
-        let first = self.claims.get(&frontend).and_then(|claims| claims.first());
-        first.map(|(_, needs)| needs.endpoints.clone()).unwrap_or_default()
-    }
-
-    fn touch(&self, frontend: Frontend, touched: &mut Touched) {
-        if frontend.protocol() == Protocol::Udp {
-            touched.udp.entry(frontend).or_insert_with(|| self.endpoints(frontend));
-        }
-    }
-
-    fn claim(&mut self, frontend: Frontend, name: &Name, needs: Needs, touched: &mut Touched) {
-        let mut claims = self.claims.remove(&frontend).unwrap_or_default();
-        let at = claims.partition_point(|(other, _)| other < name);
-        if at == 0 {
-            claims.first().into_iter().for_each(|(_, first)| self.count_all(first, -1, touched));
-            self.count_all(&needs, 1, touched);
-        }
-        claims.insert(at, (name.clone(), needs));
-        if let [(first, _), _, ..] = &claims[..] {
-            tracing::warn!(%frontend, services = claims.len(), used = %first, "claimed by several Services");
-        }
-        self.claims.insert(frontend, claims);
-    }
-
     fn release(&mut self, frontend: Frontend, name: &Name, touched: &mut Touched) {
-        let Some(mut claims) = self.claims.remove(&frontend) else { return };
-        if let Some(at) = claims.iter().position(|(other, _)| other == name) {
-            let (_, needs) = claims.remove(at);
-            if at == 0 {
-                self.count_all(&needs, -1, touched);
-                claims.first().into_iter().for_each(|(_, next)| self.count_all(next, 1, touched));
-            }
+        if self.frontends.get(&frontend).is_some_and(|(holder, _)| holder == name)
+            && let Some((_, needs)) = self.frontends.remove(&frontend)
+        {
+            needs.into_iter().for_each(|item| self.count(item, -1, touched));
         }
-        if !claims.is_empty() {
-            self.claims.insert(frontend, claims);
-        }
-    }
-
-    fn count_all(&mut self, needs: &Needs, by: i32, touched: &mut Touched) {
-        needs.items.iter().for_each(|item| self.count(*item, by, touched));
     }
 
     fn count(&mut self, item: Item, by: i32, touched: &mut Touched) {
@@ -148,15 +105,6 @@ impl Touched {
             };
         }
         diff
-    }
-
-    /// UDP frontends that lost endpoints or the last of them, or got their first.
-    pub(super) fn udp(&self, state: &State) -> impl Iterator<Item = UdpChange> {
-        self.udp.iter().filter_map(|(frontend, before)| {
-            let endpoints = state.endpoints(*frontend);
-            let only_more = !before.is_empty() && before.is_subset(&endpoints);
-            (!only_more).then_some(UdpChange { frontend: *frontend, endpoints })
-        })
     }
 }
 

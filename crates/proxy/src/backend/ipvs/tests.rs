@@ -100,7 +100,7 @@ fn key(family: Family, last: u8) -> ServerKey {
 const NODE_PORT: Frontend = Frontend::NodePort { protocol: Protocol::Udp, port: 30053 };
 
 fn route(frontend: Frontend, to: To) -> Route {
-    Route { frontend, sources: Sources::Everyone, to }
+    Route { frontend, sources: Sources::Everyone, to, serving: Arc::default() }
 }
 
 fn service(routes: Vec<Route>) -> ServicePlan {
@@ -134,6 +134,7 @@ fn everything(family: Family) -> ServicePlan {
             frontend: tcp(family, 4),
             sources: Sources::Only(vec![range.parse().unwrap()]),
             to: To::Outside(pool(family, &[2, 3])),
+            serving: Arc::default(),
         },
         route(tcp(family, 5), To::OutsideLocal { own: pool(family, &[2, 3]), others: pool(family, &[]) }),
         route(NODE_PORT, To::OutsideLocal { own: pool(family, &[2, 3]), others: pool(family, &[3]) }),
@@ -242,21 +243,37 @@ fn a_tcp_endpoint_goes_when_its_last_connection_has_ended() {
 }
 
 #[test]
-fn a_udp_endpoint_goes_at_once_and_its_flows_are_named() {
+fn a_udp_endpoint_keeps_its_flows_while_it_serves_and_then_goes_at_once() {
     for family in Family::BOTH {
         let machine = Machine::new();
         let mut backend = machine.backend(family);
         let frontend = address(family, 1, Protocol::Udp);
-        let plan = |last: &[u8]| service(vec![route(frontend, To::Inside(pool(family, last)))]);
-        sync(&mut backend, [("dns", plan(&[1, 2]))]);
-        backend.take_udp();
-        machine.ipvs.take_log();
-        sync(&mut backend, [("dns", plan(&[1, 2, 3]))]);
-        assert_eq!(backend.take_udp(), []);
-        sync(&mut backend, [("dns", plan(&[1]))]);
-        assert_eq!(backend.take_udp(), [UdpChange { frontend, endpoints: [endpoint(family, 1)].into() }]);
+        let plan = |last: &[u8], serving: &[u8]| {
+            let serving = pool(family, serving).endpoints;
+            service(vec![Route { serving, ..route(frontend, To::Inside(pool(family, last))) }])
+        };
         let server = ServerKey { protocol: Transport::Udp, ..key(family, 1) };
-        assert_eq!(machine.ipvs.destinations(&server).unwrap().len(), 1);
+        let weights = |machine: &Machine| -> Vec<(SocketAddr, u32)> {
+            let there = machine.ipvs.destinations(&server).unwrap();
+            there.iter().map(|destination| (destination.at, destination.weight)).collect()
+        };
+        let of = |list: &[(u8, u32)]| -> Vec<(SocketAddr, u32)> {
+            list.iter().map(|(last, weight)| (endpoint(family, *last), *weight)).collect()
+        };
+        sync(&mut backend, [("dns", plan(&[1, 2], &[1, 2]))]);
+        assert_eq!(weights(&machine), of(&[(1, 1), (2, 1)]));
+        sync(&mut backend, [("dns", plan(&[1], &[1, 2]))]);
+        assert_eq!(weights(&machine), of(&[(1, 1), (2, 0)]));
+        assert!(backend.check().unwrap());
+        machine.ipvs.take_log();
+        let mut next = machine.backend(family);
+        sync(&mut next, [("dns", plan(&[1], &[1, 2]))]);
+        assert_eq!(machine.ipvs.take_log(), [], "the next process finds it as it should be");
+        sync(&mut next, [("dns", plan(&[1, 2], &[1, 2]))]);
+        assert_eq!(weights(&machine), of(&[(1, 1), (2, 1)]), "it may come back");
+        sync(&mut next, [("dns", plan(&[1], &[1, 2]))]);
+        sync(&mut next, [("dns", plan(&[1], &[1]))]);
+        assert_eq!(weights(&machine), of(&[(1, 1)]));
     }
 }
 
@@ -376,18 +393,24 @@ fn an_address_that_the_node_has_anyway_keeps_its_other_ports() {
 }
 
 #[test]
-fn two_services_with_one_frontend_take_turns() {
-    for family in Family::BOTH {
+fn a_frontend_changes_hands_in_one_change_whoever_is_named_first() {
+    for (family, reverse) in Family::BOTH.into_iter().flat_map(|family| [(family, false), (family, true)]) {
         let machine = Machine::new();
         let mut backend = machine.backend(family);
-        sync(&mut backend, [("b", plain(family, 1, &[2])), ("a", plain(family, 1, &[1]))]);
-        let endpoints = || -> Vec<SocketAddr> {
-            machine.ipvs.destinations(&key(family, 1)).unwrap().iter().map(|destination| destination.at).collect()
+        let mut turn = |a: ServicePlan, b: ServicePlan| {
+            let mut plans = [("a", a), ("b", b)];
+            if reverse {
+                plans.reverse();
+            }
+            sync(&mut backend, plans);
+            let there = machine.ipvs.destinations(&key(family, 1)).unwrap_or_default();
+            there.iter().map(|destination| destination.at).collect::<Vec<SocketAddr>>()
         };
-        assert_eq!(endpoints(), [endpoint(family, 1)]);
-        sync(&mut backend, [("a", ServicePlan::default())]);
-        assert_eq!(endpoints(), [endpoint(family, 2)]);
-        sync(&mut backend, [("b", ServicePlan::default())]);
+        let none = ServicePlan::default;
+        assert_eq!(turn(plain(family, 1, &[1]), none()), [endpoint(family, 1)]);
+        assert_eq!(turn(none(), plain(family, 1, &[2])), [endpoint(family, 2)]);
+        assert_eq!(turn(plain(family, 1, &[1]), none()), [endpoint(family, 1)]);
+        turn(none(), none());
         assert_eq!(machine.ipvs.listing(), "");
     }
 }

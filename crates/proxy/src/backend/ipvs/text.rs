@@ -37,6 +37,7 @@ pub(super) fn text(family: Family, settings: &Settings, fixed: &Fixed, state: &S
             Item::Server(key, 0) => writeln!(servers, "-A {} -s {}", at(key), settings.scheduler),
             Item::Server(key, seconds) => writeln!(servers, "-A {} -s {} -p {seconds}", at(key), settings.scheduler),
             Item::Destination(key, endpoint) => writeln!(servers, "-a {} -r {endpoint} -m -w 1", at(key)),
+            Item::Draining(key, endpoint) => writeln!(servers, "-a {} -r {endpoint} -m -w 0", at(key)),
         };
     }
     let rules = rules::transaction(family, fixed, |_| Ok(Default::default()))?.text()?;

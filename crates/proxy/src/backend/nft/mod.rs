@@ -22,7 +22,6 @@ use net::Family;
 
 use super::{Backend, Done, Fixed, Result};
 use crate::plan::{Pool, ServicePlan};
-use crate::stale::UdpChange;
 use crate::track::Name;
 
 pub use schema::TABLE;
@@ -36,8 +35,6 @@ pub struct NftBackend {
     nft: Arc<dyn Nft>,
     /// What the kernel has, or `None` when that is not known: at the start and after a failure.
     known: Option<Known>,
-    /// UDP frontends whose endpoints changed in syncs that went well.
-    udp: Vec<UdpChange>,
 }
 
 /// What the kernel has.
@@ -56,7 +53,7 @@ impl NftBackend {
     /// Of a family; nothing is done yet.
     #[must_use]
     pub fn new(family: Family, nft: Arc<dyn Nft>) -> Self {
-        Self { family, nft, known: None, udp: Vec::new() }
+        Self { family, nft, known: None }
     }
 
     fn change(
@@ -76,7 +73,6 @@ impl NftBackend {
         }
         // After a failure nobody knows what the kernel has; `known` stays empty.
         self.nft.commit(&transaction)?;
-        self.udp.extend(touched.udp(&known.state));
         self.known = Some(known);
         Ok(Done::Partial)
     }
@@ -98,7 +94,6 @@ impl NftBackend {
             tracing::warn!(family = %self.family, %error, "cannot take over the nftables table; making it anew");
             self.nft.commit(&write::anew(self.family, &known))?;
         }
-        self.udp.extend(known.state.udp());
         self.known = Some(known);
         Ok(Done::Full)
     }
@@ -151,10 +146,6 @@ impl Backend for NftBackend {
 
     fn forget(&mut self) {
         self.known = None;
-    }
-
-    fn take_udp(&mut self) -> Vec<UdpChange> {
-        std::mem::take(&mut self.udp)
     }
 }
 

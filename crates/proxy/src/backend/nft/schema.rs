@@ -89,18 +89,21 @@ pub(super) fn rules(family: Family, fixed: &Fixed) -> Vec<(&'static str, String)
     let node_port = "meta l4proto . th dport";
     let mark = mark(fixed);
     let mask = fixed.masquerade_mark;
+    // The kernel routes nothing away from loopback addresses: who is sent to a pod from there would wait for ever.
+    let loopback = if family == Family::V4 { "127.0.0.0/8" } else { "::1" };
     let to_node = match &fixed.node_ports {
-        NodePortMatch::All => {
-            let loopback = if family == Family::V4 { "127.0.0.0/8" } else { "::1" };
-            format!("{ip} daddr != {loopback} fib daddr type local")
-        }
-        NodePortMatch::In(_) => format!("{ip} daddr @{NODE_ADDRESSES} fib daddr type local"),
+        NodePortMatch::All => format!("{ip} daddr != {loopback} fib daddr type local"),
+        NodePortMatch::In(_) => format!("{ip} daddr != {loopback} {ip} daddr @{NODE_ADDRESSES} fib daddr type local"),
     };
+    let node_gate = format!("{to_node} {node_port} vmap @{NODE_GATE}");
     let mut rules = vec![
         ("prerouting-gate", "ct state new jump gate".to_owned()),
+        ("prerouting-gate", format!("ct state new {node_gate}")),
         ("output-gate", "ct state new jump gate".to_owned()),
+        // A datagram that is stopped here gives its sender EPERM. One to the node itself comes by `prerouting-gate` next, where it
+        // is refused as if it came from elsewhere.
+        ("output-gate", format!("ct state new meta l4proto tcp {node_gate}")),
         ("gate", format!("{address} vmap @{GATE}")),
-        ("gate", format!("{to_node} {node_port} vmap @{NODE_GATE}")),
         // A reset is not rate-limited as ICMP is: every client of a Service without endpoints hears it at once.
         ("refuse", "meta l4proto tcp reject with tcp reset".to_owned()),
         ("refuse", "reject".to_owned()),

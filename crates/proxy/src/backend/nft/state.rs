@@ -1,19 +1,18 @@
-//! What the table holds: who claims which frontend, and what Services share.
+//! What the table holds: which frontend is whose, and what Services share.
 
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use crate::plan::{Frontend, Pool, Route, ServicePlan, To};
-use crate::stale::UdpChange;
-use crate::track::{Name, Protocol};
+use crate::track::Name;
 
 /// Plans in force.
 #[derive(Default)]
 pub(super) struct State {
     held: HashMap<Name, Held>,
-    /// By name of the Service; the first counts. There is more than one only by mistake or while things change hands.
-    claims: HashMap<Frontend, Vec<(Name, Arc<Route>)>>,
+    /// With the Service that has it. While it changes hands, whoever is named last.
+    frontends: HashMap<Frontend, (Name, Arc<Route>)>,
     shared: HashMap<Shared, u32>,
 }
 
@@ -61,7 +60,7 @@ impl State {
         for route in plan.routes {
             let route = Arc::new(keep.order(route));
             self.touch(route.frontend, touched);
-            self.claim(&name, &route);
+            self.frontends.insert(route.frontend, (name.clone(), Arc::clone(&route)));
             for pool in pools(&route) {
                 touched.sticky.extend(pool.affinity.map(|affinity| (affinity.id, Some(pool.clone()))));
             }
@@ -81,12 +80,12 @@ impl State {
 
     /// The route in force at a frontend.
     pub(super) fn route(&self, frontend: Frontend) -> Option<&Arc<Route>> {
-        self.claims.get(&frontend)?.first().map(|(_, route)| route)
+        self.frontends.get(&frontend).map(|(_, route)| route)
     }
 
     /// All routes in force.
     pub(super) fn routes(&self) -> impl Iterator<Item = &Arc<Route>> {
-        self.claims.values().filter_map(|claims| claims.first()).map(|(_, route)| route)
+        self.frontends.values().map(|(_, route)| route)
     }
 
     /// All pools with affinity, also of routes that are not in force.
@@ -109,21 +108,9 @@ impl State {
         touched.frontends.entry(frontend).or_insert_with(|| self.route(frontend).cloned());
     }
 
-    fn claim(&mut self, name: &Name, route: &Arc<Route>) {
-        let claims = self.claims.entry(route.frontend).or_default();
-        let at = claims.partition_point(|(other, _)| other < name);
-        claims.insert(at, (name.clone(), Arc::clone(route)));
-        if let [(first, _), _, ..] = &claims[..] {
-            tracing::warn!(frontend = %route.frontend, services = claims.len(), used = %first, "claimed by several Services");
-        }
-    }
-
     fn release(&mut self, frontend: Frontend, name: &Name) {
-        if let Some(claims) = self.claims.get_mut(&frontend) {
-            claims.retain(|(other, _)| other != name);
-            if claims.is_empty() {
-                self.claims.remove(&frontend);
-            }
+        if self.frontends.get(&frontend).is_some_and(|(holder, _)| holder == name) {
+            self.frontends.remove(&frontend);
         }
     }
 
@@ -135,31 +122,6 @@ impl State {
             self.shared.remove(&shared);
         }
     }
-}
-
-impl State {
-    /// All UDP frontends with their endpoints.
-    pub(super) fn udp(&self) -> impl Iterator<Item = UdpChange> {
-        let udp = self.routes().filter(|route| route.frontend.protocol() == Protocol::Udp);
-        udp.map(|route| UdpChange { frontend: route.frontend, endpoints: endpoints(route) })
-    }
-}
-
-impl Touched {
-    /// UDP frontends that lost endpoints or the last of them, or got their first.
-    pub(super) fn udp(&self, state: &State) -> impl Iterator<Item = UdpChange> {
-        let udp = self.frontends.iter().filter(|(frontend, _)| frontend.protocol() == Protocol::Udp);
-        udp.filter_map(|(frontend, before)| {
-            let before = before.as_deref().map(endpoints).unwrap_or_default();
-            let endpoints = state.route(*frontend).map(|route| endpoints(route)).unwrap_or_default();
-            let only_more = !before.is_empty() && before.is_subset(&endpoints);
-            (!only_more).then_some(UdpChange { frontend: *frontend, endpoints })
-        })
-    }
-}
-
-fn endpoints(route: &Route) -> HashSet<SocketAddr> {
-    pools(route).flat_map(|pool| pool.endpoints.iter().copied()).collect()
 }
 
 /// The pools of a route.

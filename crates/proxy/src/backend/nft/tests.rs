@@ -82,7 +82,7 @@ fn address(family: Family, last: u8) -> Frontend {
 const NODE_PORT: Frontend = Frontend::NodePort { protocol: Protocol::Udp, port: 30053 };
 
 fn route(frontend: Frontend, to: To) -> Route {
-    Route { frontend, sources: Sources::Everyone, to }
+    Route { frontend, sources: Sources::Everyone, to, serving: Arc::default() }
 }
 
 fn service(routes: Vec<Route>) -> ServicePlan {
@@ -114,6 +114,7 @@ fn everything(family: Family) -> ServicePlan {
             frontend: address(family, 4),
             sources: Sources::Only(vec![range.parse().unwrap()]),
             to: To::Outside(pool(family, &[2, 3])),
+            serving: Arc::default(),
         },
         route(NODE_PORT, To::OutsideLocal { own, others: pool(family, &[3]) }),
     ]);
@@ -246,17 +247,29 @@ fn clients_with_affinity_have_a_chain_that_remembers_them() {
 }
 
 #[test]
-fn two_services_with_one_frontend_do_not_mix() {
+fn a_frontend_changes_hands_in_one_change_whoever_is_named_first() {
     let family = Family::V4;
-    let (mut backend, nft) = backend(family);
-    let a = service(vec![route(NODE_PORT, To::Outside(pool(family, &[1])))]);
-    let b = service(vec![route(NODE_PORT, To::Reject)]);
-    backend.sync(&fixed(family), &mut [(name("b"), b), (name("a"), a)].into_iter()).unwrap();
-    assert!(nft.listing(family).contains("node-ports: udp . 30053 : goto node-port-masquerade-pick-1-udp"));
-    assert!(!nft.listing(family).contains("node-port-gates:"), "{}", nft.listing(family));
-    backend.sync(&fixed(family), &mut [(name("a"), ServicePlan::default())].into_iter()).unwrap();
-    assert!(nft.listing(family).contains("node-port-gates: udp . 30053 : goto refuse"), "{}", nft.listing(family));
-    assert!(!nft.listing(family).contains("node-ports:"));
+    for reverse in [false, true] {
+        let (mut backend, nft) = backend(family);
+        let (open, closed) = (To::Outside(pool(family, &[1])), To::Reject);
+        let mut turns = |first: To, second: Option<To>| {
+            let plan = |to: Option<To>| to.map(|to| service(vec![route(NODE_PORT, to)])).unwrap_or_default();
+            let (a, b) = if second.is_some() { (plan(None), plan(second)) } else { (plan(Some(first)), plan(None)) };
+            let mut plans = [(name("a"), a), (name("b"), b)];
+            if reverse {
+                plans.reverse();
+            }
+            backend.sync(&fixed(family), &mut plans.into_iter()).unwrap();
+            nft.listing(family)
+        };
+        let listing = turns(open.clone(), None);
+        assert!(listing.contains("node-ports: udp . 30053 : goto node-port-masquerade-pick-1-udp"), "{listing}");
+        assert!(!listing.contains("node-port-gates:"), "{listing}");
+        let listing = turns(open.clone(), Some(closed));
+        assert!(listing.contains("node-port-gates: udp . 30053 : goto refuse"), "{listing}");
+        assert!(!listing.contains("node-ports:"), "{listing}");
+        assert!(turns(open, None).contains("node-ports: udp . 30053 : goto"));
+    }
 }
 
 #[test]

@@ -1,0 +1,54 @@
+//! External IPs that are not served: whoever may write a Service must not take over the traffic to others.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::IpAddr;
+
+use net::Cidr;
+
+use super::Name;
+
+/// External IPs of a Service that are not served, and why.
+pub type Refused = BTreeMap<IpAddr, Refusal>;
+
+/// Why an external IP is not served.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Refusal {
+    /// Addresses of this range are for cluster IPs.
+    ServiceRange(Cidr),
+    /// It is an address of a node.
+    NodeAddress,
+}
+
+impl Refusal {
+    /// The reason of an event.
+    #[must_use]
+    pub const fn reason(self) -> &'static str {
+        match self {
+            Self::ServiceRange(_) => "ExternalIPInServiceRange",
+            Self::NodeAddress => "ExternalIPOfNode",
+        }
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::ServiceRange(cidr) => write!(f, "it lies in the Service range {cidr}"),
+            Self::NodeAddress => f.write_str("it is an address of a node"),
+        }
+    }
+}
+
+/// A refusal that nobody was told of yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewRefusal {
+    /// The Service.
+    pub service: Name,
+    /// Which of all that ever had the name.
+    pub uid: String,
+    /// The address.
+    pub ip: IpAddr,
+    /// Why.
+    pub why: Refusal,
+}

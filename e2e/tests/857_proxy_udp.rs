@@ -1,0 +1,198 @@
+//! UDP through `twinstack proxy`: flows that keep their source port while a Service appears, gets its first endpoint, others or
+//! none, lets one drain, or changes its ports; at every kind of frontend, in both families, from outside and from the node.
+//!
+//! A Service for each change, with all frontends, and all of them at once: one start of the proxy per mode.
+
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+use std::net::SocketAddr;
+
+use e2e::proxy_lab::{self, Flows, Heard, Lab, NODE, PATIENCE, PODS, ask, ask_udp, ip};
+use e2e::wait_for;
+use kernel::netns::Namespace;
+use serde_json::{Value, json};
+
+const SERVICES: &str = "/api/v1/namespaces/default/services";
+/// One for each way in which a Service may change.
+const NAMES: [&str; 7] = ["later", "first", "other", "target", "gap", "drain", "ports"];
+const FRONTENDS: [&str; 4] = ["cluster", "external", "balancer", "node-port"];
+const SERVED: u16 = 8053;
+const UNSERVED: u16 = 8099;
+const BEFORE: u16 = 53;
+const AFTER: u16 = 54;
+
+fn number(name: &str) -> usize {
+    1 + NAMES.iter().position(|other| *other == name).expect("one of them")
+}
+
+/// A Service's port after a change of its ports is the next one.
+fn node_port(name: &str, port: u16) -> u16 {
+    30_500 + 2 * u16::try_from(number(name)).expect("few") + (port - BEFORE)
+}
+
+fn address(name: &str, frontend: &str, family: usize, port: u16) -> SocketAddr {
+    let number = number(name);
+    let text = match (frontend, family) {
+        ("cluster", 0) => format!("10.96.5.{number}"),
+        ("cluster", _) => format!("fd00:10:96::50{number}"),
+        ("external", 0) => format!("198.18.5.{number}"),
+        ("external", _) => format!("2001:db8:18::50{number}"),
+        ("balancer", 0) => format!("198.19.5.{number}"),
+        ("balancer", _) => format!("2001:db8:19::50{number}"),
+        _ => return SocketAddr::new(ip(NODE[family]), node_port(name, port)),
+    };
+    SocketAddr::new(ip(&text), port)
+}
+
+fn make(lab: &Lab, name: &str, port: u16) {
+    let ips = |frontend: &str| [0, 1].map(|family| address(name, frontend, family, port).ip().to_string());
+    let cluster = ips("cluster");
+    lab.apply(&json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": "default"},
+        "spec": {"type": "LoadBalancer", "ipFamilyPolicy": "RequireDualStack", "clusterIP": cluster[0], "clusterIPs": cluster,
+            "externalIPs": ips("external"),
+            "ports": [{"name": "dns", "port": port, "protocol": "UDP", "nodePort": node_port(name, port)}]},
+    }));
+    let ingress: Vec<Value> = ips("balancer").iter().map(|ip| json!({"ip": ip})).collect();
+    lab.set_status(&format!("{SERVICES}/{name}"), &json!({"loadBalancer": {"ingress": ingress}}));
+}
+
+/// Pods with whether they are about to end.
+fn endpoints(lab: &Lab, name: &str, pods: &[(usize, bool)], port: u16) {
+    for (family, kind) in ["IPv4", "IPv6"].into_iter().enumerate() {
+        let endpoint = |(pod, ending): &(usize, bool)| {
+            let conditions = json!({"ready": !ending, "serving": true, "terminating": ending});
+            json!({"addresses": [PODS[*pod][family]], "nodeName": "n1", "conditions": conditions})
+        };
+        lab.apply(&json!({
+            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+            "metadata": {"name": format!("{name}-{family}"), "namespace": "default",
+                "labels": {"kubernetes.io/service-name": name}},
+            "addressType": kind, "endpoints": pods.iter().map(endpoint).collect::<Vec<_>>(),
+            "ports": [{"name": "dns", "port": port, "protocol": "UDP"}],
+        }));
+    }
+}
+
+/// Flows to every frontend of every Service; those to ports that come later have labels that end in `after`.
+fn begin(lab: &Lab) -> Flows {
+    let mut wanted = Vec::new();
+    for name in NAMES {
+        for frontend in FRONTENDS {
+            for family in [0, 1] {
+                for (from, space) in [("outside", &lab.client), ("node", &lab.node)] {
+                    let to = |port| address(name, frontend, family, port);
+                    wanted.push((format!("{name} {from} {frontend}"), space, to(BEFORE)));
+                    if name == "ports" {
+                        wanted.push((format!("after {name} {from} {frontend}"), space, to(AFTER)));
+                    }
+                }
+            }
+        }
+    }
+    Flows::begin(wanted)
+}
+
+fn flows_keep_up(mode: &str) {
+    if let Some(how) = proxy_lab::missing() {
+        e2e::skip("UDP through the proxy", how);
+        return;
+    }
+    let lab = Lab::new();
+    let proxy = lab.proxy_with("proxy.log", &[&format!("--proxy-mode={mode}"), "--nodeport-addresses=0.0.0.0/0,::/0"]);
+    lab.wait_in_place(&proxy);
+    for name in NAMES.into_iter().filter(|name| *name != "later") {
+        make(&lab, name, BEFORE);
+        let port = if name == "target" { UNSERVED } else { SERVED };
+        endpoints(&lab, name, if name == "first" { &[] } else { &[(0, false)] }, port);
+    }
+    let flows = begin(&lab);
+    for name in ["other", "gap", "drain", "ports"] {
+        flows.all_hear(name, &[Heard::Pod(0)]);
+    }
+    flows.all_hear("first", &[Heard::Refused, Heard::Forbidden]);
+    flows.all_hear("first node node-port", &[Heard::Refused]);
+    flows.go_on("target");
+    flows.go_on("later");
+
+    make(&lab, "later", BEFORE);
+    for name in ["later", "first", "other", "target"] {
+        endpoints(&lab, name, &[(1, false)], SERVED);
+    }
+    make(&lab, "ports", AFTER);
+    endpoints(&lab, "gap", &[], SERVED);
+    endpoints(&lab, "drain", &[(0, true), (1, false)], SERVED);
+    for name in ["later", "first", "other", "target"] {
+        flows.all_hear(name, &[Heard::Pod(1)]);
+    }
+    flows.all_hear("after ports", &[Heard::Pod(0)]);
+    flows.no_pod_answers("ports");
+    flows.all_hear("gap", &[Heard::Refused, Heard::Forbidden]);
+    endpoints_drain(&lab, &flows);
+    for (pods, heard) in [(&[(1, false)][..], Heard::Pod(1)), (&[], Heard::Refused), (&[(0, false)], Heard::Pod(0))] {
+        endpoints(&lab, "gap", pods, SERVED);
+        flows.all_hear("gap outside", &[heard]);
+        flows.all_hear("gap node node-port", &[heard]);
+    }
+    loopback(&lab, mode);
+    lab.delete(&format!("{SERVICES}/other"));
+    flows.no_pod_answers("other");
+}
+
+/// Flows stay with a pod that ends until it is gone; new ones go elsewhere.
+fn endpoints_drain(lab: &Lab, flows: &Flows) {
+    for frontend in FRONTENDS {
+        for family in [0, 1] {
+            let to = address("drain", frontend, family, BEFORE);
+            let fresh =
+                |space: &Namespace| wait_for(PATIENCE, || (ask_udp(space, to) == Some(Heard::Pod(1))).then_some(()));
+            assert!(fresh(&lab.client).is_some(), "new flows to {to} do not go to the pod that is ready");
+        }
+    }
+    let heard: BTreeMap<String, Vec<Heard>> = flows.hear_now("drain").into_iter().collect();
+    let moved: Vec<_> = heard.iter().filter(|(_, heard)| heard.iter().any(|heard| *heard != Heard::Pod(0))).collect();
+    assert!(moved.is_empty(), "cut off from a pod that still serves: {moved:#?}");
+    endpoints(lab, "drain", &[(1, false)], SERVED);
+    flows.all_hear("drain", &[Heard::Pod(1)]);
+}
+
+/// The kernel routes nothing away from loopback addresses unless it is told to, which only iptables mode does, for IPv4: there
+/// a node port is answered, elsewhere it is refused, and nowhere does a client wait.
+fn loopback(lab: &Lab, mode: &str) {
+    let ports = json!([{"name": "x", "port": 80, "protocol": "TCP", "nodePort": 30590},
+        {"name": "dns", "port": 53, "protocol": "UDP", "nodePort": 30590}]);
+    lab.apply(&json!({
+        "apiVersion": "v1", "kind": "Service", "metadata": {"name": "here", "namespace": "default"},
+        "spec": {"type": "NodePort", "ipFamilyPolicy": "RequireDualStack", "ports": ports},
+    }));
+    for (family, kind) in ["IPv4", "IPv6"].into_iter().enumerate() {
+        lab.apply(&json!({
+            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+            "metadata": {"name": format!("here-{family}"), "namespace": "default", "labels": {"kubernetes.io/service-name": "here"}},
+            "addressType": kind, "endpoints": [{"addresses": [PODS[0][family]], "nodeName": "n1"}],
+            "ports": [{"name": "x", "port": 8080, "protocol": "TCP"}, {"name": "dns", "port": SERVED, "protocol": "UDP"}],
+        }));
+        let own = SocketAddr::new(ip(NODE[family]), 30590);
+        assert!(wait_for(PATIENCE, || ask(&lab.node, own).ok()).is_some(), "{own} is not answered");
+        assert_eq!(ask_udp(&lab.node, own), Some(Heard::Pod(0)), "{own}");
+    }
+    for at in ["127.0.0.1:30590", "[::1]:30590"] {
+        let at: SocketAddr = at.parse().expect("an address");
+        if mode == "iptables" && at.is_ipv4() {
+            assert!(ask(&lab.node, at).is_ok() && ask_udp(&lab.node, at) == Some(Heard::Pod(0)), "{at}");
+            continue;
+        }
+        assert_eq!(ask(&lab.node, at), Err(ErrorKind::ConnectionRefused), "{at}");
+        assert_eq!(ask_udp(&lab.node, at), Some(Heard::Refused), "{at}");
+    }
+}
+
+#[test]
+fn flows_of_datagrams_keep_up_with_services_in_nftables_mode() {
+    flows_keep_up("nftables");
+}
+
+#[test]
+fn flows_of_datagrams_keep_up_with_services_in_iptables_mode() {
+    flows_keep_up("iptables");
+}
