@@ -160,7 +160,7 @@ fn endpoints_drain(lab: &Lab, flows: &Flows) {
 /// a node port is answered, elsewhere it is refused, and nowhere does a client wait.
 fn loopback(lab: &Lab, mode: &str) {
     let ports = json!([{"name": "x", "port": 80, "protocol": "TCP", "nodePort": 30590},
-        {"name": "dns", "port": 53, "protocol": "UDP", "nodePort": 30590}]);
+        {"name": "dns", "port": 53, "protocol": "UDP", "nodePort": 30591}]);
     lab.apply(&json!({
         "apiVersion": "v1", "kind": "Service", "metadata": {"name": "here", "namespace": "default"},
         "spec": {"type": "NodePort", "ipFamilyPolicy": "RequireDualStack", "ports": ports},
@@ -172,18 +172,18 @@ fn loopback(lab: &Lab, mode: &str) {
             "addressType": kind, "endpoints": [{"addresses": [PODS[0][family]], "nodeName": "n1"}],
             "ports": [{"name": "x", "port": 8080, "protocol": "TCP"}, {"name": "dns", "port": SERVED, "protocol": "UDP"}],
         }));
-        let own = SocketAddr::new(ip(NODE[family]), 30590);
-        assert!(wait_for(PATIENCE, || ask(&lab.node, own).ok()).is_some(), "{own} is not answered");
-        assert_eq!(ask_udp(&lab.node, own), Some(Heard::Pod(0)), "{own}");
+        let [tcp, udp] = [30590, 30591].map(|port| SocketAddr::new(ip(NODE[family]), port));
+        assert!(wait_for(PATIENCE, || ask(&lab.node, tcp).ok()).is_some(), "{tcp} is not answered");
+        assert_eq!(ask_udp(&lab.node, udp), Some(Heard::Pod(0)), "{udp}");
     }
-    for at in ["127.0.0.1:30590", "[::1]:30590"] {
-        let at: SocketAddr = at.parse().expect("an address");
-        if mode == "iptables" && at.is_ipv4() {
-            assert!(ask(&lab.node, at).is_ok() && ask_udp(&lab.node, at) == Some(Heard::Pod(0)), "{at}");
+    for at in ["127.0.0.1", "::1"] {
+        let [tcp, udp] = [30590, 30591].map(|port| SocketAddr::new(ip(at), port));
+        if mode == "iptables" && tcp.is_ipv4() {
+            assert!(ask(&lab.node, tcp).is_ok() && ask_udp(&lab.node, udp) == Some(Heard::Pod(0)), "{at}");
             continue;
         }
-        assert_eq!(ask(&lab.node, at), Err(ErrorKind::ConnectionRefused), "{at}");
-        assert_eq!(ask_udp(&lab.node, at), Some(Heard::Refused), "{at}");
+        assert_eq!(ask(&lab.node, tcp), Err(ErrorKind::ConnectionRefused), "{tcp}");
+        assert_eq!(ask_udp(&lab.node, udp), Some(Heard::Refused), "{udp}");
     }
 }
 

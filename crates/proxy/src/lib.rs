@@ -11,6 +11,7 @@ pub mod metrics;
 pub mod plan;
 mod report;
 pub mod run;
+mod schedule;
 pub mod settings;
 pub mod stale;
 pub mod track;

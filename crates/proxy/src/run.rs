@@ -21,6 +21,7 @@ use crate::health_ports::HealthPorts;
 use crate::metrics::ProxyMetrics;
 use crate::plan;
 use crate::report;
+use crate::schedule::Schedule;
 use crate::settings::Settings;
 use crate::stale::UdpFrontends;
 use crate::track::{Changed, Name, Tracker};
@@ -28,13 +29,6 @@ use crate::watch::{self, Complete, Seen, Trouble};
 
 /// Everything is written anew this often, whatever the checks say.
 const ANEW: Duration = Duration::from_secs(3600);
-/// The first pause after a failure; it doubles up to the sync period.
-const FIRST_RETRY: Duration = Duration::from_millis(500);
-/// A change that took long is followed by a rest of so many times as long, in which others gather: what a mechanism writes anew
-/// with every change must not be written for each of a thousand Services.
-const REST: u32 = 2;
-/// No longer than this.
-const LONGEST_REST: Duration = Duration::from_secs(1);
 
 /// A proxy that keeps the kernel as the API wants it.
 #[derive(Debug)]
@@ -64,17 +58,6 @@ impl std::fmt::Debug for Kernel {
     }
 }
 
-/// When to work next.
-struct Schedule {
-    due: Option<Instant>,
-    last: Option<Instant>,
-    /// After that.
-    rest: Duration,
-    retry: Duration,
-    /// Whether the last change went well: that it does is told at the start and after a failure.
-    in_place: bool,
-}
-
 impl Proxy {
     /// Nothing known and nothing done yet.
     #[must_use]
@@ -100,8 +83,7 @@ impl Proxy {
         let mut events = watch::events(&client, &self.settings.node_name);
         let refusals = report::start(&self.tasks, client.clone(), &self.settings.node_name);
         let mut complete = Complete::default();
-        let mut schedule =
-            Schedule { due: None, last: None, rest: Duration::ZERO, retry: FIRST_RETRY, in_place: false };
+        let mut schedule = Schedule::new(self.settings.min_sync_period, self.settings.sync_period);
         let mut look = tokio::time::interval(self.settings.sync_period);
         let mut anew = tokio::time::interval(ANEW);
         anew.reset();
@@ -165,9 +147,7 @@ impl Proxy {
 
     fn queue(&self, schedule: &mut Schedule) {
         let now = Instant::now();
-        let pause = self.settings.min_sync_period.max(schedule.rest);
-        let earliest = schedule.last.map_or(now, |last| (last + pause).max(now));
-        schedule.due = Some(schedule.due.map_or(earliest, |due| due.min(earliest)));
+        schedule.queue(now);
         self.health.queued(now);
         self.settings.families.iter().for_each(|family| self.metrics.queued(*family));
     }
@@ -222,15 +202,10 @@ impl Proxy {
         if changed.node {
             tracker.iter().for_each(|(name, _)| ask(name));
         }
-        let now = Instant::now();
-        schedule.last = Some(now);
-        schedule.rest = if first { Duration::ZERO } else { ((now - start) * REST).min(LONGEST_REST) };
-        schedule.due = if good { None } else { Some(now + schedule.retry) };
-        schedule.retry = if good { FIRST_RETRY } else { (schedule.retry * 2).min(self.settings.sync_period) };
         if good && !schedule.in_place {
             tracing::info!(services = self.tracker.iter().count(), "rules are in place");
         }
-        schedule.in_place = good;
+        schedule.done(start, Instant::now(), good);
     }
 
     /// Whether the tables are as they were left; tidies up on the way.

@@ -100,7 +100,7 @@ impl UdpFrontends {
         // The same port of another machine is none of ours. At an address of the node a Service's own address goes first.
         let node_port = (to_node && !self.held.contains_key(&address)).then_some(Frontend::NodePort { protocol, port });
         let frontend =
-            Some(address).filter(|address| at.contains(address)).or(node_port.filter(|port| at.contains(port)));
+            Some(address).filter(|address| at.contains(address)).or_else(|| node_port.filter(|port| at.contains(port)));
         frontend.is_some_and(|frontend| {
             let serving = self.held.get(&frontend).map(|(_, serving)| &**serving).unwrap_or_default();
             serving.binary_search(&flow.from).is_err()

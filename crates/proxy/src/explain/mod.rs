@@ -5,15 +5,18 @@
 
 mod show;
 
+use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 
-use net::{Cidr, Family};
+use net::{Cidr, Family, HasFamily};
 
 use crate::backend::Fixed;
 use crate::plan::{Frontend, LocalPods, NodePortMatch, Pool, Route, ServicePlan, Sources, To};
-use crate::track::{Name, Service};
+use crate::track::{Name, Service, Tracker};
 
 pub use show::{json, table};
+
+use show::kind_words;
 
 /// Who sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,6 +41,8 @@ pub struct Explained {
     pub family: Family,
     /// Empty when the Service has no address of this family: then nothing of it is open in it.
     pub ways: Vec<Way>,
+    /// What it names and does not get, with the reason.
+    pub unserved: Vec<String>,
 }
 
 /// What happens to a packet for a frontend, from some senders.
@@ -131,7 +136,36 @@ pub fn explain(
             }
         }
     }
-    Explained { family, ways }
+    Explained { family, ways, unserved: Vec::new() }
+}
+
+/// What a Service names in a family and does not get, with the reason.
+#[must_use]
+pub fn unserved(family: Family, name: &Name, tracker: &Tracker) -> Vec<String> {
+    let Some(entry) = tracker.get(name) else { return Vec::new() };
+    let Some(service) = &entry.service else { return Vec::new() };
+    let refused = entry.refused.iter().filter(|(ip, _)| ip.family() == family);
+    let mut list: Vec<String> = refused.map(|(ip, why)| format!("external IP {ip}: {why}")).collect();
+    let ips: BTreeSet<IpAddr> = [&service.cluster_ips, &service.load_balancer_ips, &service.external_ips]
+        .into_iter()
+        .flatten()
+        .copied()
+        .collect();
+    for port in &service.ports {
+        let addresses = ips.iter().filter(|ip| ip.family() == family);
+        let addresses = addresses.map(|ip| Frontend::Address { ip: *ip, protocol: port.protocol, port: port.port });
+        let node_port = port.node_port.map(|number| Frontend::NodePort { protocol: port.protocol, port: number });
+        for frontend in addresses.chain(node_port) {
+            if let Some(owner) = tracker.owner(family, frontend).filter(|owner| *owner != name) {
+                let what = match frontend {
+                    Frontend::NodePort { .. } => frontend.to_string(),
+                    Frontend::Address { .. } => format!("{} {frontend}", kind_words(kind(frontend, service))),
+                };
+                list.push(format!("{what}: it belongs to Service {owner}"));
+            }
+        }
+    }
+    list
 }
 
 fn kind(frontend: Frontend, service: &Service) -> Kind {
@@ -139,8 +173,8 @@ fn kind(frontend: Frontend, service: &Service) -> Kind {
     match frontend {
         Frontend::NodePort { .. } => Kind::NodePort,
         Frontend::Address { ip, .. } if holds(&service.cluster_ips, ip) => Kind::ClusterIp,
-        Frontend::Address { ip, .. } if holds(&service.external_ips, ip) => Kind::ExternalIp,
-        Frontend::Address { .. } => Kind::LoadBalancerIp,
+        Frontend::Address { ip, .. } if holds(&service.load_balancer_ips, ip) => Kind::LoadBalancerIp,
+        Frontend::Address { .. } => Kind::ExternalIp,
     }
 }
 

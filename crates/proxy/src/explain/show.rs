@@ -16,10 +16,15 @@ const HEAD: [&str; 5] = ["SENT TO", "FROM", "ENDS AT", "WHICH SEES", "THROUGH"];
 #[must_use]
 pub fn table(report: &Report) -> String {
     let mut text = format!("Service {} on node {}, {}\n", report.service, report.node, report.mode);
-    for Explained { family, ways } in &report.families {
+    for Explained { family, ways, unserved } in &report.families {
         let _ = writeln!(text, "\n{family}");
-        if ways.is_empty() {
+        for line in unserved {
+            let _ = writeln!(text, "  not served: {line}");
+        }
+        if ways.is_empty() && unserved.is_empty() {
             text.push_str("  closed: the Service has no address of this family\n");
+        }
+        if ways.is_empty() {
             continue;
         }
         let rows: Vec<[String; 5]> = std::iter::once(HEAD.map(str::to_owned)).chain(ways.iter().map(row)).collect();
@@ -77,7 +82,7 @@ fn frontend(way: &Way) -> String {
     }
 }
 
-const fn kind_words(kind: Kind) -> &'static str {
+pub(super) const fn kind_words(kind: Kind) -> &'static str {
     match kind {
         Kind::ClusterIp => "cluster IP",
         Kind::ExternalIp => "external IP",
@@ -109,7 +114,11 @@ pub fn json(report: &Report) -> Value {
         .iter()
         .map(|explained| {
             let family = if explained.family == Family::V4 { "IPv4" } else { "IPv6" };
-            json!({"family": family, "ways": explained.ways.iter().map(way).collect::<Vec<_>>()})
+            let mut value = json!({"family": family, "ways": explained.ways.iter().map(way).collect::<Vec<_>>()});
+            if !explained.unserved.is_empty() {
+                value["unserved"] = json!(explained.unserved);
+            }
+            value
         })
         .collect();
     json!({

@@ -224,3 +224,37 @@ fn with_ipvs_sets_and_servers_are_named_and_everyone_goes_to_the_endpoints_here(
         }
     }
 }
+
+#[test]
+fn what_a_service_names_and_does_not_get_is_told() {
+    let service = |name: &str, second: u8, cluster_ips: Value, external: Value| {
+        serde_json::from_value(json!({
+            "metadata": {"namespace": "a", "name": name, "creationTimestamp": format!("2026-01-01T00:00:0{second}Z")},
+            "spec": {"type": "NodePort", "clusterIPs": cluster_ips, "externalIPs": external, "ports": [{"port": 80, "nodePort": 30080}]},
+        }))
+        .unwrap()
+    };
+    let mut tracker = Tracker::new("n1", &["192.168.0.1".parse().unwrap(), "fd09::1".parse().unwrap()]);
+    tracker.set_node(None);
+    let shared = json!(["192.0.2.7", "2001:db8::7"]);
+    tracker.service(&service("old", 1, json!(["10.0.0.1", "fd00::1"]), shared));
+    let all = json!(["192.0.2.7", "2001:db8::7", "192.168.0.1", "fd09::1", "192.0.2.8"]);
+    tracker.service(&service("web", 2, json!(["10.0.0.2", "fd00::2"]), all));
+    let name = Name::new("a", "web");
+    for (family, shared, own) in
+        [(Family::V4, "192.0.2.7:80", "192.168.0.1"), (Family::V6, "[2001:db8::7]:80", "fd09::1")]
+    {
+        let expected = [
+            format!("external IP {own}: it is an address of a node"),
+            format!("external IP tcp {shared}: it belongs to Service a/old"),
+            "tcp node port 30080: it belongs to Service a/old".to_owned(),
+        ];
+        let unserved = unserved(family, &name, &tracker);
+        assert_eq!(unserved, expected);
+        let explained = Explained { family, ways: Vec::new(), unserved };
+        let report =
+            Report { service: name.clone(), node: "n1".to_owned(), mode: "nftables", families: vec![explained] };
+        assert!(table(&report).contains(&format!("\n  not served: {}\n", expected[0])), "{}", table(&report));
+        assert_eq!(json(&report)["families"][0]["unserved"][2], expected[2]);
+    }
+}

@@ -9,7 +9,7 @@ use crate::{
 use anyhow::Context;
 use proxy::{
     backend::{iptables, ipvs, nft},
-    explain::{self, Report},
+    explain::{self, Explained, Report},
     plan,
     track::Name,
 };
@@ -69,9 +69,8 @@ fn run(settings: Settings) -> anyhow::Result<()> {
         Some((name?, output, options))
     })?;
     let tracker = super::snapshot(&options)?;
-    let entry = tracker.get(&name);
-    let service = entry.and_then(|entry| Some((entry, entry.service.as_ref()?)));
-    let (entry, service) = service.with_context(|| {
+    let service = tracker.get(&name).and_then(|entry| entry.service.as_ref());
+    let service = service.with_context(|| {
         format!("there are no rules for a Service {name}: it is not there, or it is headless, an ExternalName, or another proxy's")
     })?;
     let node = tracker.node();
@@ -87,11 +86,12 @@ fn run(settings: Settings) -> anyhow::Result<()> {
         if options.mode == Mode::Ipvs {
             plan = ipvs::served(plan);
         }
-        explain::explain(*family, service, &plan, &fixed, |route, from| match options.mode {
+        let explained = explain::explain(*family, service, &plan, &fixed, |route, from| match options.mode {
             Mode::Nftables => nft::way(route, from),
             Mode::Iptables => iptables::way(*family, &name, &plan, route, from),
             Mode::Ipvs => ipvs::way(*family, route, from),
-        })
+        });
+        Explained { unserved: explain::unserved(*family, &name, &tracker), ..explained }
     });
     let report = Report {
         families: families.collect(),
