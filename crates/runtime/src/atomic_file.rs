@@ -1,7 +1,7 @@
 //! Files that are either the old or the new content, never half of it. Called by `pki`, `kubeconfig` and whoever
 //! renders a configuration that another program reads.
 
-use std::fs::{DirBuilder, File, OpenOptions};
+use std::fs::{DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
@@ -11,6 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub const PRIVATE: u32 = 0o600;
 /// Readable by everyone: certificates, configuration without secrets.
 pub const PUBLIC: u32 = 0o644;
+/// In such a directory everyone may put files, and remove only their own.
+const STICKY: u32 = 0o1000;
 
 /// Replaces `path` with `content`, whatever was there. A symbolic link is replaced, not followed.
 pub fn write(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
@@ -31,6 +33,23 @@ pub fn create(path: &Path, content: &[u8], mode: u32) -> io::Result<()> {
 /// Creates a directory (and its parents) that only the owner may enter. One that exists is left as it is.
 pub fn private_directory(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Makes `path` a directory that only the owner may enter, also if it is there already and open to others. One that everyone
+/// shares, such as `/tmp`, is not taken over but refused.
+pub fn close_directory(path: &Path) -> io::Result<()> {
+    private_directory(path)?;
+    if path.metadata()?.permissions().mode() & STICKY != 0 {
+        let text = "is shared by everyone on this machine (sticky bit); choose a directory of its own";
+        return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
+    }
+    restrict(path, 0o700)
+}
+
+/// Takes away what `mode` does not give; what is narrower already stays.
+pub fn restrict(path: &Path, mode: u32) -> io::Result<()> {
+    let now = path.metadata()?.permissions().mode() & 0o7777;
+    if now & !mode == 0 { Ok(()) } else { std::fs::set_permissions(path, Permissions::from_mode(now & mode)) }
 }
 
 /// A finished file beside its target, removed when dropped unless it was renamed away.
@@ -54,7 +73,7 @@ impl Temporary {
         let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&path)?;
         let temporary = Self { path };
         // The mode given to open is narrowed by the umask; this one is not.
-        file.set_permissions(std::fs::Permissions::from_mode(mode))?;
+        file.set_permissions(Permissions::from_mode(mode))?;
         file.write_all(content)?;
         file.sync_all()?;
         Ok(temporary)
@@ -142,6 +161,21 @@ mod tests {
         private_directory(&path).unwrap();
         private_directory(&path).unwrap();
         assert_eq!((mode_of(&path), mode_of(path.parent().unwrap())), (0o700, 0o700));
+    }
+
+    #[test]
+    fn a_directory_that_was_open_is_closed_and_a_shared_one_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("data");
+        for (before, after) in [(0o755, 0o700), (0o2775, 0o700), (0o500, 0o500)] {
+            close_directory(&path).unwrap();
+            std::fs::set_permissions(&path, Permissions::from_mode(before)).unwrap();
+            close_directory(&path).unwrap();
+            assert_eq!(mode_of(&path), after);
+        }
+        std::fs::set_permissions(&path, Permissions::from_mode(0o1777)).unwrap();
+        assert_eq!(close_directory(&path).unwrap_err().kind(), io::ErrorKind::PermissionDenied);
+        assert_eq!(mode_of(&path), 0o777, "and left as it is");
     }
 
     #[test]

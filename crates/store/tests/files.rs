@@ -50,6 +50,19 @@ fn a_closed_store_opens_again_with_its_identity() {
     assert_eq!(open(&path).unwrap().cluster_id(), id);
 }
 
+fn mode(path: &Path) -> u32 {
+    std::fs::metadata(path).unwrap().permissions().mode() & 0o7777
+}
+
+#[test]
+fn only_the_owner_reads_the_file_whoever_made_it() {
+    let (_directory, path) = filled();
+    assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
+    assert!(is_whole(&open(&path).unwrap()));
+    assert_eq!(mode(&path), 0o600, "a file that an earlier version made is mended");
+}
+
 #[test]
 fn a_file_in_use_is_refused() {
     let (_directory, path) = filled();

@@ -10,8 +10,9 @@ use runtime::{
 };
 use std::{
     convert::Infallible,
+    io,
     net::{IpAddr, SocketAddr},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
     time::SystemTime,
 };
@@ -42,6 +43,7 @@ impl Certificates {
     pub fn prepare(options: &Options, addresses: &[SocketAddr]) -> Result<Self, CertificatesError> {
         let now = SystemTime::now();
         let folder = options.cert_dir.clone().unwrap_or_else(|| options.data_dir.join("pki"));
+        close(&folder).map_err(|source| PkiError::Write { path: folder.clone(), source })?;
         let authority = Arc::new(Authority::load_or_create(&folder, "twinstack", now)?);
         let signing = SigningKey::load_or_create(&folder.join("sa.key"))?;
         let public = folder.join("sa.pub");
@@ -111,6 +113,18 @@ impl Certificates {
             }
         });
     }
+}
+
+/// Nobody but the owner enters the folder or reads a key in it, whoever made them.
+fn close(folder: &Path) -> io::Result<()> {
+    atomic_file::close_directory(folder)?;
+    for file in std::fs::read_dir(folder)? {
+        let path = file?.path();
+        if path.extension().is_some_and(|kind| kind == "key" || kind == "pem") && path.is_file() {
+            atomic_file::restrict(&path, atomic_file::PRIVATE)?;
+        }
+    }
+    Ok(())
 }
 
 fn purpose(options: &Options, addresses: &[SocketAddr]) -> Purpose {

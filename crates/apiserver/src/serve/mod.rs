@@ -28,6 +28,7 @@ use crate::{
 use arc_swap::ArcSwap;
 use runtime::{
     admin::Admin,
+    atomic_file,
     health::Scope,
     http::{Limits, Server},
     kubeconfig::{Credential, Kubeconfig, Url},
@@ -89,6 +90,8 @@ pub struct Started {
 
 /// Brings a server up. It is ready when this returns.
 pub async fn start(options: Options, admin: Admin, tasks: &Tasks) -> Result<Started, ServeError> {
+    let folder = &options.data_dir;
+    atomic_file::close_directory(folder).map_err(|error| refused("data-dir", folder, error))?;
     let listeners = listen::tcp("bind-address", &options.hosts, options.port)?;
     let addresses: Vec<SocketAddr> = listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
     let port = addresses.first().map_or(options.port, SocketAddr::port);

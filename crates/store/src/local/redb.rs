@@ -9,8 +9,9 @@
 //! History is not kept: after a restart the current revision is the oldest. A new file is made under another name and moved
 //! into place once it is whole, so a file that redb cannot read was damaged and is never taken for a new one.
 
-use std::fs::{File, TryLockError};
+use std::fs::{DirBuilder, File, Permissions, TryLockError};
 use std::io::{self, Read};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
@@ -36,6 +37,10 @@ const STAMP: usize = 32;
 /// Values are read once and then live in memory, so redb's cache only serves the inner pages.
 const CACHE: usize = 16 << 20;
 
+/// Values may be secrets: nobody but the owner reads the file or enters a folder made for it, whatever the umask is.
+const FILE_MODE: u32 = 0o600;
+const FOLDER_MODE: u32 = 0o700;
+
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Redb {
@@ -52,6 +57,7 @@ impl Redb {
         if !path.try_exists().map_err(|source| OpenError::Io { path: path.into(), source })? {
             create(path).map_err(|error| explain(path, error))?;
         }
+        restrict(path).map_err(|source| OpenError::Io { path: path.into(), source })?;
         // redb checks what it reads, yet a damaged page may still trip an assertion of its own.
         let read = catch_unwind(AssertUnwindSafe(|| read(path)));
         let panicked = |_| OpenError::Corrupt { path: path.into(), reason: "redb could not make sense of it".into() };
@@ -87,15 +93,22 @@ impl Log for Redb {
 
 fn lock(path: &Path) -> Result<File, OpenError> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or_else(|| Path::new("."));
-    std::fs::create_dir_all(directory).map_err(|source| OpenError::Io { path: directory.into(), source })?;
+    let made = DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(directory);
+    made.map_err(|source| OpenError::Io { path: directory.into(), source })?;
     let name = beside(path, ".lock");
-    let file = File::options().create(true).truncate(false).write(true).open(&name);
+    let file = File::options().create(true).truncate(false).write(true).mode(FILE_MODE).open(&name);
     let file = file.map_err(|source| OpenError::Io { path: name.clone(), source })?;
     match file.try_lock() {
         Ok(()) => Ok(file),
         Err(TryLockError::WouldBlock) => Err(OpenError::Locked { path: path.into() }),
         Err(TryLockError::Error(source)) => Err(OpenError::Io { path: name, source }),
     }
+}
+
+/// Takes from everyone but the owner what an earlier version or a copy by hand gave them.
+fn restrict(path: &Path) -> io::Result<()> {
+    let mode = std::fs::metadata(path)?.permissions().mode() & 0o7777;
+    if mode & !FILE_MODE == 0 { Ok(()) } else { std::fs::set_permissions(path, Permissions::from_mode(mode & FILE_MODE)) }
 }
 
 /// Makes an empty store under another name, then moves it into place.
@@ -105,7 +118,8 @@ fn create(path: &Path) -> Result<(), redb::Error> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error.into()),
         _ => {}
     }
-    let database = Database::builder().set_cache_size(CACHE).create(&unfinished)?;
+    let file = File::options().read(true).write(true).create_new(true).mode(FILE_MODE).open(&unfinished)?;
+    let database = Database::builder().set_cache_size(CACHE).create_file(file)?;
     let transaction = database.begin_write()?;
     transaction.open_table(ENTRIES)?;
     transaction.open_table(META)?.insert("format", FORMAT)?;
