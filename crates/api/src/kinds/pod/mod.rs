@@ -3,6 +3,7 @@
 //! Mirrors `pkg/registry/core/pod`. What admission adds upstream (service account token, tolerations, priority) is not here.
 
 pub(super) mod advice;
+mod app_armor;
 mod columns;
 mod containers;
 pub mod defaults;
@@ -43,6 +44,7 @@ impl Rules for Pod {
 
     fn prepare_create(&self, pod: &mut Value) {
         defaults::label_keys(pod);
+        app_armor::to_fields(pod);
         defaults::pod_resources(pod);
         let mut status = json!({"phase": "Pending", "qosClass": quality(pod)});
         if !pod.list_at("spec.schedulingGates").is_empty() {
@@ -82,6 +84,7 @@ impl Rules for Pod {
 
     fn validate(&self, pod: &Value) -> Errors {
         let mut errors = validate::pod(pod, None);
+        app_armor::validate(&mut errors, &Path::root(), pod);
         let path = Path::new("spec");
         if !pod.list_at("spec.ephemeralContainers").is_empty() {
             errors
