@@ -58,6 +58,17 @@ pub(crate) struct Stamp {
     pub(crate) deadline: Option<Deadline>,
 }
 
+/// How the value was found where it lasts.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub(crate) enum StoredForm {
+    /// As a write would leave it.
+    Current,
+    /// Readable, but a write would leave it otherwise.
+    Stale,
+    /// Not readable, for this reason; the value here is empty.
+    Unreadable(String),
+}
+
 /// The value of a key as one revision wrote it. Cloning copies one pointer.
 #[derive(Clone)]
 pub struct Entry(Arc<Inner>);
@@ -66,12 +77,17 @@ struct Inner {
     key: Key,
     value: Bytes,
     stamp: Stamp,
+    form: StoredForm,
     view: OnceLock<Arc<dyn Any + Send + Sync>>,
 }
 
 impl Entry {
     pub(crate) fn new(key: Key, value: Bytes, stamp: Stamp) -> Self {
-        Self(Arc::new(Inner { key, value, stamp, view: OnceLock::new() }))
+        Self::stored(key, value, stamp, StoredForm::Current)
+    }
+
+    pub(crate) fn stored(key: Key, value: Bytes, stamp: Stamp, form: StoredForm) -> Self {
+        Self(Arc::new(Inner { key, value, stamp, form, view: OnceLock::new() }))
     }
 
     /// The key.
@@ -97,6 +113,19 @@ impl Entry {
     /// How often the key was written since its creation; 1 for the value that created it.
     pub fn version(&self) -> u64 {
         self.0.stamp.version
+    }
+
+    /// Whether writing the same value again would change how it is stored, such as by a newer key.
+    pub fn is_stale(&self) -> bool {
+        self.0.form == StoredForm::Stale
+    }
+
+    /// Why the stored form could not be read. Such an entry has no bytes, and whoever asks for it must hear this.
+    pub fn unreadable(&self) -> Option<&str> {
+        match &self.0.form {
+            StoredForm::Unreadable(why) => Some(why),
+            StoredForm::Current | StoredForm::Stale => None,
+        }
     }
 
     /// What `parse` makes of the bytes, computed by whoever asks first and shared by all readers and watchers of this value.

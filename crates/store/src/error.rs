@@ -152,6 +152,18 @@ pub enum OpenError {
         /// The newest one this program reads.
         supported: u64,
     },
+    /// Not retryable: the operator must give what is needed to read the value.
+    #[error("{place}: the value of {key} cannot be read: {reason}{}", others(.more))]
+    Unreadable {
+        /// The data file, or the endpoints of etcd.
+        place: String,
+        /// The first key in question.
+        key: String,
+        /// Why.
+        reason: String,
+        /// How many other keys have the same trouble.
+        more: usize,
+    },
     /// Not retryable: all mistakes in the etcd settings.
     #[error("etcd settings: {}", .0.join("; "))]
     Settings(Vec<String>),
@@ -163,4 +175,22 @@ pub enum OpenError {
         /// What the last one said.
         reason: String,
     },
+}
+
+fn others(count: &usize) -> String {
+    match count {
+        0 => String::new(),
+        1 => " (and one other)".to_owned(),
+        count => format!(" (and {count} others)"),
+    }
+}
+
+impl OpenError {
+    /// The error of entries that could not be read, if there are any.
+    pub(crate) fn of_unreadable(place: &str, entries: &[Entry]) -> Option<Self> {
+        let mut found = entries.iter().filter_map(|entry| Some((entry.key(), entry.unreadable()?)));
+        let (key, reason) = found.next()?;
+        let (key, reason) = (key.to_string(), reason.to_owned());
+        Some(Self::Unreadable { place: place.to_owned(), key, reason, more: found.count() })
+    }
 }

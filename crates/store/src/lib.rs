@@ -14,6 +14,7 @@ mod mirror;
 mod mvcc;
 mod store;
 mod task;
+mod transform;
 mod txn;
 mod watch;
 
@@ -24,5 +25,6 @@ pub use etcd::{EtcdConfig, EtcdTls, Form, as_it_is};
 pub use event::Event;
 pub use mvcc::Retention;
 pub use store::{Page, Store};
+pub use transform::{AsItIs, Place, Plain, Transform};
 pub use txn::{Committed, Compare, Op, Txn};
 pub use watch::Watch;

@@ -10,6 +10,7 @@ use crate::etcd::{Etcd, EtcdConfig};
 use crate::local::{self, Local};
 use crate::mirror::Mirror;
 use crate::mvcc::Retention;
+use crate::transform::{AsItIs, Transform};
 use crate::txn::{Committed, Txn};
 use crate::watch::Watch;
 
@@ -47,7 +48,12 @@ impl Store {
     /// The store in the redb file `path`, created with its directory if there is none. Reads the whole file: call it from a
     /// thread that may block.
     pub fn open(path: &Path, retention: Retention) -> Result<Self, OpenError> {
-        let (mirror, engine) = local::open(path, retention)?;
+        Self::open_with(path, retention, Arc::new(AsItIs))
+    }
+
+    /// The same with values that go through `transform` on their way to the file and back.
+    pub fn open_with(path: &Path, retention: Retention, transform: Arc<dyn Transform>) -> Result<Self, OpenError> {
+        let (mirror, engine) = local::open(path, retention, transform)?;
         Ok(Self::new(mirror, engine))
     }
 

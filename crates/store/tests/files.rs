@@ -2,11 +2,13 @@
 #![allow(missing_docs, reason = "a test")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
+use std::borrow::Cow;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bytes::Bytes;
-use store::{Op, OpenError, Retention, Store, Txn};
+use store::{Op, OpenError, Place, Plain, Retention, Store, Transform, Txn};
 use tempfile::TempDir;
 
 fn open(path: &Path) -> Result<Store, OpenError> {
@@ -61,6 +63,61 @@ fn only_the_owner_reads_the_file_whoever_made_it() {
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o644)).unwrap();
     assert!(is_whole(&open(&path).unwrap()));
     assert_eq!(mode(&path), 0o600, "a file that an earlier version made is mended");
+}
+
+/// Turns the bits of values over, and marks them with a letter.
+#[derive(Debug)]
+struct Turned(u8);
+
+impl Transform for Turned {
+    fn seal<'a>(&self, _: Place<'_>, value: &'a [u8]) -> Result<Cow<'a, [u8]>, String> {
+        Ok(std::iter::once(self.0).chain(value.iter().map(|byte| !byte)).collect())
+    }
+
+    fn open<'a>(&self, place: Place<'_>, stored: &'a [u8]) -> Result<Plain<'a>, String> {
+        assert!(place.to_string().starts_with("/registry/"), "{place}");
+        match stored.split_first() {
+            Some((b'a'..=b'c', rest)) if stored[0] <= self.0 => {
+                Ok(Plain { value: rest.iter().map(|byte| !byte).collect(), stale: stored[0] != self.0 })
+            }
+            _ => Err(format!("{:?} is not at hand", stored.first().map(|byte| char::from(*byte)))),
+        }
+    }
+}
+
+#[test]
+fn values_go_to_the_file_and_back_through_the_transform_and_nowhere_else() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("store.redb");
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let open = |letter: u8| Store::open_with(&path, Retention::default(), Arc::new(Turned(letter)));
+    let plain = Bytes::from_static(b"a very long and very secret value");
+    let put = |store: &Store, key: &str, value: &Bytes| {
+        runtime.block_on(store.txn(Txn::of([Op::Put(key.into(), value.clone())]))).unwrap();
+    };
+    let store = open(b'b').unwrap();
+    for key in ["a", "b", "gone"] {
+        put(&store, key, &plain);
+        put(&store, key, &Bytes::from([&plain[..], b" again"].concat()));
+        put(&store, key, &plain);
+    }
+    runtime.block_on(store.txn(Txn::of([Op::Delete("gone".into())]))).unwrap();
+    assert_eq!(store.get("a").unwrap().value(), &plain, "in memory it is plain");
+    drop(store);
+    let file = std::fs::read(&path).unwrap();
+    assert!(!file.windows(plain.len()).any(|window| window == &plain[..]), "history included");
+
+    let newer = open(b'c').unwrap();
+    let entry = newer.get("a").unwrap();
+    assert_eq!((entry.value(), entry.is_stale(), entry.unreadable()), (&plain, true, None));
+    put(&newer, "a", &plain);
+    assert!(!newer.get("a").unwrap().is_stale());
+    drop(newer);
+    let expected = format!("{}: the value of a cannot be read: Some('c') is not at hand", path.display());
+    assert_eq!(open(b'b').expect_err("one value is too new").to_string(), expected);
+    let text = open(b'a').expect_err("none can be read").to_string();
+    assert!(text.ends_with("(and one other)"), "{text}");
+    assert_eq!(open(b'c').unwrap().get("b").unwrap().value(), &plain, "and nothing was harmed");
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! Calls to etcd: one channel per endpoint, the next one when the current one fails.
 
 use std::error::Error;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
@@ -20,7 +21,9 @@ use super::proto::{
     RangeRequest, RangeResponse, StatusRequest, StatusResponse, TxnRequest, TxnResponse, WatchCreateRequest,
     WatchRequest, WatchResponse, WatchUnion,
 };
+use crate::entry::{Entry, Stamp, StoredForm};
 use crate::error::OpenError;
+use crate::transform::{Place, Plain, Transform};
 
 /// How long a call may take; etcd itself gives up on a request after about seven seconds.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -44,8 +47,10 @@ pub(super) struct Client {
     pub(super) names: String,
     /// What stands before every key of ours.
     pub(super) prefix: String,
-    /// From values in etcd to ours.
-    pub(super) form: Form,
+    /// Between values in etcd and plain ones.
+    transform: Arc<dyn Transform>,
+    /// From plain values to ours.
+    form: Form,
 }
 
 impl Client {
@@ -65,6 +70,7 @@ impl Client {
             current: AtomicUsize::new(0),
             names: config.endpoints.join(","),
             prefix: config.slashed_prefix(),
+            transform: Arc::clone(&config.transform),
             form: config.form,
         })
     }
@@ -72,6 +78,27 @@ impl Client {
     /// The name in etcd of a key of ours.
     pub(super) fn key(&self, key: &str) -> Bytes {
         Bytes::from(format!("{}{key}", self.prefix))
+    }
+
+    /// The form in which a value of ours goes to etcd.
+    pub(super) fn seal(&self, key: &str, value: &[u8]) -> Result<Bytes, Status> {
+        let sealed = self.transform.seal(Place { prefix: &self.prefix, key }, value);
+        let sealed = sealed.map_err(|why| Status::internal(format!("{key}: {why}")))?;
+        Ok(Bytes::copy_from_slice(&sealed))
+    }
+
+    /// The entry of a value that came from etcd.
+    pub(super) fn entry(&self, key: &str, stored: &[u8], stamp: Stamp) -> Entry {
+        match self.transform.open(Place { prefix: &self.prefix, key }, stored) {
+            Ok(Plain { value, stale }) => {
+                let form = if stale { StoredForm::Stale } else { StoredForm::Current };
+                Entry::stored(key.into(), (self.form)(&value), stamp, form)
+            }
+            Err(why) => {
+                tracing::error!(key, why, "a value in etcd cannot be read");
+                Entry::stored(key.into(), Bytes::new(), stamp, StoredForm::Unreadable(why))
+            }
+        }
     }
 
     /// The end of the range of all keys of ours: the prefix with its last byte, the slash, counted up.

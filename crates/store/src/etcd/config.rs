@@ -1,10 +1,13 @@
 //! Where etcd is and how to speak to it. Read by `client`.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
 
 use crate::error::OpenError;
 use crate::mvcc::Retention;
+use crate::transform::Transform;
 
 /// How to reach an etcd cluster, and which part of it is ours.
 #[derive(Clone, Debug)]
@@ -17,6 +20,8 @@ pub struct EtcdConfig {
     pub tls: Option<EtcdTls>,
     /// How much history this process keeps, and how often it compacts etcd.
     pub retention: Retention,
+    /// What values go through on their way to etcd and back; see [`Transform`].
+    pub transform: Arc<dyn Transform>,
     /// Brings a value that others wrote into the form that this process keeps; see [`as_it_is`].
     pub form: Form,
 }
@@ -104,6 +109,7 @@ mod tests {
             prefix: "a\0".into(),
             tls: None,
             retention: Retention::default(),
+            transform: Arc::new(crate::transform::AsItIs),
             form: as_it_is,
         };
         assert_eq!(

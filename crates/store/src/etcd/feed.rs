@@ -178,7 +178,7 @@ fn new_entry(client: &Client, key: &str, kv: &KeyValue) -> Entry {
         version: unsigned(kv.version),
         deadline: None,
     };
-    Entry::new(key.into(), (client.form)(&kv.value), stamp)
+    client.entry(key, &kv.value, stamp)
 }
 
 /// Our name for a key of etcd's. Keys with NUL are the store's own; text that is not UTF-8 was written by someone else.

@@ -58,6 +58,9 @@ impl Etcd {
         let failed = |status: Status| OpenError::Etcd { endpoints: client.names.clone(), reason: describe(&status) };
         let version = client.status().await.map_err(failed)?.version;
         let Snapshot { entries, revision, cluster_id } = feed::snapshot(&client).await.map_err(failed)?;
+        if let Some(error) = OpenError::of_unreadable(&format!("etcd at {}", client.names), &entries) {
+            return Err(error);
+        }
         tracing::info!(endpoints = client.names, version, revision, entries = entries.len(), "connected to etcd");
         let mirror = Arc::new(Mirror::new(Mvcc::new(entries, revision, config.retention)));
         let health = Arc::new(RwLock::new(Health::Ready));
@@ -87,7 +90,7 @@ impl Etcd {
                 Op::Put(..) | Op::Delete(_) => 0,
             });
         }
-        self.client.txn(request::build(&self.client, txn, &leases)).await
+        self.client.txn(request::build(&self.client, txn, &leases)?).await
     }
 
     async fn decide(&self, txn: Txn) -> Result<Committed, TxnError> {

@@ -1,5 +1,7 @@
 //! Transactions in etcd's words: the request for one, and what the answer says.
 
+use tonic::Status;
+
 use super::client::Client;
 use super::feed::{entry, unsigned};
 use super::proto::{
@@ -11,20 +13,22 @@ use crate::mirror::Mirror;
 use crate::txn::{Compare, Op, Txn};
 
 /// `txn` with one lease per operation (0 for none). If a comparison fails, etcd answers with all compared keys.
-pub(super) fn build(client: &Client, txn: &Txn, leases: &[i64]) -> TxnRequest {
+pub(super) fn build(client: &Client, txn: &Txn, leases: &[i64]) -> Result<TxnRequest, Status> {
     let op = |request| RequestOp { request: Some(request) };
     let success = txn.ops.iter().zip(leases).map(|(write, lease)| match write {
         Op::Put(key, value) | Op::PutTtl(key, value, _) => {
-            op(Request::Put(PutRequest { key: client.key(key), value: value.clone(), lease: *lease }))
+            let value = client.seal(key, value)?;
+            Ok(op(Request::Put(PutRequest { key: client.key(key), value, lease: *lease })))
         }
-        Op::Delete(key) => op(Request::DeleteRange(DeleteRangeRequest { key: client.key(key) })),
+        Op::Delete(key) => Ok(op(Request::DeleteRange(DeleteRangeRequest { key: client.key(key) }))),
     });
+    let success: Vec<RequestOp> = success.collect::<Result<_, Status>>()?;
     let look = |key| op(Request::Range(RangeRequest { key: client.key(key), ..RangeRequest::default() }));
-    TxnRequest {
+    Ok(TxnRequest {
         compare: txn.compare.iter().flat_map(|(key, compare)| comparisons(client, key, *compare)).collect(),
-        success: success.collect(),
+        success,
         failure: txn.compare.iter().map(|(key, _)| look(key)).collect(),
-    }
+    })
 }
 
 /// For etcd an absent key has the revisions 0, so "was written by" also needs "exists".

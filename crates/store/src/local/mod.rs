@@ -23,6 +23,7 @@ use crate::entry::Entry;
 use crate::error::{OpenError, ReadError, TxnError, Unavailable};
 use crate::mirror::Mirror;
 use crate::mvcc::{Mvcc, Retention};
+use crate::transform::Transform;
 use crate::txn::{Committed, Txn};
 
 /// See the module.
@@ -43,8 +44,12 @@ struct Opened {
 }
 
 /// Opens the redb file at `path`.
-pub(crate) fn open(path: &Path, retention: Retention) -> Result<(Arc<Mirror>, Local), OpenError> {
-    let (log, opened) = Redb::open(path)?;
+pub(crate) fn open(
+    path: &Path,
+    retention: Retention,
+    transform: Arc<dyn Transform>,
+) -> Result<(Arc<Mirror>, Local), OpenError> {
+    let (log, opened) = Redb::open(path, transform)?;
     Local::start(Some(Box::new(log)), opened, retention).map_err(|source| OpenError::Io { path: path.into(), source })
 }
 

@@ -14,15 +14,17 @@ use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use bytes::Bytes;
 use redb::{Database, Durability, ReadableDatabase, ReadableTable, TableDefinition, TableError};
 
 use super::Opened;
 use super::log::{Log, LogError};
-use crate::entry::{Deadline, Entry, Stamp};
+use crate::entry::{Deadline, Entry, Stamp, StoredForm};
 use crate::error::OpenError;
 use crate::event::Event;
+use crate::transform::{EMBEDDED_PREFIX, Place, Plain, Transform};
 
 /// The version of the layout above.
 const FORMAT: u64 = 1;
@@ -46,23 +48,24 @@ const FOLDER_MODE: u32 = 0o700;
 pub(super) struct Redb {
     database: Database,
     record: Vec<u8>,
+    transform: Arc<dyn Transform>,
     /// Held for as long as the file is open; released by the kernel however the process ends.
     _lock: File,
 }
 
 impl Redb {
     /// Opens or creates the file and reads it all.
-    pub(super) fn open(path: &Path) -> Result<(Self, Opened), OpenError> {
+    pub(super) fn open(path: &Path, transform: Arc<dyn Transform>) -> Result<(Self, Opened), OpenError> {
         let lock = lock(path)?;
         if !path.try_exists().map_err(|source| OpenError::Io { path: path.into(), source })? {
             create(path).map_err(|error| explain(path, error))?;
         }
         restrict(path).map_err(|source| OpenError::Io { path: path.into(), source })?;
         // redb checks what it reads, yet a damaged page may still trip an assertion of its own.
-        let read = catch_unwind(AssertUnwindSafe(|| read(path)));
+        let read = catch_unwind(AssertUnwindSafe(|| read(path, &*transform)));
         let panicked = |_| OpenError::Corrupt { path: path.into(), reason: "redb could not make sense of it".into() };
         let (database, opened) = read.map_err(panicked)??;
-        Ok((Self { database, record: Vec::new(), _lock: lock }, opened))
+        Ok((Self { database, record: Vec::new(), transform, _lock: lock }, opened))
     }
 
     fn write(&mut self, events: &[Event], revision: u64) -> Result<(), redb::Error> {
@@ -73,7 +76,7 @@ impl Redb {
             for event in events {
                 match event.entry() {
                     Some(entry) => {
-                        encode(entry, &mut self.record);
+                        encode(entry, &*self.transform, &mut self.record)?;
                         entries.insert(&**entry.key(), &*self.record)?;
                     }
                     None => _ = entries.remove(&**event.key())?,
@@ -108,7 +111,11 @@ fn lock(path: &Path) -> Result<File, OpenError> {
 /// Takes from everyone but the owner what an earlier version or a copy by hand gave them.
 fn restrict(path: &Path) -> io::Result<()> {
     let mode = std::fs::metadata(path)?.permissions().mode() & 0o7777;
-    if mode & !FILE_MODE == 0 { Ok(()) } else { std::fs::set_permissions(path, Permissions::from_mode(mode & FILE_MODE)) }
+    if mode & !FILE_MODE == 0 {
+        Ok(())
+    } else {
+        std::fs::set_permissions(path, Permissions::from_mode(mode & FILE_MODE))
+    }
 }
 
 /// Makes an empty store under another name, then moves it into place.
@@ -133,7 +140,7 @@ fn create(path: &Path) -> Result<(), redb::Error> {
     Ok(File::open(directory)?.sync_all()?)
 }
 
-fn read(path: &Path) -> Result<(Database, Opened), OpenError> {
+fn read(path: &Path, transform: &dyn Transform) -> Result<(Database, Opened), OpenError> {
     let corrupt = |reason: String| OpenError::Corrupt { path: path.into(), reason };
     let failed = |source| OpenError::Io { path: path.into(), source };
     let mark = beside(path, ".damaged");
@@ -187,8 +194,11 @@ fn read(path: &Path) -> Result<(Database, Opened), OpenError> {
     let table = transaction.open_table(ENTRIES).map_err(foreign)?;
     for record in table.iter().map_err(|error| explain(path, error.into()))? {
         let (key, record) = record.map_err(|error| explain(path, error.into()))?;
-        let entry = decode(key.value(), record.value(), revision);
+        let entry = decode(key.value(), record.value(), revision, transform);
         entries.push(entry.ok_or_else(|| corrupt(format!("the record of key {:?} makes no sense", key.value())))?);
+    }
+    if let Some(error) = OpenError::of_unreadable(&path.display().to_string(), &entries) {
+        return Err(error);
     }
     drop((meta, identity, table, transaction));
     Ok((database, Opened { cluster_id, revision, entries }))
@@ -201,17 +211,21 @@ fn beginning(path: &Path) -> io::Result<Vec<u8>> {
     Ok(beginning)
 }
 
-fn encode(entry: &Entry, record: &mut Vec<u8>) {
+/// The only way of a value into the file.
+fn encode(entry: &Entry, transform: &dyn Transform, record: &mut Vec<u8>) -> io::Result<()> {
     let Stamp { create_revision, mod_revision, version, deadline } = entry.stamp();
     record.clear();
     for number in [create_revision, mod_revision, version, deadline.map_or(0, |deadline| deadline.0)] {
         record.extend_from_slice(&number.to_le_bytes());
     }
-    record.extend_from_slice(entry.value());
+    let place = Place { prefix: EMBEDDED_PREFIX, key: entry.key() };
+    let sealed = transform.seal(place, entry.value());
+    record.extend_from_slice(&sealed.map_err(|why| io::Error::other(format!("{}: {why}", entry.key())))?);
+    Ok(())
 }
 
-/// `None` if no store at `newest` could have written this.
-fn decode(key: &str, record: &[u8], newest: u64) -> Option<Entry> {
+/// `None` if no store at `newest` could have written this. The only way of a value out of the file.
+fn decode(key: &str, record: &[u8], newest: u64, transform: &dyn Transform) -> Option<Entry> {
     let (stamp, value) = record.split_at_checked(STAMP)?;
     let (numbers, _) = stamp.as_chunks::<8>();
     let &[create_revision, mod_revision, version, deadline] = numbers else { return None };
@@ -222,7 +236,13 @@ fn decode(key: &str, record: &[u8], newest: u64) -> Option<Entry> {
     }
     let deadline = (deadline != 0).then_some(Deadline(deadline));
     let stamp = Stamp { create_revision, mod_revision, version, deadline };
-    Some(Entry::new(key.into(), Bytes::copy_from_slice(value), stamp))
+    Some(match transform.open(Place { prefix: EMBEDDED_PREFIX, key }, value) {
+        Ok(Plain { value, stale }) => {
+            let form = if stale { StoredForm::Stale } else { StoredForm::Current };
+            Entry::stored(key.into(), Bytes::copy_from_slice(&value), stamp, form)
+        }
+        Err(why) => Entry::stored(key.into(), Bytes::new(), stamp, StoredForm::Unreadable(why)),
+    })
 }
 
 fn explain(path: &Path, error: redb::Error) -> OpenError {
@@ -255,6 +275,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::transform::AsItIs;
 
     proptest! {
         #[test]
@@ -265,15 +286,15 @@ mod tests {
             let stamp = Stamp { create_revision: create, mod_revision: create + more, version, deadline: deadline.map(Deadline) };
             let entry = Entry::new("key".into(), value.into(), stamp);
             let mut record = Vec::new();
-            encode(&entry, &mut record);
-            let back = decode("key", &record, create + more);
+            encode(&entry, &AsItIs, &mut record).unwrap();
+            let back = decode("key", &record, create + more, &AsItIs);
             prop_assert_eq!(back.as_ref().map(Entry::stamp), Some(stamp));
             prop_assert_eq!(back, Some(entry));
         }
 
         #[test]
         fn any_bytes_are_a_record_or_refused(record in prop::collection::vec(any::<u8>(), 0..64)) {
-            if let Some(entry) = decode("key", &record, 1 << 60) {
+            if let Some(entry) = decode("key", &record, 1 << 60, &AsItIs) {
                 prop_assert_eq!(entry.value(), &record[STAMP..]);
             }
         }

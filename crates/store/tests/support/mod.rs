@@ -109,6 +109,7 @@ impl Server {
             prefix: prefix.into(),
             tls: self.tls.clone(),
             retention: Retention::default(),
+            transform: std::sync::Arc::new(store::AsItIs),
             form: store::as_it_is,
         }
     }
