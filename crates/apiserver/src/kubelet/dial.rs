@@ -7,7 +7,7 @@ use super::{
     Kubelets,
     exchange::Trouble,
     plan::target::{Endpoint, Host, Target},
-    settings::Reach,
+    reach::{Filter, Via},
 };
 use futures::{StreamExt, stream::FuturesUnordered};
 use rustls::{ClientConfig, pki_types::ServerName};
@@ -32,24 +32,24 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin> Io for T {}
 
 /// Why one address did not work.
 enum Failure {
-    NotAllowed,
+    NotAllowed(&'static str),
     Failed(String),
 }
 
-/// Connects. With `reach`, only addresses that it allows are tried, whatever name they hide behind.
+/// Connects. Only addresses that the filter allows are tried, whatever name they hide behind.
 pub async fn dial<'a>(
     kubelets: &Kubelets,
     target: &'a Target,
-    reach: Option<Reach>,
+    via: Via,
 ) -> Result<(Box<dyn Io>, &'a Endpoint), Trouble> {
     let tls = kubelets.clients.pick(target.security);
-    let patience = kubelets.settings.timeout;
+    let (patience, filter) = (kubelets.settings.timeout, kubelets.filter());
     let mut waiting = target.to.iter();
     let mut running = FuturesUnordered::new();
     let mut failures = Vec::new();
     loop {
         if let Some(endpoint) = waiting.next() {
-            let attempt = timeout(patience, open(endpoint, tls.clone(), reach));
+            let attempt = timeout(patience, open(endpoint, tls.clone(), filter, via));
             running.push(async move { (endpoint, attempt.await.unwrap_or_else(|_| Err(late(patience)))) });
         }
         if running.is_empty() {
@@ -71,11 +71,11 @@ fn late(patience: Duration) -> Failure {
 
 fn trouble(failures: &[(&Endpoint, Failure)]) -> Trouble {
     let told = |(endpoint, failure): &(&Endpoint, Failure)| match failure {
-        Failure::NotAllowed => format!("{endpoint}: address not allowed"),
+        Failure::NotAllowed(why) => format!("{endpoint} {why}"),
         Failure::Failed(why) => format!("dial tcp {endpoint}: {why}"),
     };
     let text = failures.iter().map(told).collect::<Vec<_>>().join("; ");
-    match failures.iter().all(|(_, failure)| matches!(failure, Failure::NotAllowed)) {
+    match failures.iter().all(|(_, failure)| matches!(failure, Failure::NotAllowed(_))) {
         true => Trouble::NotAllowed(text),
         false => Trouble::Unreachable(text),
     }
@@ -84,15 +84,16 @@ fn trouble(failures: &[(&Endpoint, Failure)]) -> Trouble {
 async fn open(
     endpoint: &Endpoint,
     tls: Option<Arc<ClientConfig>>,
-    reach: Option<Reach>,
+    filter: Filter,
+    via: Via,
 ) -> Result<Box<dyn Io>, Failure> {
     let failed = |error: io::Error| Failure::Failed(error.to_string());
     let addresses: Vec<SocketAddr> = match &endpoint.host {
         Host::Address(address) => vec![SocketAddr::new(*address, endpoint.port)],
         Host::Name(name) => lookup_host((name.as_str(), endpoint.port)).await.map_err(failed)?.collect(),
     };
-    if reach.is_some_and(|reach| !addresses.iter().all(|address| reach.allows(address.ip()))) {
-        return Err(Failure::NotAllowed);
+    if let Some(why) = addresses.iter().find_map(|address| filter.refusal(via, *address)) {
+        return Err(Failure::NotAllowed(why));
     }
     let stream = TcpStream::connect(addresses.as_slice()).await.map_err(failed)?;
     stream.set_nodelay(true).map_err(failed)?;

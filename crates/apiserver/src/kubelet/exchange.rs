@@ -2,7 +2,7 @@
 //!
 //! A connection per request: logs and streams last, and what is proxied is seldom enough.
 
-use super::{Kubelets, dial, plan::target::Target, settings::Reach};
+use super::{Kubelets, dial, plan::target::Target, reach::Via};
 use crate::Body;
 use http::{HeaderValue, Request, Response, Uri, header};
 use hyper::{body::Incoming, client::conn::http1};
@@ -24,12 +24,12 @@ pub enum Trouble {
 pub async fn exchange(
     kubelets: &Kubelets,
     target: &Target,
-    reach: Option<Reach>,
+    via: Via,
     mut request: Request<Body>,
 ) -> Result<Response<Incoming>, Trouble> {
     let broken = |error: &dyn Error| Trouble::Broken(chain(error));
     *request.uri_mut() = target.path.parse::<Uri>().map_err(|error| broken(&error))?;
-    let (stream, endpoint) = dial::dial(kubelets, target, reach).await?;
+    let (stream, endpoint) = dial::dial(kubelets, target, via).await?;
     if !request.headers().contains_key(header::HOST) {
         let host = HeaderValue::from_str(&endpoint.to_string()).map_err(|error| broken(&error))?;
         request.headers_mut().insert(header::HOST, host);

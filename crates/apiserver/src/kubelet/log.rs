@@ -1,6 +1,6 @@
 //! `pods/NAME/log`: the kubelet's answer as the API gives it.
 
-use super::{exchange, kubelet_trouble, plan::target::Target};
+use super::{exchange, kubelet_trouble, plan::target::Target, reach::Via};
 use crate::{Body, call::Call};
 use api::error::ApiError;
 use futures::StreamExt;
@@ -15,7 +15,7 @@ const MOST_COMPLAINT: usize = 50_000;
 
 /// Asks for the log and passes it on as it comes.
 pub async fn read(call: &Call, target: &Target) -> Result<Response<Body>, ApiError> {
-    let answer = exchange::exchange(&call.server.kubelets, target, None, Request::new(empty())).await;
+    let answer = exchange::exchange(&call.server.kubelets, target, Via::Kubelet, Request::new(empty())).await;
     let response = answer.map_err(kubelet_trouble)?;
     let status = response.status();
     if status.is_redirection() {

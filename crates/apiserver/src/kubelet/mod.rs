@@ -13,6 +13,7 @@ pub mod location;
 pub mod log;
 pub mod plan;
 pub mod proxy;
+pub mod reach;
 pub mod settings;
 pub mod tls;
 pub mod upgrade;
@@ -26,6 +27,7 @@ use connection::{Handed, Head};
 use exchange::Trouble;
 use http::{HeaderValue, Method, Response, StatusCode, header};
 use plan::target::Plan;
+use reach::{Filter, Via};
 use runtime::{http::empty, pki::PkiError};
 use tokio_util::task::TaskTracker;
 
@@ -41,6 +43,10 @@ impl Kubelets {
     /// With what the administrator said.
     pub fn new(settings: Settings) -> Result<Self, PkiError> {
         Ok(Self { clients: tls::Clients::new(&settings)?, settings, tasks: TaskTracker::new() })
+    }
+
+    fn filter(&self) -> Filter {
+        Filter { reach: self.settings.reach, own_port: self.settings.own_port }
     }
 }
 
@@ -60,7 +66,7 @@ pub async fn connect(call: &Call, connection: Connection) -> Result<Answer, ApiE
         Plan::Log(target) => log::read(call, &target).await?,
         Plan::Stream(target) => {
             let request = head.for_kubelet();
-            upgrade::pass(call, head.upgrade, request, &target, None).await?
+            upgrade::pass(call, head.upgrade, request, &target, Via::Kubelet).await?
         }
         Plan::Proxy { target, prefix } => proxy::pass(call, Handed { head, body }, &target, &prefix).await?,
     };

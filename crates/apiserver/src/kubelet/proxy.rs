@@ -7,6 +7,7 @@ use super::{
     exchange::{self, Trouble},
     headers, location,
     plan::target::Target,
+    reach::Via,
     upgrade,
 };
 use crate::{Body, call::Call};
@@ -21,7 +22,6 @@ pub const METHODS: [Method; 7] =
 /// Passes a request on; `prefix` is where the client sees the target's root.
 pub async fn pass(call: &Call, handed: Handed, target: &Target, prefix: &str) -> Result<Response<Body>, ApiError> {
     let kubelets = &call.server.kubelets;
-    let reach = Some(kubelets.settings.reach);
     let Handed { head: Head { method, uri: _, headers: mut kept, client, upgrade: wanted }, body } = handed;
     headers::forwarded_for(&mut kept, client);
     let path = target.path.split('?').next().unwrap_or_default();
@@ -31,9 +31,9 @@ pub async fn pass(call: &Call, handed: Handed, target: &Target, prefix: &str) ->
     *request.method_mut() = method;
     *request.headers_mut() = kept;
     let mut response = if wanted.is_some() {
-        upgrade::pass(call, wanted, request, target, reach).await?
+        upgrade::pass(call, wanted, request, target, Via::Proxy).await?
     } else {
-        let response = exchange::exchange(kubelets, target, reach, request).await.map_err(trouble)?;
+        let response = exchange::exchange(kubelets, target, Via::Proxy, request).await.map_err(trouble)?;
         let (mut parts, body) = response.into_parts();
         parts.headers = headers::end_to_end(&parts.headers);
         parts.extensions = http::Extensions::new();

@@ -5,7 +5,7 @@ use super::{
     headers, kubelet_trouble,
     plan::target::Target,
     proxy,
-    settings::Reach,
+    reach::Via,
 };
 use crate::{Body, call::Call};
 use api::error::ApiError;
@@ -27,20 +27,20 @@ const AGREEMENT: Duration = Duration::from_secs(60);
 /// How long a side may take to read what it was sent before it is cut off.
 const FAREWELL: Duration = Duration::from_secs(1);
 
-/// Asks `target` for the protocol that the client wants, then joins the two. With `reach` the target is a proxied one, else
+/// Asks `target` for the protocol that the client wants, then joins the two. `via` says whether the target is a proxied one or
 /// a kubelet.
 pub async fn pass(
     call: &Call,
     wanted: Option<(HeaderValue, OnUpgrade)>,
     mut request: Request<Body>,
     target: &Target,
-    reach: Option<Reach>,
+    via: Via,
 ) -> Result<Response<Body>, ApiError> {
     let Some((protocol, client)) = wanted else { return Err(ApiError::bad_request("Upgrade request required")) };
-    let trouble = |trouble: Trouble| if reach.is_some() { proxy::trouble(trouble) } else { kubelet_trouble(trouble) };
+    let trouble = |trouble: Trouble| if via == Via::Proxy { proxy::trouble(trouble) } else { kubelet_trouble(trouble) };
     offer(request.headers_mut(), protocol);
     let kubelets = &call.server.kubelets;
-    let answer = timeout(AGREEMENT, exchange::exchange(kubelets, target, reach, request)).await;
+    let answer = timeout(AGREEMENT, exchange::exchange(kubelets, target, via, request)).await;
     let late = |_| ApiError::timeout(format!("no answer to the upgrade request within {AGREEMENT:?}"));
     let mut response = answer.map_err(late)?.map_err(trouble)?;
     let status = response.status();

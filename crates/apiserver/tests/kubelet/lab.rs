@@ -4,7 +4,7 @@ use super::standin::{StandIn, Trust};
 use api::object::Fields;
 use apiserver::{
     ApiServer,
-    kubelet::{Kubelets, Settings, settings::Reach},
+    kubelet::{Kubelets, Settings, reach::Reach},
     service, stored, testing,
 };
 use bytes::Bytes;

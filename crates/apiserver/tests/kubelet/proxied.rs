@@ -4,7 +4,7 @@ use super::{
     lab::{Lab, deaf},
     standin::StandIn,
 };
-use apiserver::kubelet::settings::Reach;
+use apiserver::kubelet::reach::Reach;
 use hyper_util::rt::TokioIo;
 use net::Family;
 use serde_json::{Value, json};
@@ -187,6 +187,33 @@ async fn this_machine_is_out_of_reach_unless_allowed() {
         }
         let log = lab.get(&format!("{DEFAULT}/pods/p/log")).await;
         assert_eq!(log.status, 200, "a node's own kubelet may be anywhere");
+    }
+}
+
+#[tokio::test]
+async fn metadata_services_are_out_of_reach_by_every_way_to_write_them() {
+    let lab = Lab::new(Family::V4).await;
+    for (index, address) in
+        ["169.254.169.254", "fd00:ec2::254", "168.63.129.16", "::ffff:169.254.169.254", "64:ff9b::a9fe:a9fe", "fe80::1"]
+            .into_iter()
+            .enumerate()
+    {
+        let (pod, node) = (format!("p{index}"), format!("n{index}"));
+        let ip: std::net::IpAddr = address.parse().unwrap();
+        lab.pod(&pod, &node, &["c"], &[ip]).await;
+        lab.put(
+            &format!("minions/{node}"),
+            json!({"metadata": {"name": node}, "status": {"addresses": [{"type": "InternalIP", "address": address}]}}),
+        )
+        .await;
+        for asked in [format!("{DEFAULT}/pods/{pod}:80/proxy/x"), format!("/api/v1/nodes/{node}:80/proxy/x")] {
+            let (code, message) = lab.get(&asked).await.refusal();
+            assert_eq!(code, 400, "{asked} {message}");
+            assert!(message.starts_with("address not allowed: "), "{message}");
+        }
+        let (code, message) = lab.get(&format!("{DEFAULT}/pods/{pod}/log")).await.refusal();
+        assert_eq!(code, 500, "a node says where its kubelet is, and may be wrong");
+        assert!(message.contains("error dialing backend: ") && message.contains(" is a "), "{message}");
     }
 }
 
