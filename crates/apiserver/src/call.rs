@@ -12,7 +12,7 @@ use crate::{
 use api::{error::ApiError, resource::Resource};
 use bytes::Bytes;
 use parking_lot::Mutex;
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 /// Everything a verb needs to know.
 pub struct Call {
@@ -34,6 +34,8 @@ pub struct Call {
     pub content_type: String,
     /// Advice for the client, sent as Warning headers.
     pub warnings: Mutex<Vec<String>>,
+    /// What admission has to say to the audit log.
+    pub annotations: Mutex<BTreeMap<String, String>>,
 }
 
 impl Call {
@@ -80,6 +82,11 @@ impl Call {
         }
     }
 
+    /// Adds an annotation to the request's audit event.
+    pub fn annotate(&self, key: String, value: String) {
+        self.annotations.lock().insert(key, value);
+    }
+
     /// The manager of the fields that a plain write sets: named by the client, or its program.
     pub fn manager(&self, named: &str) -> String {
         if named.is_empty() { apply::manager_of(&self.agent) } else { named.to_owned() }
@@ -105,6 +112,7 @@ impl Call {
             agent: self.agent.clone(),
             content_type: self.content_type.clone(),
             warnings: Mutex::default(),
+            annotations: Mutex::default(),
         }
     }
 

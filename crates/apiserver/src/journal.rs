@@ -17,7 +17,7 @@ use prometheus_client::{
     metrics::{counter::Counter, family::Family},
 };
 use runtime::{http::Peer, metrics::Metrics};
-use std::net::IpAddr;
+use std::{collections::BTreeMap, net::IpAddr};
 
 /// Labels of a request; the path of an object is not among them, so that they stay few.
 #[derive(Clone, Debug, Default, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -112,6 +112,15 @@ impl Journal {
         if let Some(record) = &mut self.record {
             record.annotate("authorization.k8s.io/decision", if decision.allowed() { "allow" } else { "forbid" });
             record.annotate("authorization.k8s.io/reason", decision.reason());
+        }
+    }
+
+    /// Notes what admission said.
+    pub fn annotations(&mut self, annotations: &BTreeMap<String, String>) {
+        if let Some(record) = &mut self.record {
+            for (key, value) in annotations {
+                record.annotate(key, value);
+            }
         }
     }
 

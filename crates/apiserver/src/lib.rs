@@ -16,6 +16,7 @@ pub mod client;
 pub mod crd;
 pub mod definitions;
 pub mod discovery;
+pub mod encryption;
 pub mod events;
 pub mod follow;
 pub mod inflight;

@@ -2,6 +2,7 @@
 
 use crate::{
     access::Access,
+    admission::Plugins,
     audit::Auditor,
     authn::{
         Authenticator,
@@ -31,8 +32,8 @@ const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 pub struct Config {
     /// How long Events are kept.
     pub event_ttl_seconds: u64,
-    /// Whether Pods get a service account and its token (`ServiceAccount` in `--enable-admission-plugins`).
-    pub service_account_admission: bool,
+    /// What else a write must respect.
+    pub admission: Plugins,
     /// `host:port` that discovery tells clients.
     pub server_address: String,
     /// Where service account tokens say their keys are.
@@ -45,7 +46,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             event_ttl_seconds: 3600,
-            service_account_admission: true,
+            admission: Plugins::default(),
             server_address: "localhost:6443".into(),
             jwks_uri: "https://kubernetes.default.svc/openid/v1/jwks".into(),
             request_timeout: Duration::from_secs(60),

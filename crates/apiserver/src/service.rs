@@ -162,6 +162,7 @@ where
         query,
         user,
         warnings: parking_lot::Mutex::default(),
+        annotations: parking_lot::Mutex::default(),
     });
     let (mutating, lasting) = (is_mutating(request.method()), is_long(&call.request, &call.query));
     let (connection, bytes) = kubelet::Connection::split(&call, request).await?;
@@ -183,6 +184,7 @@ where
         Ok(answer) => respond(answer),
         Err(error) => refusal(&error),
     };
+    journal.annotations(&call.annotations.lock());
     for warning in call.warnings.lock().iter() {
         if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{}\"", quoted(warning))) {
             response.headers_mut().append(header::WARNING, value);

@@ -117,8 +117,17 @@ pub fn laid_out(value: &[u8]) -> Bytes {
     object.and_then(|object| encode(&object).ok()).unwrap_or_else(|| Bytes::copy_from_slice(value))
 }
 
+/// What whoever asks for an entry must hear when its stored form cannot be read.
+pub fn readable(entry: &Entry) -> Result<(), ApiError> {
+    match entry.unreadable() {
+        Some(why) => Err(ApiError::internal(format!("{}: {why}", entry.key()))),
+        None => Ok(()),
+    }
+}
+
 /// The object as a value, with its resourceVersion.
 pub fn parse(entry: &Entry) -> Result<Value, ApiError> {
+    readable(entry)?;
     parse_bytes(entry.value(), entry.mod_revision())
         .map_err(|error| ApiError::internal(format!("{}: {error}", entry.key())))
 }

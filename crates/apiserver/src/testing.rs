@@ -3,6 +3,7 @@
 use crate::{
     ApiServer, Config,
     access::{Access, Mode},
+    admission::Plugins,
     authn::{
         Authenticator,
         service_account::{Issuer, Settings, SigningKey, Verifier},
@@ -58,7 +59,7 @@ impl Lab {
             documents: Documents::default(),
             requests: RequestMetrics::new(&admin.metrics),
             admin,
-            config: Config { service_account_admission: false, ..Config::default() },
+            config: Config { admission: Plugins { service_account: false, ..Plugins::default() }, ..Config::default() },
             stop: CancellationToken::new(),
             writes: tokio_util::task::TaskTracker::new(),
         };

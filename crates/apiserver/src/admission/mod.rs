@@ -2,10 +2,17 @@
 //!
 //! `create` and `update` may change the object and run before validation; `check` only refuses and runs after it.
 
+mod configuration;
+mod deny_service_external_ips;
 mod escalation;
 mod namespace;
 mod node;
+mod plugins;
 mod pod;
+pub mod pod_security;
+
+pub use configuration::{AdmissionConfiguration, ConfigurationError};
+pub use plugins::{Plugins, PluginsError};
 
 use crate::{call::Call, definitions};
 use api::error::ApiError;
@@ -30,9 +37,17 @@ pub async fn update(call: &Call, object: &mut Value, old: &Value) -> Result<(), 
 }
 
 /// The object as it will be stored; `old` is absent on create.
-pub fn check(call: &Call, object: &Value, old: Option<&Value>) -> Result<(), ApiError> {
+pub async fn check(call: &Call, object: &Value, old: Option<&Value>) -> Result<(), ApiError> {
     node::restrict(call, object, old)?;
-    escalation::check(call, object, old)
+    escalation::check(call, object, old)?;
+    let plugins = &call.server.config.admission;
+    if plugins.deny_service_external_ips {
+        deny_service_external_ips::check(call, object, old)?;
+    }
+    match &plugins.pod_security {
+        Some(config) => pod_security::check(call, config, object, old).await,
+        None => Ok(()),
+    }
 }
 
 /// A deletion of this object.

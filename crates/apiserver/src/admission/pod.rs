@@ -15,7 +15,7 @@ const NODE_TROUBLE_SECONDS: i64 = 300;
 pub(super) async fn create(call: &Call, pod: &mut Value) -> Result<(), ApiError> {
     tolerations(pod);
     priority(call, pod).await?;
-    if call.server.config.service_account_admission {
+    if call.server.config.admission.service_account {
         service_account(call, pod)?;
     }
     Ok(())

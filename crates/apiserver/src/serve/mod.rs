@@ -17,9 +17,10 @@ use crate::{
         Authenticator, TokenFile,
         service_account::{Issuer, KeyError, PublicKey, Settings, SigningKey, Verifier},
     },
+    encryption::Encryption,
     inflight::Inflight,
     journal::RequestMetrics,
-    kubelet::Kubelets,
+    kubelet::{self, Kubelets},
     openapi::Documents,
     service,
     services::{self, Services},
@@ -41,7 +42,7 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
-use store::{OpenError, Retention, Store};
+use store::{EtcdConfig, OpenError, Retention, Store};
 
 /// Why a server did not come up. None of it passes by itself, unless the store says so.
 #[derive(Debug, thiserror::Error)]
@@ -122,11 +123,13 @@ pub async fn start(options: Options, admin: Admin, tasks: &Tasks) -> Result<Star
 }
 
 async fn open(options: &Options) -> Result<Store, ServeError> {
+    let transform = Arc::new(encryption(options.encryption.as_deref())?);
     match &options.etcd {
-        Some(etcd) => Ok(Store::etcd(etcd.clone()).await?),
+        Some(etcd) => Ok(Store::etcd(EtcdConfig { transform, ..etcd.clone() }).await?),
         None => {
             let path = options.data_dir.join("state.redb");
-            let opened = tokio::task::spawn_blocking(move || Store::open(&path, Retention::default())).await;
+            let open = move || Store::open_with(&path, Retention::default(), transform);
+            let opened = tokio::task::spawn_blocking(open).await;
             Ok(opened.map_err(|error| machine("opening the store", io::Error::other(error)))??)
         }
     }
@@ -169,7 +172,8 @@ fn assemble(
         },
         access: Access::new(&options.authorization),
         issuer: Some(Issuer::new(signing, settings)),
-        kubelets: Kubelets::new(options.kubelets.clone()).map_err(CertificatesError::from)?,
+        kubelets: Kubelets::new(kubelet::Settings { own_port: Some(port), ..options.kubelets.clone() })
+            .map_err(CertificatesError::from)?,
         inflight: Inflight::new(options.max_requests, options.max_mutating_requests),
         auditor: options.audit.as_ref().map(auditor).transpose()?.inspect(|auditor| auditor.register(&admin.metrics)),
         documents: Documents::default(),
@@ -177,7 +181,7 @@ fn assemble(
         admin,
         config: Config {
             event_ttl_seconds: options.event_ttl.as_secs(),
-            service_account_admission: options.service_account_admission,
+            admission: options.admission.clone(),
             jwks_uri: format!("https://{advertised}/openid/v1/jwks"),
             server_address: advertised.to_string(),
             request_timeout: options.request_timeout,
@@ -224,6 +228,12 @@ fn tokens(tokens: &Tokens, own: &Certificates) -> Result<(Settings, Vec<PublicKe
         }
     }
     Ok((tokens.settings(), keys, signing))
+}
+
+fn encryption(path: Option<&Path>) -> Result<Encryption, ServeError> {
+    let flag = "encryption-provider-config";
+    let Some(path) = path else { return Ok(Encryption::none()) };
+    Encryption::parse(&read(flag, path)?).map_err(|error| refused(flag, path, error))
 }
 
 fn auditor(audit: &Audit) -> Result<Auditor, ServeError> {

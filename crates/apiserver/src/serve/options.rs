@@ -2,6 +2,7 @@
 
 use crate::{
     access::Mode,
+    admission::Plugins,
     audit::Target,
     authn::{Anonymous, service_account::Settings},
     kubelet,
@@ -19,6 +20,8 @@ pub struct Options {
     pub data_dir: PathBuf,
     /// `--etcd-servers` and its kin; without them state is kept in the data folder.
     pub etcd: Option<EtcdConfig>,
+    /// `--encryption-provider-config`.
+    pub encryption: Option<PathBuf>,
     /// `--bind-address`.
     pub hosts: Hosts,
     /// `--secure-port`; 0 takes a free one.
@@ -39,8 +42,8 @@ pub struct Options {
     pub authorization: Vec<Mode>,
     /// `--service-account-*` and `--api-audiences`.
     pub tokens: Tokens,
-    /// `--enable-admission-plugins` and `--disable-admission-plugins` for `ServiceAccount`.
-    pub service_account_admission: bool,
+    /// `--enable-admission-plugins`, `--disable-admission-plugins` and `--admission-control-config-file`.
+    pub admission: Plugins,
     /// `--service-cluster-ip-range`; the first is the default family.
     pub service_ranges: DualStack<ServiceRange>,
     /// `--service-node-port-range`; none means that no Service gets one.

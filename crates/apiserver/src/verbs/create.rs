@@ -107,7 +107,7 @@ async fn attempt(
     call.resource.rules.prepare_create(&mut object);
     let reserved = call.server.services.create(call, &mut object).await?;
     finish::validate_new(call, &object)?;
-    admission::check(call, &object, None)?;
+    admission::check(call, &object, None).await?;
     let key = crate::registry::key(&call.resource, &call.request.namespace, object.str_at("metadata.name"));
     finish::put_new(call, key, &object, reserved, options.dry_run).await
 }

@@ -209,6 +209,7 @@ async fn collect(
         page.revision = got.revision;
         at = Some(got.revision);
         for (index, entry) in got.entries.iter().enumerate() {
+            stored::readable(entry)?;
             if selection.is_everything() || selection.matches(&stored::view(entry, &call.resource)) {
                 page.entries.push(entry.clone());
             }

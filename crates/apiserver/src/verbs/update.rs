@@ -157,7 +157,7 @@ async fn prepare(
         Part::Binding | Part::Finalizers => crate::services::Reserved::none(),
     };
     finish::validate_change(call, part, object, old)?;
-    admission::check(call, object, Some(old))?;
+    admission::check(call, object, Some(old)).await?;
     object.set("metadata.resourceVersion", old.at("metadata.resourceVersion").clone());
     apply::settle_times(old, object);
     Ok(reserved)

@@ -91,6 +91,10 @@ impl Stream {
                 State::Ended => return None,
                 State::Initial(entries) => match entries.next() {
                     Some(entry) => {
+                        if let Err(error) = stored::readable(&entry) {
+                            self.state = State::Ended;
+                            return Some(self.frames.error(&error));
+                        }
                         let view = stored::view(&entry, &self.call.resource);
                         if self.selection.matches(&view) {
                             return Some(self.frames.event(&self.call, "ADDED", &entry, entry.mod_revision()));
@@ -153,6 +157,12 @@ impl Stream {
     fn change(&mut self, event: &Event) -> Option<Bytes> {
         let call = Arc::clone(&self.call);
         self.revision = event.revision();
+        // Also what it was: whether it left the client's sight cannot be told.
+        let both = [event.previous(), event.entry()].into_iter().flatten();
+        if let Some(error) = both.map(stored::readable).find_map(Result::err) {
+            self.state = State::Ended;
+            return Some(self.frames.error(&error));
+        }
         let selected = |entry: &Entry| {
             self.selection.is_everything() || self.selection.matches(&stored::view(entry, &call.resource))
         };

@@ -4,6 +4,7 @@ use super::SERVICE_RANGES;
 use crate::read;
 use apiserver::{
     access::Mode,
+    admission::{AdmissionConfiguration, Plugins},
     audit::Target,
     authn::Anonymous,
     kubelet::settings::{AddressTypes, Settings as Kubelets},
@@ -16,8 +17,8 @@ use runtime::{
     listen::Hosts,
     pki::{Bundle, Identity},
 };
-use std::{path::PathBuf, str::FromStr, time::Duration};
-use store::{EtcdConfig, EtcdTls, Retention};
+use std::{path::PathBuf, str::FromStr, sync::Arc, time::Duration};
+use store::{AsItIs, EtcdConfig, EtcdTls, Retention};
 
 const DURATION: &str = "a length of time such as 90s or 1h30m";
 
@@ -57,7 +58,7 @@ pub(crate) fn read(given: &mut Settings) -> Option<Options> {
         },
         authorization: given.or("authorization-mode", vec![Mode::Node, Mode::Rbac], "Node, RBAC, AlwaysAllow", modes),
         tokens: tokens(given),
-        service_account_admission: admission(given),
+        admission: admission(given),
         node_ports,
         service_family_rules: given.or("service-family-rules", RuleSet::default(), "seed, upstream", str::parse),
         kubernetes_service: match given.or("dual-stack-kubernetes-service", false, "true, false", str::parse::<bool>) {
@@ -70,6 +71,7 @@ pub(crate) fn read(given: &mut Settings) -> Option<Options> {
         request_timeout: given.or("request-timeout", Duration::from_secs(60), DURATION, read::duration),
         event_ttl: given.or("event-ttl", Duration::from_secs(3600), DURATION, read::duration),
         kubelets: kubelets(given),
+        encryption: given.optional("encryption-provider-config", "a file", read::path),
         data_dir: data_dir?,
         service_ranges: service_ranges?,
     };
@@ -127,6 +129,8 @@ fn etcd(given: &mut Settings) -> Option<EtcdConfig> {
         prefix,
         tls,
         retention: Retention::default(),
+        // Replaced by the server, which reads the file of --encryption-provider-config.
+        transform: Arc::new(AsItIs),
         form: apiserver::stored::laid_out,
     })
 }
@@ -142,24 +146,23 @@ fn tokens(given: &mut Settings) -> Tokens {
     }
 }
 
-/// What this server does to objects that are written is always done, but for the service account of Pods.
-fn admission(given: &mut Settings) -> bool {
-    const PLUGINS: [&str; 5] =
-        ["NamespaceLifecycle", "NodeRestriction", "Priority", "ServiceAccount", "TaintNodesByCondition"];
-    let known = |text: &str| {
-        let words: Vec<String> =
-            text.split(',').map(|word| word.trim().to_owned()).filter(|word| !word.is_empty()).collect();
-        match words.iter().find(|word| !PLUGINS.contains(&word.as_str())) {
-            Some(word) => Err(format!("there is no plugin {word:?} here")),
-            None => Ok(words),
+/// Which plugins run, and the configuration of those that have one.
+fn admission(given: &mut Settings) -> Plugins {
+    let enable = given.or("enable-admission-plugins", Vec::new(), "names of plugins", read::words);
+    let disable = given.or("disable-admission-plugins", Vec::new(), "names of plugins", read::words);
+    let mut plugins = Plugins::choose(&enable, &disable).unwrap_or_else(|mistakes| {
+        for (flag, mistake) in mistakes {
+            given.reject(flag, mistake.to_string());
         }
-    };
-    given.optional("enable-admission-plugins", &PLUGINS.join(", "), known);
-    let off = given.or("disable-admission-plugins", Vec::new(), "ServiceAccount", known);
-    for word in off.iter().filter(|word| *word != "ServiceAccount") {
-        given.reject("disable-admission-plugins", format!("{word} cannot be switched off; ServiceAccount can"));
+        Plugins::default()
+    });
+    let file = "a file with an AdmissionConfiguration";
+    let configuration =
+        given.optional("admission-control-config-file", file, |text| AdmissionConfiguration::load(text.as_ref()));
+    if let Some(config) = configuration.and_then(|configuration| configuration.pod_security) {
+        plugins.configure(config);
     }
-    !off.iter().any(|word| word == "ServiceAccount")
+    plugins
 }
 
 fn audit(given: &mut Settings) -> Option<Audit> {

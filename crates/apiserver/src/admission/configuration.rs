@@ -1,0 +1,162 @@
+//! The file of `--admission-control-config-file`: `apiserver.config.k8s.io/v1` AdmissionConfiguration, a list of plugins with
+//! their configuration inside it or in a file beside it.
+
+use super::pod_security::PodSecurity;
+use api::{error::FieldError, path::Path as FieldPath};
+use serde::Deserialize;
+use serde_json::Value;
+use std::path::Path;
+
+const API_VERSIONS: [&str; 2] = ["apiserver.config.k8s.io/v1", "apiserver.config.k8s.io/v1alpha1"];
+
+/// Why the file is not accepted. Not retryable.
+#[derive(Clone, PartialEq, Debug, thiserror::Error)]
+pub enum ConfigurationError {
+    /// Not there, not YAML, or not of this shape.
+    #[error("{0}")]
+    Unreadable(String),
+    /// Fields that break rules.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("; "))]
+    Invalid(Vec<FieldError>),
+}
+
+/// What the file says.
+#[derive(Clone, PartialEq, Debug, Default)]
+pub struct AdmissionConfiguration {
+    /// Of the plugin PodSecurity.
+    pub pod_security: Option<PodSecurity>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct Raw {
+    #[serde(default)]
+    api_version: String,
+    #[serde(default)]
+    kind: String,
+    #[serde(default)]
+    plugins: Vec<RawPlugin>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct RawPlugin {
+    #[serde(default)]
+    name: String,
+    #[serde(default)]
+    path: String,
+    #[serde(default)]
+    configuration: Option<Value>,
+}
+
+impl AdmissionConfiguration {
+    /// Reads the file, and those that it names; paths in it start at its own folder.
+    pub fn load(file: &Path) -> Result<Self, ConfigurationError> {
+        let text = std::fs::read_to_string(file).map_err(|error| ConfigurationError::Unreadable(error.to_string()))?;
+        let folder = file.parent().unwrap_or_else(|| Path::new(""));
+        Self::parse(&text, |path| std::fs::read_to_string(folder.join(path)).map_err(|error| error.to_string()))
+    }
+
+    fn parse(text: &str, open: impl Fn(&str) -> Result<String, String>) -> Result<Self, ConfigurationError> {
+        let raw: Raw =
+            serde_saphyr::from_str(text).map_err(|error| ConfigurationError::Unreadable(error.to_string()))?;
+        let Raw { api_version, kind, plugins } = raw;
+        let mut errors = Vec::new();
+        if !API_VERSIONS.contains(&api_version.as_str()) {
+            errors.push(FieldError::not_supported(&FieldPath::new("apiVersion"), api_version, &API_VERSIONS));
+        }
+        if kind != "AdmissionConfiguration" {
+            errors.push(FieldError::not_supported(&FieldPath::new("kind"), kind, &["AdmissionConfiguration"]));
+        }
+        let mut read = Self::default();
+        for (index, RawPlugin { name, path, configuration }) in plugins.into_iter().enumerate() {
+            let at = FieldPath::new("plugins").index(index);
+            if name != "PodSecurity" {
+                errors.push(FieldError::not_supported(&at.child("name"), name, &["PodSecurity"]));
+                continue;
+            }
+            if read.pod_security.is_some() {
+                errors.push(FieldError::duplicate(&at.child("name"), name));
+                continue;
+            }
+            let given = match (configuration, path.as_str()) {
+                (Some(_), path) if !path.is_empty() => {
+                    errors.push(FieldError::forbidden(&at.child("path"), "configuration is given too; one of both"));
+                    continue;
+                }
+                (Some(value), _) => Ok(value),
+                (None, "") => {
+                    errors.push(FieldError::required(&at.child("configuration"), "or path"));
+                    continue;
+                }
+                (None, path) => {
+                    open(path).and_then(|text| serde_saphyr::from_str(&text).map_err(|error| error.to_string()))
+                }
+            };
+            match given.map(|value| PodSecurity::read(value, &at.child("configuration"))) {
+                Ok(Ok(config)) => read.pod_security = Some(config),
+                Ok(Err(wrong)) => errors.extend(wrong),
+                Err(why) => errors.push(FieldError::invalid(&at.child("path"), path, why)),
+            }
+        }
+        if errors.is_empty() { Ok(read) } else { Err(ConfigurationError::Invalid(errors)) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::admission::pod_security::{Level, Standard, Version};
+
+    const INSIDE: &str = "apiVersion: apiserver.config.k8s.io/v1
+kind: AdmissionConfiguration
+plugins:
+- name: PodSecurity
+  configuration:
+    apiVersion: pod-security.admission.config.k8s.io/v1
+    kind: PodSecurityConfiguration
+    defaults: {enforce: baseline, enforce-version: v1.26, warn: restricted}
+    exemptions: {usernames: [system:admin], namespaces: [kube-system], runtimeClasses: [gvisor]}
+";
+
+    #[test]
+    fn a_configuration_is_read_from_the_file_or_from_one_beside_it() {
+        let read = AdmissionConfiguration::parse(INSIDE, |_| Err("no file".into())).unwrap();
+        let config = read.pod_security.clone().unwrap();
+        assert_eq!(config.defaults.enforce, Standard { level: Level::Baseline, version: Version::Minor(26) });
+        assert_eq!(config.defaults.warn, Standard { level: Level::Restricted, version: Version::Latest });
+        assert_eq!(config.exemptions.runtime_classes, ["gvisor"]);
+
+        let folder = tempfile::tempdir().unwrap();
+        let (head, inner) = INSIDE.split_once("  configuration:\n").unwrap();
+        std::fs::write(folder.path().join("psa.yaml"), inner.replace("\n    ", "\n").trim_start()).unwrap();
+        let file = folder.path().join("admission.yaml");
+        std::fs::write(&file, format!("{head}  path: psa.yaml\n")).unwrap();
+        assert_eq!(AdmissionConfiguration::load(&file), Ok(read));
+    }
+
+    #[test]
+    fn every_mistake_is_told_with_its_field() {
+        let wrong = INSIDE
+            .replace("enforce: baseline", "enforce: Baseline")
+            .replace("v1.26", "1.26.0")
+            .replace("[kube-system]", "[kube-system, kube-system]")
+            .replace("[system:admin]", "['']")
+            + "- name: ResourceQuota\n  configuration: {}\n";
+        let told = AdmissionConfiguration::parse(&wrong, |_| Err("no file".into())).unwrap_err().to_string();
+        let at = "plugins[0].configuration";
+        assert_eq!(
+            told,
+            format!(
+                "{at}.defaults.enforce: Invalid value: \"Baseline\": must be one of privileged, baseline, restricted; \
+                 {at}.defaults.enforce-version: Invalid value: \"1.26.0\": must be \"latest\" or \"v1.x\"; \
+                 {at}.exemptions.usernames[0]: Invalid value: \"\": must not be empty; \
+                 {at}.exemptions.namespaces[1]: Duplicate value: \"kube-system\"; \
+                 plugins[1].name: Unsupported value: \"ResourceQuota\": supported values: \"PodSecurity\""
+            )
+        );
+        let strange = INSIDE.replace("defaults:", "default:");
+        let told = AdmissionConfiguration::parse(&strange, |_| Err("no file".into())).unwrap_err().to_string();
+        assert!(told.contains(at) && told.contains("default"), "{told}");
+    }
+}

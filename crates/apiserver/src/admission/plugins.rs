@@ -1,0 +1,158 @@
+//! Which admission plugins run: what is on anyhow, what can be switched, and what does not exist here.
+//!
+//! Read from `--enable-admission-plugins` and `--disable-admission-plugins`; names are upstream's.
+
+use super::pod_security::PodSecurity;
+use std::sync::Arc;
+
+/// Always on: their work is part of the server.
+const ALWAYS: [&str; 5] =
+    ["DefaultTolerationSeconds", "NamespaceLifecycle", "NodeRestriction", "Priority", "TaintNodesByCondition"];
+/// Can be switched.
+const SWITCHED: [&str; 3] = ["DenyServiceExternalIPs", "PodSecurity", "ServiceAccount"];
+/// Upstream's others. Asking for one of them is a mistake, for it would protect nothing; doing without is what happens anyway.
+const ABSENT: [&str; 29] = [
+    "AlwaysAdmit",
+    "AlwaysDeny",
+    "AlwaysPullImages",
+    "CertificateApproval",
+    "CertificateSigning",
+    "CertificateSubjectRestriction",
+    "ClusterTrustBundleAttest",
+    "DefaultIngressClass",
+    "DefaultStorageClass",
+    "EventRateLimit",
+    "ExtendedResourceToleration",
+    "ImagePolicyWebhook",
+    "LimitPodHardAntiAffinityTopology",
+    "LimitRanger",
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionWebhook",
+    "NamespaceAutoProvision",
+    "NamespaceExists",
+    "NodeDeclaredFeatureValidator",
+    "OwnerReferencesPermissionEnforcement",
+    "PersistentVolumeClaimResize",
+    "PodNodeSelector",
+    "PodTolerationRestriction",
+    "PodTopologyLabels",
+    "ResourceQuota",
+    "RuntimeClass",
+    "StorageObjectInUseProtection",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionWebhook",
+];
+
+/// A choice of plugins that cannot be had. Not retryable.
+#[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum PluginsError {
+    /// No such name.
+    #[error("there is no plugin {0:?}; here are {list}", list = [&ALWAYS[..], &SWITCHED].concat().join(", "))]
+    Unknown(String),
+    /// Upstream has it, this server does not.
+    #[error("{0} is not built here; it would protect nothing")]
+    Absent(String),
+    /// On for good.
+    #[error("{0} cannot be switched off; {list} can", list = SWITCHED.join(", "))]
+    Always(String),
+    /// Both on and off.
+    #[error("{0} is both enabled and disabled; choose one")]
+    Both(String),
+}
+
+/// What runs beside the rules of each kind.
+#[derive(Clone, Debug)]
+pub struct Plugins {
+    /// Pods get a service account and its token.
+    pub service_account: bool,
+    /// Pods keep to the standard of their namespace.
+    pub pod_security: Option<Arc<PodSecurity>>,
+    /// Services get no new external IPs.
+    pub deny_service_external_ips: bool,
+}
+
+impl Default for Plugins {
+    /// Upstream's choice.
+    fn default() -> Self {
+        Self { service_account: true, pod_security: Some(Arc::default()), deny_service_external_ips: false }
+    }
+}
+
+impl Plugins {
+    /// The default choice, changed by both flags; every mistake is told with the flag it is in.
+    pub fn choose(enable: &[String], disable: &[String]) -> Result<Self, Vec<(&'static str, PluginsError)>> {
+        const ENABLE: &str = "enable-admission-plugins";
+        const DISABLE: &str = "disable-admission-plugins";
+        let mut mistakes = Vec::new();
+        let is = |names: &[&str], name: &String| names.contains(&name.as_str());
+        for (flag, names) in [(ENABLE, enable), (DISABLE, disable)] {
+            for name in names {
+                let mistake = match () {
+                    () if is(&SWITCHED, name) => continue,
+                    () if is(&ALWAYS, name) => (flag == DISABLE).then(|| PluginsError::Always(name.clone())),
+                    () if is(&ABSENT, name) => (flag == ENABLE).then(|| PluginsError::Absent(name.clone())),
+                    () => Some(PluginsError::Unknown(name.clone())),
+                };
+                mistakes.extend(mistake.map(|mistake| (flag, mistake)));
+            }
+        }
+        let both = enable.iter().filter(|name| disable.contains(name));
+        mistakes.extend(both.map(|name| (ENABLE, PluginsError::Both(name.clone()))));
+        if !mistakes.is_empty() {
+            return Err(mistakes);
+        }
+        let mut chosen = Self::default();
+        for (names, on) in [(enable, true), (disable, false)] {
+            for name in names {
+                match name.as_str() {
+                    "ServiceAccount" => chosen.service_account = on,
+                    "PodSecurity" => chosen.pod_security = on.then(Arc::default),
+                    "DenyServiceExternalIPs" => chosen.deny_service_external_ips = on,
+                    _ => {}
+                }
+            }
+        }
+        Ok(chosen)
+    }
+
+    /// Gives Pod Security its configuration, if it runs.
+    pub fn configure(&mut self, pod_security: PodSecurity) {
+        if self.pod_security.is_some() {
+            self.pod_security = Some(Arc::new(pod_security));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<String> {
+        text.split(' ').filter(|word| !word.is_empty()).map(str::to_owned).collect()
+    }
+
+    #[test]
+    fn plugins_are_chosen_by_name_and_mistakes_are_told_together() {
+        let chosen =
+            Plugins::choose(&words("NodeRestriction DenyServiceExternalIPs"), &words("ServiceAccount LimitRanger"))
+                .unwrap();
+        assert!(!chosen.service_account && chosen.deny_service_external_ips && chosen.pod_security.is_some());
+        assert!(Plugins::choose(&[], &words("PodSecurity")).unwrap().pod_security.is_none());
+        let mistakes =
+            Plugins::choose(&words("PodSecurity ResourceQuota Podsecurity"), &words("PodSecurity NodeRestriction"))
+                .unwrap_err();
+        let text: Vec<String> = mistakes.iter().map(|(flag, mistake)| format!("--{flag}: {mistake}")).collect();
+        assert_eq!(
+            text,
+            [
+                "--enable-admission-plugins: ResourceQuota is not built here; it would protect nothing",
+                "--enable-admission-plugins: there is no plugin \"Podsecurity\"; here are DefaultTolerationSeconds, \
+                 NamespaceLifecycle, NodeRestriction, Priority, TaintNodesByCondition, DenyServiceExternalIPs, PodSecurity, \
+                 ServiceAccount",
+                "--disable-admission-plugins: NodeRestriction cannot be switched off; DenyServiceExternalIPs, PodSecurity, \
+                 ServiceAccount can",
+                "--enable-admission-plugins: PodSecurity is both enabled and disabled; choose one",
+            ]
+        );
+    }
+}
