@@ -48,14 +48,19 @@ impl Etcd {
         &self.url
     }
 
-    /// The value of a key, through etcd's JSON gateway.
+    /// The value of a key as text, through etcd's JSON gateway.
     pub fn get(&self, key: &str) -> String {
+        String::from_utf8(self.get_bytes(key)).unwrap_or_default()
+    }
+
+    /// The value of a key as it is.
+    pub fn get_bytes(&self, key: &str) -> Vec<u8> {
         use base64::{Engine, engine::general_purpose::STANDARD};
         let body = format!(r#"{{"key":"{}"}}"#, STANDARD.encode(key));
         let output = Command::new("curl").args(["-s", "-d", &body, &format!("{}/v3/kv/range", self.url)]).output();
         let answer: serde_json::Value = serde_json::from_slice(&output.expect("curl runs").stdout).expect("JSON");
         let value = answer["kvs"][0]["value"].as_str().unwrap_or_default();
-        String::from_utf8(STANDARD.decode(value).unwrap_or_default()).unwrap_or_default()
+        STANDARD.decode(value).unwrap_or_default()
     }
 }
 

@@ -25,11 +25,16 @@ impl KubeApiserver {
 
     /// Starts it on this address with a free port; `None` when none is named. A server of ours has made the keys that it needs.
     pub fn start(keys: &Server, etcd: &Etcd, host: &str, ranges: &str) -> Option<Self> {
+        Self::start_with(keys, etcd, host, ranges, &[])
+    }
+
+    /// The same with further flags.
+    pub fn start_with(keys: &Server, etcd: &Etcd, host: &str, ranges: &str, more: &[&str]) -> Option<Self> {
         let program = Self::program()?;
         let folder = keys.folder().join("peer");
         let at = SocketAddr::new(host.parse().expect("an address"), free_port());
         let words = words(&folder, &keys.folder().join("data/pki"), at, etcd.url(), ranges);
-        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).chain(more.iter().copied()).collect();
         let process = Process::start(program, &words, &keys.folder().join("peer.log"));
         let kubeconfig = folder.join("kubeconfig");
         let kubectl = Kubectl::all(&kubeconfig, &folder).pop()?;

@@ -37,6 +37,15 @@ impl Server {
         self.wait_ready();
     }
 
+    /// Kills it and starts it again on the same data, where it must not come up: what it says instead.
+    pub fn crash_and_fail(&mut self) -> String {
+        self.process.kill();
+        self.process = launch(self.folder.path(), &self.words);
+        let ended = self.process.ended(Duration::from_secs(90));
+        assert!(ended.is_some_and(|status| !status.success()), "the API server runs:\n{}", self.process.output());
+        self.process.output()
+    }
+
     fn wait_ready(&self) {
         let ready = wait_for(Duration::from_secs(90), || {
             self.process.output().contains("API server is ready").then_some(()).filter(|()| self.kubeconfig().exists())
