@@ -20,6 +20,9 @@ const OWN: [Pair; 4] = [
 /// Of a Service range, but no Service's.
 const UNUSED: Pair = ["10.96.7.99", "fd00:10:96::799"];
 
+/// Another node's.
+const NEIGHBOUR: Pair = ["198.18.7.50", "2001:db8:18::750"];
+
 /// A Service whose endpoint is a pod.
 fn make(lab: &Lab, name: &str, ips: Pair, pod: usize, more: &Value) {
     let mut object = json!({
@@ -91,25 +94,31 @@ fn an_address_has_one_owner(mode: &str) {
     assert!(!proxy.output().contains("ERROR"), "{}", proxy.output());
 }
 
-/// Cluster IPs of other Services, unused ones, and addresses of the node: with an event for each.
+/// Cluster IPs of other Services, unused ones, and addresses of nodes: with an event for each.
 fn external_ips_of_others_are_ignored(lab: &Lab) {
-    let wanted: Vec<&str> = [OWN[1], UNUSED, NODE].concat();
+    lab.apply(&json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n2"}}));
+    let addresses: Vec<Value> = NEIGHBOUR.iter().map(|ip| json!({"type": "InternalIP", "address": ip})).collect();
+    lab.set_status("/api/v1/nodes/n2", &json!({"addresses": addresses}));
+    let wanted: Vec<&str> = [OWN[1], UNUSED, NODE, NEIGHBOUR].concat();
     // Also at a port that the owner of the cluster IP does not have.
     let ports = json!([{"name": "x", "port": 80, "protocol": "TCP"}, {"name": "y", "port": 8443, "protocol": "TCP"}]);
     make(lab, "a-thief", OWN[3], 2, &json!({"externalIPs": wanted, "ports": ports}));
     leads_to(lab, OWN[3], 2);
     leads_to(lab, OWN[1], 1);
     for family in [0, 1] {
-        for at in [UNUSED[family], OWN[1][family]] {
-            let to = SocketAddr::new(ip(at), if at == UNUSED[family] { 80 } else { 8443 });
+        for (at, port) in [(UNUSED[family], 80), (OWN[1][family], 8443), (NEIGHBOUR[family], 80)] {
+            let to = SocketAddr::new(ip(at), port);
             assert!(ask(&lab.client, to).is_err(), "{to} is answered");
         }
         let node = ask(&lab.client, SocketAddr::new(ip(NODE[family]), 80));
         assert_eq!(node, Err(ErrorKind::ConnectionRefused), "nothing listens there");
     }
-    for (ips, reason) in
-        [(OWN[1], "ExternalIPInServiceRange"), (UNUSED, "ExternalIPInServiceRange"), (NODE, "ExternalIPOfNode")]
-    {
+    for (ips, reason) in [
+        (OWN[1], "ExternalIPInServiceRange"),
+        (UNUSED, "ExternalIPInServiceRange"),
+        (NODE, "ExternalIPOfNode"),
+        (NEIGHBOUR, "ExternalIPOfNode"),
+    ] {
         for ip in ips {
             let events = || lab.get("/apis/events.k8s.io/v1/namespaces/default/events");
             let told = wait_for(PATIENCE, || {

@@ -98,6 +98,7 @@ impl Proxy {
                         while let Some(Some(event)) = events.next().now_or_never() {
                             self.take(event, &mut complete);
                         }
+                        watch::follow_peers(&mut events, &client, &self.tracker, &mut complete);
                         for refusal in self.tracker.take_refusals() {
                             // Nobody listens any more only when the process ends.
                             let _ = refusals.send(refusal);
@@ -126,7 +127,7 @@ impl Proxy {
                 match &seen {
                     Seen::Service(_) => self.metrics.service_event(),
                     Seen::Slice(_) => self.metrics.endpoint_event(),
-                    Seen::Node(_) | Seen::Range(_) => {}
+                    Seen::Node(_) | Seen::Range(_) | Seen::Peer(_) => {}
                 }
                 watch::take(&mut self.tracker, &seen, complete);
                 self.health.set_eligible(self.tracker.node().eligible);
@@ -259,6 +260,7 @@ pub async fn snapshot(client: &Client, settings: &Settings) -> Result<Tracker, k
             Err(Trouble::Ranges(_)) => complete.ranges = true,
             Err(Trouble::Rest(error)) => return Err(error),
         }
+        watch::follow_peers(&mut events, client, &tracker, &mut complete);
         if complete.all() {
             break;
         }

@@ -1,4 +1,4 @@
-//! Events from the API: Services, EndpointSlices, this node and the ranges of cluster IPs, in one stream.
+//! Events from the API: Services, EndpointSlices, this node, the ranges of cluster IPs, and where it matters all nodes, in one stream.
 
 use futures::stream::{BoxStream, SelectAll, select_all};
 use futures::{StreamExt, TryStreamExt};
@@ -17,6 +17,8 @@ pub(crate) enum Seen {
     Slice(Box<Event<EndpointSlice>>),
     Node(Box<Event<core::Node>>),
     Range(Box<Event<ServiceCIDR>>),
+    /// Any node, this one too.
+    Peer(Box<Event<core::Node>>),
 }
 
 /// What cannot be followed, for now.
@@ -36,11 +38,13 @@ pub(crate) struct Complete {
     node: bool,
     /// Or known not to be had.
     pub(crate) ranges: bool,
+    /// All nodes, once they are followed.
+    peers: Option<bool>,
 }
 
 impl Complete {
     pub(crate) fn all(self) -> bool {
-        self.services && self.slices && self.node && self.ranges
+        self.services && self.slices && self.node && self.ranges && self.peers != Some(false)
     }
 }
 
@@ -62,6 +66,15 @@ pub(crate) fn events(client: &Client, node_name: &str) -> Events {
         nodes.map_ok(|event| Seen::Node(Box::new(event))).map_err(Trouble::Rest).boxed(),
         ranges.map_ok(|event| Seen::Range(Box::new(event))).map_err(Trouble::Ranges).boxed(),
     ])
+}
+
+/// Follows all nodes too, from the first time that the index asks for them.
+pub(crate) fn follow_peers(events: &mut Events, client: &Client, tracker: &Tracker, complete: &mut Complete) {
+    if tracker.wants_peers() && complete.peers.is_none() {
+        complete.peers = Some(false);
+        let nodes = follow(Api::<core::Node>::all(client.clone()), watcher::Config::default()).default_backoff();
+        events.push(nodes.map_ok(|event| Seen::Peer(Box::new(event))).map_err(Trouble::Rest).boxed());
+    }
 }
 
 /// Puts an event into the index.
@@ -90,6 +103,15 @@ pub(crate) fn take(tracker: &mut Tracker, seen: &Seen, complete: &mut Complete) 
             Event::Delete(_) => tracker.set_node(None),
             Event::Init => {}
             Event::InitDone => complete.node = true,
+        },
+        Seen::Peer(event) => match &**event {
+            Event::Apply(object) | Event::InitApply(object) => tracker.peer(object),
+            Event::Delete(object) => tracker.no_peer(object),
+            Event::Init => tracker.peers_begin(),
+            Event::InitDone => {
+                tracker.peers_end();
+                complete.peers = Some(true);
+            }
         },
         Seen::Range(event) => match &**event {
             Event::Apply(object) | Event::InitApply(object) => tracker.range(object),

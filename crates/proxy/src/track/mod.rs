@@ -7,6 +7,7 @@ mod frontend;
 mod name;
 mod node;
 mod owners;
+mod peers;
 mod ranges;
 mod refused;
 mod service;
@@ -29,6 +30,7 @@ pub use service::{Policy, Port, Protocol, Service};
 pub use slice::{Endpoint, Slice, SlicePort};
 
 use owners::Owners;
+use peers::Peers;
 use ranges::Ranges;
 
 /// The index.
@@ -37,6 +39,9 @@ pub struct Tracker {
     node_name: String,
     own_addresses: Vec<IpAddr>,
     node: Node,
+    peers: Peers,
+    /// A Service has, or had, external IPs.
+    external_ips: bool,
     entries: HashMap<Name, Entry>,
     /// Which Service a slice was last seen with; its label may change.
     slices: HashMap<Name, Name>,
@@ -92,6 +97,8 @@ impl Tracker {
             node_name: node_name.to_owned(),
             own_addresses: own_addresses.to_vec(),
             node: Node::default(),
+            peers: Peers::default(),
+            external_ips: false,
             entries: HashMap::new(),
             slices: HashMap::new(),
             ranges: Ranges::default(),
@@ -192,6 +199,38 @@ impl Tracker {
         }
     }
 
+    /// Whether the addresses of all nodes have to be known: nobody's external IP may be one of them.
+    #[must_use]
+    pub const fn wants_peers(&self) -> bool {
+        self.external_ips
+    }
+
+    /// A node, this one or another, is there, or is different.
+    pub fn peer(&mut self, object: &core::Node) {
+        if self.peers.set(object) {
+            self.review_external_ips();
+        }
+    }
+
+    /// A node is gone.
+    pub fn no_peer(&mut self, object: &core::Node) {
+        if self.peers.remove(object) {
+            self.review_external_ips();
+        }
+    }
+
+    /// A list of nodes begins.
+    pub fn peers_begin(&mut self) {
+        self.peers.list_begins();
+    }
+
+    /// The list of nodes is complete.
+    pub fn peers_end(&mut self) {
+        if self.peers.list_ends() {
+            self.review_external_ips();
+        }
+    }
+
     /// A list of Services begins: what it does not name is gone.
     pub fn services_begin(&mut self) {
         self.relisted.services.clear();
@@ -258,6 +297,7 @@ impl Tracker {
         if was == service.as_ref() && was_refused.is_none_or(|was| *was == refused) {
             return;
         }
+        self.external_ips |= service.as_ref().is_some_and(|service| !service.external_ips.is_empty());
         let uid = service.as_ref().map(|service| service.uid.clone()).unwrap_or_default();
         for (ip, why) in refused.iter().filter(|(ip, why)| was_refused.and_then(|was| was.get(*ip)) != Some(*why)) {
             tracing::warn!(service = %name, "external IP {ip} is not served: {why}");
@@ -271,7 +311,7 @@ impl Tracker {
     fn refused(&self, service: &Service) -> Refused {
         let why = |ip: IpAddr| match self.ranges.around(ip) {
             Some(range) => Some(Refusal::ServiceRange(range)),
-            None => self.node.addresses.contains(&ip).then_some(Refusal::NodeAddress),
+            None => (self.node.addresses.contains(&ip) || self.peers.have(ip)).then_some(Refusal::NodeAddress),
         };
         service.external_ips.iter().filter_map(|ip| Some((*ip, why(*ip)?))).collect()
     }

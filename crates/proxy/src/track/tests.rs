@@ -263,3 +263,39 @@ fn external_ips_of_service_ranges_and_nodes_are_refused_as_long_as_they_are_such
     tracker.set_node(None);
     assert!(refused(&tracker).is_empty() && external.iter().all(|ip| at(&tracker, ip)));
 }
+
+#[test]
+fn addresses_of_all_nodes_are_refused_and_asked_for_only_where_there_are_external_ips() {
+    let mut tracker = Tracker::new("n1", &[]);
+    tracker.service(&plain());
+    assert!(!tracker.wants_peers());
+    let node = |name: &str, ips: [&str; 2]| -> core::Node {
+        let addresses = ips.map(|ip| json!({"type": "InternalIP", "address": ip}));
+        serde_json::from_value(json!({"metadata": {"name": name}, "status": {"addresses": addresses}})).unwrap()
+    };
+    let external = ["192.168.0.2", "fd09::2"];
+    tracker.service(&made(
+        "web",
+        1,
+        json!({"clusterIPs": ["10.0.0.9", "fd00::9"], "externalIPs": external, "ports": [{"port": 80}]}),
+        &[],
+    ));
+    assert!(tracker.wants_peers());
+    tracker.take_changed();
+    let refused = |tracker: &Tracker| tracker.get(&Name::new("a", "web")).unwrap().refused.len();
+    tracker.peers_begin();
+    tracker.peer(&node("n1", ["192.168.0.1", "fd09::1"]));
+    tracker.peer(&node("n2", external));
+    tracker.peers_end();
+    assert_eq!((refused(&tracker), changed(&mut tracker)), (2, vec!["a/web".to_owned()]));
+    tracker.peer(&node("n2", external));
+    assert!(!tracker.has_changed(), "heartbeats change nothing");
+    tracker.peers_begin();
+    tracker.peer(&node("n1", ["192.168.0.1", "fd09::1"]));
+    tracker.peers_end();
+    assert_eq!((refused(&tracker), changed(&mut tracker)), (0, vec!["a/web".to_owned()]));
+    tracker.peer(&node("n3", external));
+    assert_eq!(refused(&tracker), 2);
+    tracker.no_peer(&node("n3", external));
+    assert_eq!(refused(&tracker), 0);
+}
