@@ -5,6 +5,7 @@ use std::borrow::Borrow;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use bytes::Bytes;
 
@@ -47,6 +48,14 @@ impl fmt::Display for Key {
 /// When a key goes away by itself: milliseconds since the Unix epoch, so that it means the same after a restart.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(crate) struct Deadline(pub(crate) u64);
+
+impl Deadline {
+    /// This moment by the wall clock.
+    pub(crate) fn now() -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
+    }
+}
 
 /// Everything about a value except the bytes; what an engine writes beside them.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]

@@ -56,6 +56,7 @@ fn what_was_acknowledged_survives_two_hundred_kills() {
         acknowledged += said.values().map(|said| said.acknowledged.len()).sum::<usize>();
         let store = Store::open(&path, Retention::default()).unwrap_or_else(|error| panic!("kill {kill}: {error}"));
         assert!(store.known_revision() >= newest, "kill {kill}: the revision went back");
+        assert!(goes_on(&store, newest), "kill {kill}: a watch from revision {newest} missed something");
         newest = store.known_revision();
         for (writer, said) in said {
             let started = said.started.max(steps[&writer]);
@@ -72,6 +73,28 @@ fn what_was_acknowledged_survives_two_hundred_kills() {
         }
     }
     assert!(acknowledged > 1_000, "only {acknowledged} writes in all; the kills came too early to mean anything");
+}
+
+/// Whether a watcher that knew `from` before the kill hears of every change since.
+fn goes_on(store: &Store, from: u64) -> bool {
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    // Nothing is known of a time before the first file.
+    let from = from.max(1);
+    let list = |at| runtime.block_on(store.list("", None, None, at)).unwrap().entries;
+    let mut state: BTreeMap<_, _> = list(Some(from)).into_iter().map(|entry| (entry.key().clone(), entry)).collect();
+    let mut watch = runtime.block_on(store.watch("", Some(from))).unwrap();
+    let mut revision = from;
+    while let Some(event) = watch.try_next().unwrap() {
+        if event.revision() > revision + 1 || state.get(event.key()) != event.previous() {
+            return false;
+        }
+        revision = event.revision();
+        match event.entry() {
+            Some(entry) => _ = state.insert(entry.key().clone(), entry.clone()),
+            None => _ = state.remove(event.key()),
+        }
+    }
+    revision == store.known_revision() && state.into_values().eq(list(None))
 }
 
 /// Whether the store shows what `writer` leaves after steps 1 to `last`.

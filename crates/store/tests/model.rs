@@ -256,7 +256,6 @@ async fn run(open: impl AsyncFn() -> Store, reopens: bool, steps: Vec<Step>) {
                 model.check_watches();
                 store = open().await;
                 assert_eq!(store.revision().await.unwrap(), before);
-                model.oldest = before;
             }
             Step::Reopen => {}
         }

@@ -11,6 +11,7 @@ pub(super) struct LogError(pub(super) String);
 
 /// Makes groups of changes last.
 pub(super) trait Log: Send + fmt::Debug {
-    /// Makes `events` durable, all or none, with `revision` as the newest one. Returns when they would survive a power cut.
-    fn append(&mut self, events: &[Event], revision: u64) -> Result<(), LogError>;
+    /// Makes `events` durable, all or none, with `revision` as the newest one, and the history after `oldest` with them.
+    /// Returns when they would survive a power cut. Without events it is only a time to drop history that is over.
+    fn append(&mut self, events: &[Event], revision: u64, oldest: u64) -> Result<(), LogError>;
 }

@@ -4,6 +4,7 @@
 //! group's own changes, makes the group durable in one step, shows it, and only then answers. So nothing is ever visible
 //! that a crash could take back, and a slow disk makes groups larger instead of queues longer.
 
+mod history;
 mod log;
 mod redb;
 mod writer;
@@ -15,6 +16,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use tokio::sync::oneshot;
 
+use self::history::Past;
 use self::log::Log;
 use self::redb::Redb;
 use self::writer::{Job, Queue, Writer};
@@ -40,7 +42,17 @@ pub(crate) struct Local {
 struct Opened {
     cluster_id: String,
     revision: u64,
+    /// The oldest revision that is known, and what was there then.
+    oldest: u64,
     entries: Vec<Entry>,
+    /// What has happened since `oldest`.
+    past: Vec<Past>,
+}
+
+impl Opened {
+    fn empty(cluster_id: String) -> Self {
+        Self { cluster_id, revision: 1, oldest: 1, entries: Vec::new(), past: Vec::new() }
+    }
 }
 
 /// Opens the redb file at `path`.
@@ -56,14 +68,20 @@ pub(crate) fn open(
 impl Local {
     /// An engine without a log.
     pub(crate) fn memory(retention: Retention) -> (Arc<Mirror>, Self) {
-        let opened = Opened { cluster_id: uuid::Uuid::new_v4().to_string(), revision: 1, entries: Vec::new() };
-        Self::start(None, opened, retention)
+        Self::start(None, Opened::empty(uuid::Uuid::new_v4().to_string()), retention)
             .expect("a process that cannot start a thread cannot run anything else either")
     }
 
     fn start(log: Option<Box<dyn Log>>, opened: Opened, retention: Retention) -> std::io::Result<(Arc<Mirror>, Self)> {
-        let Opened { cluster_id, revision, entries } = opened;
-        let mirror = Arc::new(Mirror::new(Mvcc::new(entries, revision, retention)));
+        let Opened { cluster_id, revision, oldest, entries, past } = opened;
+        let mut state = Mvcc::new(entries, oldest, retention);
+        for (at, event) in past {
+            let since = event.revision();
+            state.apply(vec![event], since, at);
+        }
+        debug_assert_eq!(state.revision(), revision, "the history leads to the newest revision");
+        let mirror = Arc::new(Mirror::new(state));
+        mirror.trim();
         let queue = Arc::new(Queue::default());
         let writer = Writer::new(Arc::clone(&mirror), Arc::clone(&queue), log);
         let writer = std::thread::Builder::new().name("store-writer".into()).spawn(move || writer.run())?;
@@ -123,7 +141,7 @@ mod tests {
     struct Failing(u64);
 
     impl Log for Failing {
-        fn append(&mut self, _: &[Event], revision: u64) -> Result<(), LogError> {
+        fn append(&mut self, _: &[Event], revision: u64, _: u64) -> Result<(), LogError> {
             if revision > self.0 { Err(LogError("disk on fire".into())) } else { Ok(()) }
         }
     }
@@ -133,14 +151,13 @@ mod tests {
     struct Panicking;
 
     impl Log for Panicking {
-        fn append(&mut self, _: &[Event], _: u64) -> Result<(), LogError> {
+        fn append(&mut self, _: &[Event], _: u64, _: u64) -> Result<(), LogError> {
             panic!("a mistake in the log")
         }
     }
 
     fn start(log: impl Log + 'static) -> (Arc<Mirror>, Local) {
-        let opened = Opened { cluster_id: "test".into(), revision: 1, entries: Vec::new() };
-        Local::start(Some(Box::new(log)), opened, Retention::default()).unwrap()
+        Local::start(Some(Box::new(log)), Opened::empty("test".into()), Retention::default()).unwrap()
     }
 
     fn put(key: &str) -> Txn {

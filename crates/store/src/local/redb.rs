@@ -5,8 +5,10 @@
 //! | `entries`  | key                 | create, mod, version, deadline (u64, little endian each), value    |
 //! | `meta`     | `format`, `revision`| u64                                                               |
 //! | `identity` | `cluster`           | text                                                              |
+//! | `history`  | revision, place     | what the change replaced; see `history`                           |
 //!
-//! History is not kept: after a restart the current revision is the oldest. A new file is made under another name and moved
+//! `history` goes as far back as the history in memory, so that watches go on after a restart. A file without it (older
+//! versions wrote none) opens with the current revision as the oldest. A new file is made under another name and moved
 //! into place once it is whole, so a file that redb cannot read was damaged and is never taken for a new one.
 
 use std::fs::{DirBuilder, File, Permissions, TryLockError};
@@ -15,11 +17,13 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use redb::{Database, Durability, ReadableDatabase, ReadableTable, TableDefinition, TableError};
 
 use super::Opened;
+use super::history::{self, HISTORY, Recalled};
 use super::log::{Log, LogError};
 use crate::entry::{Deadline, Entry, Stamp, StoredForm};
 use crate::error::OpenError;
@@ -43,12 +47,17 @@ const CACHE: usize = 16 << 20;
 const FILE_MODE: u32 = 0o600;
 const FOLDER_MODE: u32 = 0o700;
 
+/// History that is over goes in strokes, with the first write after either of these: revisions, or time.
+const TRIM: (u64, Duration) = (1_000, Duration::from_secs(10));
+
 /// See the module.
 #[derive(Debug)]
 pub(super) struct Redb {
     database: Database,
     record: Vec<u8>,
     transform: Arc<dyn Transform>,
+    /// Rows up to this revision are gone from `history`, and when that was looked at.
+    trimmed: (u64, Instant),
     /// Held for as long as the file is open; released by the kernel however the process ends.
     _lock: File,
 }
@@ -65,17 +74,34 @@ impl Redb {
         let read = catch_unwind(AssertUnwindSafe(|| read(path, &*transform)));
         let panicked = |_| OpenError::Corrupt { path: path.into(), reason: "redb could not make sense of it".into() };
         let (database, opened) = read.map_err(panicked)??;
-        Ok((Self { database, record: Vec::new(), transform, _lock: lock }, opened))
+        let trimmed = (0, Instant::now());
+        Ok((Self { database, record: Vec::new(), transform, trimmed, _lock: lock }, opened))
     }
 
-    fn write(&mut self, events: &[Event], revision: u64) -> Result<(), redb::Error> {
+    fn write(&mut self, events: &[Event], revision: u64, oldest: u64) -> Result<(), redb::Error> {
+        let at = Deadline::now();
+        let (trimmed, looked) = self.trimmed;
+        let trims = oldest > trimmed
+            && (trimmed == 0 || events.is_empty() || oldest - trimmed >= TRIM.0 || looked.elapsed() >= TRIM.1);
+        if events.is_empty() && !trims {
+            return Ok(());
+        }
         let mut transaction = self.database.begin_write()?;
         transaction.set_durability(Durability::Immediate)?;
         {
             let mut entries = transaction.open_table(ENTRIES)?;
+            let mut history = transaction.open_table(HISTORY)?;
+            if trims {
+                history.retain_in(..=(oldest, u32::MAX), |_, _| false)?;
+            }
+            let mut place = (0, 0);
             for event in events {
+                place = if place.0 == event.revision() { (place.0, place.1 + 1) } else { (event.revision(), 0) };
+                history::write(event, at, &*self.transform, &mut self.record)?;
+                history.insert(place, &*self.record)?;
                 match event.entry() {
                     Some(entry) => {
+                        self.record.clear();
                         encode(entry, &*self.transform, &mut self.record)?;
                         entries.insert(&**entry.key(), &*self.record)?;
                     }
@@ -84,13 +110,17 @@ impl Redb {
             }
             transaction.open_table(META)?.insert("revision", revision)?;
         }
-        Ok(transaction.commit()?)
+        transaction.commit()?;
+        if trims {
+            self.trimmed = (oldest, Instant::now());
+        }
+        Ok(())
     }
 }
 
 impl Log for Redb {
-    fn append(&mut self, events: &[Event], revision: u64) -> Result<(), LogError> {
-        self.write(events, revision).map_err(|error| LogError(error.to_string()))
+    fn append(&mut self, events: &[Event], revision: u64, oldest: u64) -> Result<(), LogError> {
+        self.write(events, revision, oldest).map_err(|error| LogError(error.to_string()))
     }
 }
 
@@ -129,6 +159,7 @@ fn create(path: &Path) -> Result<(), redb::Error> {
     let database = Database::builder().set_cache_size(CACHE).create_file(file)?;
     let transaction = database.begin_write()?;
     transaction.open_table(ENTRIES)?;
+    transaction.open_table(HISTORY)?;
     transaction.open_table(META)?.insert("format", FORMAT)?;
     transaction.open_table(META)?.insert("revision", 1)?;
     transaction.open_table(IDENTITY)?.insert("cluster", uuid::Uuid::new_v4().to_string().as_str())?;
@@ -200,8 +231,15 @@ fn read(path: &Path, transform: &dyn Transform) -> Result<(Database, Opened), Op
     if let Some(error) = OpenError::of_unreadable(&path.display().to_string(), &entries) {
         return Err(error);
     }
-    drop((meta, identity, table, transaction));
-    Ok((database, Opened { cluster_id, revision, entries }))
+    let history = match transaction.open_table(HISTORY) {
+        Ok(history) => Some(history),
+        Err(TableError::TableDoesNotExist(_)) => None,
+        Err(error) => return Err(foreign(error)),
+    };
+    let recalled = history::recall(history.as_ref(), entries, revision, transform);
+    let Recalled { oldest, entries, past } = recalled.map_err(|error| explain(path, error.into()))?;
+    drop((meta, identity, table, history, transaction));
+    Ok((database, Opened { cluster_id, revision, oldest, entries, past }))
 }
 
 /// The first four bytes; redb would take an empty file for a new one.
@@ -211,10 +249,9 @@ fn beginning(path: &Path) -> io::Result<Vec<u8>> {
     Ok(beginning)
 }
 
-/// The only way of a value into the file.
-fn encode(entry: &Entry, transform: &dyn Transform, record: &mut Vec<u8>) -> io::Result<()> {
+/// The only way of a value into the file: appends the record.
+pub(super) fn encode(entry: &Entry, transform: &dyn Transform, record: &mut Vec<u8>) -> io::Result<()> {
     let Stamp { create_revision, mod_revision, version, deadline } = entry.stamp();
-    record.clear();
     for number in [create_revision, mod_revision, version, deadline.map_or(0, |deadline| deadline.0)] {
         record.extend_from_slice(&number.to_le_bytes());
     }
@@ -225,7 +262,7 @@ fn encode(entry: &Entry, transform: &dyn Transform, record: &mut Vec<u8>) -> io:
 }
 
 /// `None` if no store at `newest` could have written this. The only way of a value out of the file.
-fn decode(key: &str, record: &[u8], newest: u64, transform: &dyn Transform) -> Option<Entry> {
+pub(super) fn decode(key: &str, record: &[u8], newest: u64, transform: &dyn Transform) -> Option<Entry> {
     let (stamp, value) = record.split_at_checked(STAMP)?;
     let (numbers, _) = stamp.as_chunks::<8>();
     let &[create_revision, mod_revision, version, deadline] = numbers else { return None };

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 use tokio::sync::oneshot;
@@ -112,8 +112,12 @@ impl Writer {
 
     pub(super) fn run(mut self) {
         while let Some(mut jobs) = self.queue.take(self.patience()) {
-            jobs.extend(self.expired(now()));
+            if self.queue.failure().is_some() {
+                continue;
+            }
+            jobs.extend(self.expired(Deadline::now()));
             if jobs.is_empty() {
+                // The log follows with the empty group.
                 self.mirror.trim();
             }
             for (reply, answer) in self.commit(jobs) {
@@ -121,11 +125,18 @@ impl Writer {
                 _ = reply.send(answer);
             }
         }
+        // What was compacted shall not come back with the next start.
+        if self.queue.failure().is_none() {
+            self.commit(Vec::new());
+        }
     }
 
     /// How long nothing needs to be done if nobody writes.
     fn patience(&self) -> Duration {
-        let due = self.expiring.first().map(|(deadline, _)| Duration::from_millis(deadline.0.saturating_sub(now().0)));
+        let due = self
+            .expiring
+            .first()
+            .map(|(deadline, _)| Duration::from_millis(deadline.0.saturating_sub(Deadline::now().0)));
         due.unwrap_or(TRIM_EVERY).min(TRIM_EVERY)
     }
 
@@ -144,8 +155,11 @@ impl Writer {
 
     /// Decides a group and makes it last. No answers mean that the disk failed.
     fn commit(&mut self, jobs: Vec<Job>) -> Vec<Answer> {
-        let now = now();
-        let mut revision = self.mirror.read().revision();
+        let now = Deadline::now();
+        let (mut revision, oldest) = {
+            let state = self.mirror.read();
+            (state.revision(), state.oldest())
+        };
         let mut group = Group::default();
         let mut answers = Vec::with_capacity(jobs.len());
         for Job { txn, reply } in jobs {
@@ -166,8 +180,8 @@ impl Writer {
             });
             answers.push((reply, answer));
         }
-        if let (Some(log), false) = (&mut self.log, group.events.is_empty())
-            && let Err(error) = log.append(&group.events, revision)
+        if let Some(log) = &mut self.log
+            && let Err(error) = log.append(&group.events, revision, oldest)
         {
             tracing::error!(%error, "the store accepts no more writes");
             let text = format!("writing to disk failed, and the store must be opened again: {error}");
@@ -199,9 +213,4 @@ impl Drop for Writer {
 
 fn expiry(entry: &Entry) -> Option<(Deadline, Key)> {
     entry.stamp().deadline.map(|deadline| (deadline, entry.key().clone()))
-}
-
-fn now() -> Deadline {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    Deadline(u64::try_from(since.as_millis()).unwrap_or(u64::MAX))
 }

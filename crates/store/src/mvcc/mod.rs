@@ -93,6 +93,11 @@ impl Mvcc {
         self.revision
     }
 
+    /// The oldest revision that can be read at or watched from.
+    pub(crate) fn oldest(&self) -> u64 {
+        self.oldest
+    }
+
     pub(crate) fn get(&self, key: &str) -> Option<Entry> {
         self.keys.get(key)?.now().cloned()
     }
