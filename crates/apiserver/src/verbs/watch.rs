@@ -25,6 +25,8 @@ const LEAST: u64 = 1800;
 
 /// Where the stream is.
 enum State {
+    /// The revision to start from is gone: told by an event, as upstream does, because the answer has begun.
+    Expired(ApiError),
     /// The objects that exist when it starts.
     Initial(std::vec::IntoIter<Entry>),
     /// Changes.
@@ -66,14 +68,21 @@ pub async fn watch(call: Arc<Call>) -> Result<Answer, ApiError> {
             (page.revision, if wanted { page.entries } else { Vec::new() })
         }
     };
-    let watch = call.server.store.watch(&prefix, Some(from)).await.map_err(|error| refused(&error))?;
+    let (watch, state) = match call.server.store.watch(&prefix, Some(from)).await {
+        Ok(watch) => (watch, State::Initial(initial.into_iter())),
+        Err(error @ ReadError::Compacted { .. }) => {
+            let nothing = call.server.store.watch(&prefix, None).await.map_err(|error| refused(&error))?;
+            (nothing, State::Expired(refused(&error)))
+        }
+        Err(error) => return Err(refused(&error)),
+    };
     let now = Instant::now();
     let frames = Frames::new(&call);
     Ok(Answer::Stream(Box::new(Stream {
         call,
         selection,
         watch,
-        state: State::Initial(initial.into_iter()),
+        state,
         marks_initial: options.initial_events,
         bookmarks: options.bookmarks,
         next_bookmark: now + BOOKMARK_EVERY,
@@ -89,6 +98,11 @@ impl Stream {
         loop {
             match &mut self.state {
                 State::Ended => return None,
+                State::Expired(error) => {
+                    let line = self.frames.error(error);
+                    self.state = State::Ended;
+                    return Some(line);
+                }
                 State::Initial(entries) => match entries.next() {
                     Some(entry) => {
                         if let Err(error) = stored::readable(&entry) {
