@@ -1,5 +1,6 @@
 //! What every long-running command does around its own work: logging, threads, signals, a graceful end.
 
+use kube::Client;
 use runtime::{
     admin::Admin,
     config::Settings,
@@ -8,6 +9,7 @@ use runtime::{
     metrics::Metrics,
     shutdown::{self, Ending},
     task::Tasks,
+    watch::{report, view},
 };
 use std::{str::FromStr, time::Duration};
 
@@ -36,6 +38,14 @@ pub(crate) fn log(given: &mut Settings) -> Log {
     }
 }
 
+/// Shows in a Lease that this process sees the API, for `doctor`.
+pub(crate) fn report(client: Client, component: &'static str, namespace: String, tasks: &Tasks) {
+    tasks.once("sign-of-life", move |stop| async move {
+        report::report(client, component, &namespace, stop).await;
+        Ok::<_, std::convert::Infallible>(())
+    });
+}
+
 /// Starts the parts, then waits for a signal or a failure and stops everything.
 pub(crate) fn run(log: &Log, start: impl AsyncFnOnce(Admin, Tasks) -> anyhow::Result<()>) -> anyhow::Result<()> {
     run_within(log, shutdown::GRACE, start)
@@ -53,6 +63,7 @@ pub(crate) fn run_within(
         let signals = shutdown::signals()?;
         let admin = Admin { health: Health::new(), metrics: Metrics::new() };
         let tasks = Tasks::new(&admin.metrics, &admin.health);
+        view::show(&admin);
         let health = admin.health.clone();
         start(admin, tasks.clone()).await?;
         Ok::<_, anyhow::Error>(shutdown::wait(signals, &health, &tasks, grace).await)

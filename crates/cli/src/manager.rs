@@ -1,6 +1,7 @@
 //! What managers and operators share: how they reach the API, that one of several works, and where health and metrics are.
 
 use crate::{
+    component,
     flag::{Flag, flag},
     kubeconfig, read,
 };
@@ -110,8 +111,11 @@ impl Manager {
     }
 
     /// Reaches the API under this name, and serves health and metrics.
-    pub(crate) async fn connect(&self, agent: &str, admin: &Admin, tasks: &Tasks) -> anyhow::Result<Client> {
+    pub(crate) async fn connect(&self, agent: &'static str, admin: &Admin, tasks: &Tasks) -> anyhow::Result<Client> {
         let client = client::connect(self.kubeconfig(), agent).await?;
+        let component = agent.strip_prefix("twinstack-").unwrap_or(agent);
+        let namespace = self.election.as_ref().map_or(NAMESPACE, |election| &election.namespace);
+        component::report(client.clone(), component, namespace.to_owned(), tasks);
         if self.port != 0 {
             serve_admin(&self.hosts, self.port, self.identity.as_ref(), admin, tasks)?;
         }

@@ -1,6 +1,7 @@
 //! The objects of a cluster at one moment, by kind.
 
 use k8s_openapi::api::{
+    coordination::v1::Lease,
     core::v1::{Node, Pod, Service},
     discovery::v1::EndpointSlice,
     events::v1::Event,
@@ -8,6 +9,7 @@ use k8s_openapi::api::{
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
+use std::time::SystemTime;
 
 /// A kind that is looked at.
 #[derive(Clone, Copy, Debug)]
@@ -37,6 +39,7 @@ pub const KINDS: &[Kind] = &[
     kind("networking.k8s.io", "v1", "ServiceCIDR", "servicecidrs"),
     kind("networking.k8s.io", "v1", "NetworkPolicy", "networkpolicies"),
     Kind { fields: "type=Warning", ..kind("events.k8s.io", "v1", "Event", "events") },
+    kind("coordination.k8s.io", "v1", "Lease", "leases"),
     kind("operator.openshift.io", "v1", "IngressController", "ingresscontrollers"),
     kind("operator.openshift.io", "v1", "DNS", "dnses"),
     kind("ingress.operator.openshift.io", "v1", "DNSRecord", "dnsrecords"),
@@ -53,8 +56,11 @@ pub struct Snapshot {
     pub(crate) ranges: Vec<ServiceCIDR>,
     pub(crate) policies: Vec<NetworkPolicy>,
     pub(crate) warnings: Vec<Event>,
+    pub(crate) leases: Vec<Lease>,
     /// Objects of custom kinds, which say in conditions how they are.
     pub(crate) custom: Vec<Value>,
+    /// When they were read from the cluster; nothing for objects from a file.
+    pub taken: Option<SystemTime>,
 }
 
 impl Snapshot {
@@ -75,6 +81,7 @@ impl Snapshot {
             ("discovery.k8s.io", "EndpointSlice") => keep(&mut self.slices, object),
             ("networking.k8s.io", "ServiceCIDR") => keep(&mut self.ranges, object),
             ("networking.k8s.io", "NetworkPolicy") => keep(&mut self.policies, object),
+            ("coordination.k8s.io", "Lease") => keep(&mut self.leases, object),
             ("events.k8s.io", "Event") => keep(&mut self.warnings, object),
             ("operator.openshift.io" | "ingress.operator.openshift.io" | "route.openshift.io", _) => {
                 self.custom.push(object);

@@ -140,9 +140,8 @@ impl Proxy {
                 complete.ranges = true;
             }
             Err(Trouble::Ranges(error)) => tracing::debug!(error = said(&error), "ServiceCIDRs cannot be read"),
-            Err(Trouble::Rest(error)) => {
-                tracing::warn!(error = said(&error), "cannot follow the API; trying again, rules stay as they are");
-            }
+            // The watch has told why and tries again; rules stay as they are.
+            Err(Trouble::Rest(_)) => {}
         }
     }
 
@@ -250,7 +249,7 @@ fn forget_flows(family: Family, metrics: &ProxyMetrics, look: impl FnOnce() -> O
 ///
 /// # Errors
 /// When it cannot be read.
-pub async fn snapshot(client: &Client, settings: &Settings) -> Result<Tracker, kube::runtime::watcher::Error> {
+pub async fn snapshot(client: &Client, settings: &Settings) -> Result<Tracker, runtime::watch::Error> {
     let mut tracker = Tracker::new(&settings.node_name, &settings.own_addresses);
     let mut events = watch::events(client, &settings.node_name);
     let mut complete = Complete::default();

@@ -5,9 +5,8 @@ use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::ServiceCIDR;
-use kube::runtime::watcher::{self, Event};
-use kube::runtime::{WatchStreamExt, watcher as follow};
 use kube::{Api, Client};
+use runtime::watch::{self, Config, Event, watch as follow};
 
 use crate::track::Tracker;
 
@@ -25,9 +24,9 @@ pub(crate) enum Seen {
 #[derive(Debug)]
 pub(crate) enum Trouble {
     /// ServiceCIDRs, which older clusters do not have.
-    Ranges(watcher::Error),
+    Ranges(watch::Error),
     /// What there is no proxy without.
-    Rest(watcher::Error),
+    Rest(watch::Error),
 }
 
 /// Which lists are complete.
@@ -54,12 +53,12 @@ pub(crate) type Events = SelectAll<BoxStream<'static, Result<Seen, Trouble>>>;
 pub(crate) fn events(client: &Client, node_name: &str) -> Events {
     const MINE: &str = "!service.kubernetes.io/service-proxy-name";
     const WITH_ADDRESS: &str = "!service.kubernetes.io/service-proxy-name,!service.kubernetes.io/headless";
-    let config = watcher::Config::default;
+    let config = Config::default;
     let node = config().fields(&format!("metadata.name={node_name}"));
-    let services = follow(Api::<core::Service>::all(client.clone()), config().labels(MINE)).default_backoff();
-    let slices = follow(Api::<EndpointSlice>::all(client.clone()), config().labels(WITH_ADDRESS)).default_backoff();
-    let nodes = follow(Api::<core::Node>::all(client.clone()), node).default_backoff();
-    let ranges = follow(Api::<ServiceCIDR>::all(client.clone()), config()).default_backoff();
+    let services = follow(Api::<core::Service>::all(client.clone()), config().labels(MINE));
+    let slices = follow(Api::<EndpointSlice>::all(client.clone()), config().labels(WITH_ADDRESS));
+    let nodes = follow(Api::<core::Node>::all(client.clone()), node);
+    let ranges = follow(Api::<ServiceCIDR>::all(client.clone()), config());
     select_all([
         services.map_ok(|event| Seen::Service(Box::new(event))).map_err(Trouble::Rest).boxed(),
         slices.map_ok(|event| Seen::Slice(Box::new(event))).map_err(Trouble::Rest).boxed(),

@@ -2,7 +2,7 @@
 //!
 //! A component reads its settings ([`config`]), opens its sockets ([`listen`]), proves who it is ([`pki`], [`tls`]),
 //! serves and is watched ([`http`], [`admin`], [`health`], [`metrics`], [`log`]), and runs and ends as named tasks
-//! ([`task`], [`shutdown`]). It reaches the cluster ([`client`]), alone among its like ([`lease`]), makes
+//! ([`task`], [`shutdown`]). It reaches the cluster ([`client`]), follows what is in it ([`watch`]), alone among its like ([`lease`]), makes
 //! objects agree with each other ([`controller`]), and perhaps a cloud
 //! ([`cloud`]). `cli` joins these parts; components take the ones they need.
 
@@ -27,3 +27,4 @@ pub mod shutdown;
 pub mod suggest;
 pub mod task;
 pub mod tls;
+pub mod watch;

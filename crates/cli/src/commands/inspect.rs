@@ -53,6 +53,7 @@ fn object(text: &str) -> Result<(String, String), &'static str> {
         "no" | "nodes" | "node" => "node",
         "netpol" | "networkpolicies" | "networkpolicy" => "networkpolicy",
         "ingresscontrollers" | "ingresscontroller" => "ingresscontroller",
+        "leases" | "lease" => "lease",
         "routes" | "route" => "route",
         "dnsrecords" | "dnsrecord" => "dnsrecord",
         "dnses" | "dns" => "dns",

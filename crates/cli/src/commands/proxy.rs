@@ -39,6 +39,7 @@ use runtime::{
     http::{Limits, Server},
     listen::{self, Hosts},
     task::Tasks,
+    watch::report,
 };
 use std::{
     net::{IpAddr, SocketAddr},
@@ -238,6 +239,7 @@ fn serve(log: &Log, options: Options, rules: Rules) -> anyhow::Result<()> {
         remove_other_modes(mode);
         conntrack::apply(&conntrack);
         let client = client::connect(kubeconfig.as_deref(), "twinstack-proxy").await?;
+        component::report(client.clone(), "proxy", report::NAMESPACE.to_owned(), &tasks);
         let health = ProxyHealth::new(&proxy.families, proxy.sync_period * 2);
         let counters = ProxyMetrics::new(&admin.metrics, mode.name());
         serve_health(healthz, &health, &counters, &tasks)?;

@@ -7,7 +7,7 @@ use crate::{
     kubeconfig, read,
 };
 use ingress::router::{self, Options, settings::Settings as RouterSettings};
-use runtime::{client, config::Settings};
+use runtime::{client, config::Settings, watch::report};
 use std::path::PathBuf;
 
 pub(super) const COMMAND: Command = Command {
@@ -43,6 +43,7 @@ fn serve(log: &Log, kubeconfig: Option<PathBuf>, settings: RouterSettings, optio
     let grace = router::grace(&settings);
     component::run_within(log, grace, async |admin, tasks| {
         let client = client::connect(kubeconfig.as_deref(), "twinstack-router").await?;
+        component::report(client.clone(), "router", report::NAMESPACE.to_owned(), &tasks);
         tracing::info!(router = settings.name, ?settings.listen, "router starts");
         router::start(client, settings, options, &admin, &tasks).map_err(|error| anyhow::anyhow!("{error}"))
     })

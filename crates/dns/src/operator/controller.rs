@@ -13,12 +13,12 @@ use api::config::{CLUSTER, OperatorCondition, OperatorDnsSpec, OperatorDnsStatus
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
 use kube::api::{DeleteParams, Patch, PatchParams};
-use kube::runtime::{WatchStreamExt, watcher};
 use kube::{Api, Client, Resource};
 use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::{family::Family, gauge::Gauge};
 use runtime::controller::{Context, Events, Key, Next, Queue, Reconcile, Result, Store, Subscription, reference, work};
+use runtime::watch;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::fmt::Debug;
@@ -104,19 +104,8 @@ where
     K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
     K: Clone + Debug + DeserializeOwned + Send + Sync + 'static,
 {
-    let (store, client) = (Store::<K>::default(), context.client());
-    let followed = store.clone();
-    context.tasks().restarting(&format!("watch-{namespace}-{}", K::plural(&())), move |stop| {
-        let (api, store) = (Api::<K>::namespaced(client.clone(), namespace), followed.clone());
-        async move {
-            tokio::select! {
-                () = stop.cancelled() => {}
-                () = store.follow(watcher(api, watcher::Config::default()).default_backoff()) => {}
-            }
-            Result::<()>::Ok(())
-        }
-    });
-    store
+    let task = format!("watch-{namespace}-{}", K::plural(&()));
+    context.store_of(&task, Api::namespaced(context.client(), namespace), watch::Config::default())
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]

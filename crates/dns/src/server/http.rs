@@ -1,4 +1,4 @@
-//! `/health`, `/ready` and `/metrics` on the addresses that the Corefile names.
+//! `/health`, `/ready`, `/readyz` and `/metrics` on the addresses that the Corefile names.
 
 use crate::build::{Check, HttpPath};
 use ::http::{Request, Response, StatusCode};
@@ -51,6 +51,12 @@ impl Status {
         match path {
             "/health" if served.contains(&HttpPath::Health) => text(StatusCode::OK, "OK"),
             "/ready" if served.contains(&HttpPath::Ready) => self.ready(query.split('&').any(|word| word == "verbose")),
+            // Beside what kubelets and load balancers ask: whether what is answered is still what the API holds. An API that
+            // is away must not take servers out of service.
+            "/readyz" if served.contains(&HttpPath::Ready) => match runtime::watch::view::oldest() {
+                Some(old) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("not ready: {old}\n")),
+                None => self.ready(false),
+            },
             "/metrics" if served.contains(&HttpPath::Metrics) => {
                 let exposition = metrics.render(TextFormat::accepted(accept));
                 let mut response = Response::new(full(exposition.body));

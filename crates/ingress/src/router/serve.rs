@@ -48,10 +48,10 @@ impl Health {
         }
         match request.uri().path() {
             "/healthz" | "/livez" => text(StatusCode::OK, "ok"),
-            "/healthz/ready" | "/readyz" => match self.ready().await {
-                Ok(()) => text(StatusCode::OK, "ok"),
-                Err(reason) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("not ready: {reason}\n")),
-            },
+            "/healthz/ready" => told(self.ready().await),
+            // Beside what kubelets ask: whether what is served is still what the API holds. An API that is away must not
+            // take routers out of service, so no probe asks here.
+            "/readyz" => told(self.ready().await.and_then(|()| current())),
             "/metrics" if !self.is_allowed(&request) => {
                 let mut refusal = text(StatusCode::UNAUTHORIZED, "a user name and password are needed\n");
                 refusal
@@ -101,6 +101,17 @@ impl Health {
         response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(own.content_type));
         response
     }
+}
+
+fn told(ready: Result<(), String>) -> Response<Body> {
+    match ready {
+        Ok(()) => text(StatusCode::OK, "ok"),
+        Err(reason) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("not ready: {reason}\n")),
+    }
+}
+
+fn current() -> Result<(), String> {
+    runtime::watch::view::oldest().map_or(Ok(()), |old| Err(old.to_string()))
 }
 
 /// Asks HAProxy through the port that clients use, as a sender on this machine would.

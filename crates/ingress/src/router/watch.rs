@@ -10,14 +10,11 @@ use k8s_openapi::api::{
     discovery::v1::EndpointSlice,
     networking::v1::{Ingress, IngressClass},
 };
-use kube::{
-    Api, Client,
-    runtime::{WatchStreamExt, watcher},
-};
+use kube::{Api, Client};
 use parking_lot::Mutex;
 use runtime::{
     controller::{Change, Context, Index, Key, Store, Subscription},
-    task::Tasks,
+    watch,
 };
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -88,7 +85,7 @@ impl Watched {
         let slices = context.store::<EndpointSlice>();
         let slices_of =
             slices.index("service", |slice| slice_key(slice).map(|key| key.to_string()).into_iter().collect());
-        let secrets = tls_secrets(context.client(), context.tasks());
+        let secrets = tls_secrets(context);
         let namespaces = (!settings.admission.namespaces.is_everything()).then(|| context.store::<Namespace>());
         let mut subscriptions = Vec::new();
         let noting = |source| {
@@ -175,22 +172,9 @@ async fn is_served(client: &Client) -> bool {
 }
 
 /// Only Secrets with certificates: the router has no business with others.
-fn tls_secrets(client: Client, tasks: &Tasks) -> Store<Secret> {
-    let store = Store::<Secret>::default();
-    let followed = store.clone();
-    tasks.restarting("watch-secrets", move |stop| {
-        let (api, store) = (Api::<Secret>::all(client.clone()), followed.clone());
-        async move {
-            let config = watcher::Config::default().fields("type=kubernetes.io/tls");
-            let events = watcher(api, config).default_backoff();
-            tokio::select! {
-                () = stop.cancelled() => {}
-                () = store.follow(events) => {}
-            }
-            runtime::controller::Result::<()>::Ok(())
-        }
-    });
-    store
+fn tls_secrets<O>(context: &Context<O>) -> Store<Secret> {
+    let config = watch::Config::default().fields("type=kubernetes.io/tls");
+    context.store_of("watch-secrets", Api::all(context.client()), config)
 }
 
 fn slice_key(slice: &EndpointSlice) -> Option<Key> {

@@ -5,6 +5,7 @@ mod nodes;
 mod pods;
 mod policies;
 mod services;
+mod views;
 
 use crate::{Snapshot, families};
 use net::Families;
@@ -99,6 +100,7 @@ pub fn examine(snapshot: &Snapshot) -> Vec<Finding> {
     found.extend(services::check(snapshot, cluster));
     found.extend(policies::check(snapshot, cluster));
     found.extend(custom::check(snapshot));
+    found.extend(views::check(snapshot));
     found.sort();
     found.dedup();
     found

@@ -233,3 +233,29 @@ fn a_cluster_of_one_family_is_left_alone() {
         assert_eq!(examine(&snapshot), []);
     }
 }
+
+#[test]
+fn a_component_that_no_longer_sees_the_api_is_named() {
+    // 2026-01-01T00:10:00Z
+    let now = std::time::UNIX_EPOCH + std::time::Duration::from_secs(1_767_226_200);
+    let lease = |renewed: &str, holder: &str| {
+        json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"name": "twinstack-dns-n1", "namespace": "kube-system", "labels": {"twinstack.dev/view-of": "dns"}},
+            "spec": {"holderIdentity": holder, "leaseDurationSeconds": 60, "renewTime": renewed}})
+    };
+    let others = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease", "metadata": {"name": "n1", "namespace": "kube-node-lease"},
+        "spec": {"holderIdentity": "n1", "leaseDurationSeconds": 40, "renewTime": "2026-01-01T00:00:00.000000Z"}});
+    for (renewed, holder, taken, named) in [
+        ("2026-01-01T00:09:30.000000Z", "n1", Some(now), false),
+        ("2026-01-01T00:08:30.000000Z", "n1", Some(now), true),
+        ("2026-01-01T00:08:30.000000Z", "", Some(now), false),
+        ("2026-01-01T00:08:30.000000Z", "n1", None, false),
+    ] {
+        let mut snapshot = Snapshot { taken, ..Snapshot::default() };
+        snapshot.add(json!({"kind": "List", "items": [lease(renewed, holder), others.clone()]})).unwrap();
+        let found: Vec<String> =
+            examine(&snapshot).iter().map(|one| format!("{}: {}", one.about, one.problem)).collect();
+        let line = "lease/twinstack-dns-n1 in kube-system: dns on n1 has had no current view of the API for 90 seconds";
+        assert_eq!(found, if named { vec![line.to_owned()] } else { Vec::new() }, "{renewed} {holder} {taken:?}");
+    }
+}

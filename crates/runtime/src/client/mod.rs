@@ -1,6 +1,8 @@
 //! A client for the cluster, as `--kubeconfig` names it, or as a pod finds it.
 
+mod reach;
 mod said;
+mod stack;
 
 use http::{HeaderValue, header::USER_AGENT};
 use kube::{
@@ -10,6 +12,7 @@ use kube::{
 use std::path::{Path, PathBuf};
 
 pub use said::said;
+pub use stack::client;
 
 /// Why there is no client. Not retryable but by changing what the flag names.
 #[derive(Debug, thiserror::Error)]
@@ -42,7 +45,7 @@ pub async fn connect(kubeconfig: Option<&Path>, component: &str) -> Result<Clien
     if let Ok(agent) = HeaderValue::from_str(component) {
         config.headers.push((USER_AGENT, agent));
     }
-    Client::try_from(config).map_err(|error| ClientError::Unusable(Box::new(error)))
+    client(config).map_err(|error| ClientError::Unusable(Box::new(error)))
 }
 
 async fn from_file(path: &Path) -> Result<Config, KubeconfigError> {

@@ -1,12 +1,14 @@
 //! What every controller is given: the client, shared stores, queues, events, options.
 
 use super::{Events, Queue, Store};
-use crate::{admin::Admin, backoff::Backoff, task::Tasks};
-use futures::future::{BoxFuture, join_all};
-use kube::{
-    Api, Client, Resource,
-    runtime::{WatchStreamExt, watcher},
+use crate::{
+    admin::Admin,
+    backoff::Backoff,
+    task::Tasks,
+    watch::{self, watch},
 };
+use futures::future::{BoxFuture, join_all};
+use kube::{Api, Client, Resource};
 use parking_lot::Mutex;
 use prometheus_client::{
     encoding::EncodeLabelSet,
@@ -101,11 +103,28 @@ impl<O> Context<O> {
         }
         let store = Store::<K>::default();
         stores.insert(TypeId::of::<K>(), Box::new(store.clone()));
-        let (client, followed) = (self.client(), store.clone());
-        self.inner.tasks.restarting(&format!("watch-{}", K::plural(&())), move |stop| {
-            let (api, store) = (Api::<K>::all(client.clone()), followed.clone());
+        self.follow(&format!("watch-{}", K::plural(&())), Api::all(self.client()), watch::Config::default(), &store);
+        store
+    }
+
+    /// Objects of a kind in one namespace, or those of a selector: a watch of its own, under a task of this name.
+    pub fn store_of<K>(&self, task: &str, api: Api<K>, config: watch::Config) -> Store<K>
+    where
+        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + fmt::Debug + Send + Sync + 'static,
+    {
+        let store = Store::<K>::default();
+        self.follow(task, api, config, &store);
+        store
+    }
+
+    fn follow<K>(&self, task: &str, api: Api<K>, config: watch::Config, store: &Store<K>)
+    where
+        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + fmt::Debug + Send + Sync + 'static,
+    {
+        let store = store.clone();
+        self.inner.tasks.restarting(task, move |stop| {
+            let (store, events) = (store.clone(), watch(api.clone(), config.clone()));
             async move {
-                let events = watcher(api, watcher::Config::default()).default_backoff();
                 tokio::select! {
                     () = stop.cancelled() => {}
                     () = store.follow(events) => {}
@@ -113,7 +132,6 @@ impl<O> Context<O> {
                 super::Result::<()>::Ok(())
             }
         });
-        store
     }
 
     /// A thing that there is once in the process, such as the metrics of a controller that may be restarted.

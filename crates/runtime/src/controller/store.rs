@@ -4,9 +4,9 @@
 //! API's answer into the store at once, and what the watch brings later is ignored if it is older.
 
 use super::{Key, trim::trim};
-use crate::client::said;
+use crate::watch::{self as changes, Event};
 use futures::{Stream, StreamExt};
-use kube::{Resource, ResourceExt, runtime::watcher};
+use kube::{Resource, ResourceExt};
 use parking_lot::{Mutex, RwLock};
 use std::{
     collections::{HashMap, HashSet},
@@ -34,17 +34,38 @@ struct Inner<K> {
 struct State<K> {
     objects: HashMap<Arc<Key>, Arc<K>>,
     indexes: Vec<(&'static str, IndexValues<K>, Table<K>)>,
-    /// Keys listed since the watch began anew; what is not among them at its end is gone.
-    listed: HashSet<Key>,
+    /// The list that is under way.
+    listing: Option<Listing>,
     /// UIDs of objects that we deleted and that the watch still believes in.
     deleted: HashSet<String>,
     /// The newest version that the watch has brought.
     seen: u64,
 }
 
+/// What has happened since a list was asked for.
+#[derive(Default)]
+struct Listing {
+    /// What it has brought. What is not among it at its end is gone.
+    listed: HashSet<Key>,
+    /// What we wrote meanwhile, which the list may not have yet. All else is as the list says, even if that is older: the
+    /// API may have been restored from a backup.
+    ours: HashSet<Key>,
+}
+
 struct Callbacks<K> {
     next: u64,
     list: Vec<(u64, Callback<K>)>,
+}
+
+/// Where an object comes from.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Source {
+    /// A list that was made after all that is known: it is right.
+    List,
+    /// Counts if it is newer.
+    Watch,
+    /// As `Watch`; the callbacks' own side knows it already.
+    Writer,
 }
 
 /// An index of a [`Store`], made by [`Store::index`].
@@ -104,13 +125,8 @@ impl<K> fmt::Debug for Store<K> {
 
 impl<K> Default for Store<K> {
     fn default() -> Self {
-        let state = State {
-            objects: HashMap::new(),
-            indexes: Vec::new(),
-            listed: HashSet::new(),
-            deleted: HashSet::new(),
-            seen: 0,
-        };
+        let state =
+            State { objects: HashMap::new(), indexes: Vec::new(), listing: None, deleted: HashSet::new(), seen: 0 };
         let inner = Inner {
             state: RwLock::new(state),
             telling: Mutex::new(Callbacks { next: 0, list: Vec::new() }),
@@ -196,14 +212,15 @@ impl<K: Resource + Send + Sync + 'static> Store<K> {
     pub fn remember(&self, object: K) {
         let telling = self.inner.telling.lock();
         {
-            let state = self.inner.state.read();
+            let mut state = self.inner.state.write();
             // The watch is past this version and does not know the object: it is gone already.
-            let passed = version(&object).is_some_and(|version| version <= state.seen);
-            if passed && !state.objects.contains_key(&Key::of(&object)) {
+            let (key, passed) = (Key::of(&object), version(&object).is_some_and(|version| version <= state.seen));
+            if passed && !state.objects.contains_key(&key) {
                 return;
             }
+            state.listing.iter_mut().for_each(|listing| _ = listing.ours.insert(key.clone()));
         }
-        self.put(&telling, object, true);
+        self.put(&telling, object, Source::Writer);
     }
 
     /// Takes out an object that the API has deleted for good on our request, before the watch says so.
@@ -215,6 +232,7 @@ impl<K: Resource + Send + Sync + 'static> Store<K> {
             let known = state.objects.get(&key).and_then(|known| known.uid());
             let Some(uid) = known.filter(|uid| Some(uid) == object.meta().uid.as_ref()) else { return };
             state.deleted.insert(uid);
+            state.listing.iter_mut().for_each(|listing| _ = listing.ours.insert(key.clone()));
         }
         self.take(&telling, &key, true);
     }
@@ -225,43 +243,54 @@ impl<K: Resource + Send + Sync + 'static> Store<K> {
         let _ = self.inner.synced.subscribe().wait_for(|synced| *synced).await;
     }
 
-    /// Follows a watch until it ends. Errors are logged; the watch recovers by itself.
-    pub async fn follow(&self, events: impl Stream<Item = Result<watcher::Event<K>, watcher::Error>> + Send) {
+    /// Follows a watch until it ends. It recovers by itself and tells of its errors.
+    pub async fn follow(&self, events: impl Stream<Item = Result<Event<K>, changes::Error>> + Send) {
         let mut events = std::pin::pin!(events);
         while let Some(event) = events.next().await {
             match event {
                 Ok(event) => self.apply(event),
-                Err(error) => {
-                    tracing::warn!(error = said(&error), "watch failed and is tried again")
-                }
+                // Numbers of another history say nothing about what comes.
+                Err(changes::Error::WentBack { .. }) => self.inner.state.write().seen = 0,
+                Err(_) => {}
             }
         }
     }
 
     /// Takes in one event of a watch.
-    pub fn apply(&self, event: watcher::Event<K>) {
+    pub fn apply(&self, event: Event<K>) {
         let telling = self.inner.telling.lock();
         match event {
-            watcher::Event::Init => self.inner.state.write().listed.clear(),
-            watcher::Event::InitApply(object) => {
-                self.inner.state.write().listed.insert(Key::of(&object));
-                self.put_seen(&telling, object);
+            Event::Init => {
+                let mut state = self.inner.state.write();
+                state.listing = Some(Listing::default());
+                // The list is made after all these deletions: what it still has is there.
+                state.deleted.clear();
             }
-            watcher::Event::InitDone => {
+            Event::InitApply(object) => {
+                let key = Key::of(&object);
+                let source = {
+                    let mut state = self.inner.state.write();
+                    let listing = state.listing.get_or_insert_default();
+                    let ours = listing.ours.contains(&key);
+                    listing.listed.insert(key);
+                    if ours { Source::Watch } else { Source::List }
+                };
+                self.put_seen(&telling, object, source);
+            }
+            Event::InitDone => {
                 let gone: Vec<Arc<Key>> = {
                     let mut state = self.inner.state.write();
-                    let listed = std::mem::take(&mut state.listed);
-                    // What we deleted and the list no longer has needs no guard; the rest is still to be told.
-                    state.deleted.clear();
-                    state.objects.keys().filter(|key| !listed.contains(&***key)).cloned().collect()
+                    let Listing { listed, ours } = state.listing.take().unwrap_or_default();
+                    let there = |key: &Key| listed.contains(key) || ours.contains(key);
+                    state.objects.keys().filter(|key| !there(key)).cloned().collect()
                 };
                 for key in gone {
                     self.take(&telling, &key, false);
                 }
                 self.inner.synced.send_replace(true);
             }
-            watcher::Event::Apply(object) => self.put_seen(&telling, object),
-            watcher::Event::Delete(object) => {
+            Event::Apply(object) => self.put_seen(&telling, object, Source::Watch),
+            Event::Delete(object) => {
                 let key = Key::of(&object);
                 let newer_one = {
                     let mut state = self.inner.state.write();
@@ -278,7 +307,7 @@ impl<K: Resource + Send + Sync + 'static> Store<K> {
         }
     }
 
-    fn put_seen(&self, telling: &Callbacks<K>, object: K) {
+    fn put_seen(&self, telling: &Callbacks<K>, object: K, source: Source) {
         {
             let mut state = self.inner.state.write();
             state.seen = state.seen.max(version(&object).unwrap_or(0));
@@ -286,10 +315,10 @@ impl<K: Resource + Send + Sync + 'static> Store<K> {
                 return;
             }
         }
-        self.put(telling, object, false);
+        self.put(telling, object, source);
     }
 
-    fn put(&self, telling: &Callbacks<K>, mut object: K, ours: bool) {
+    fn put(&self, telling: &Callbacks<K>, mut object: K, source: Source) {
         trim(&mut object);
         let key = Key::of(&object);
         let (old, new) = {
@@ -299,7 +328,11 @@ impl<K: Resource + Send + Sync + 'static> Store<K> {
                 Some((key, old)) => (key, Some(old)),
                 None => (Arc::new(key), None),
             };
-            if old.as_ref().is_some_and(|old| !is_newer(&object, old)) {
+            let counts = |old: &Arc<K>| match source {
+                Source::List => object.meta().resource_version != old.meta().resource_version,
+                Source::Watch | Source::Writer => is_newer(&object, old),
+            };
+            if !old.as_ref().is_none_or(counts) {
                 return;
             }
             let new = Arc::new(object);
@@ -314,7 +347,7 @@ impl<K: Resource + Send + Sync + 'static> Store<K> {
             state.objects.insert(key, Arc::clone(&new));
             (old, new)
         };
-        telling.tell(&Change { old: old.as_ref(), new: Some(&new), ours });
+        telling.tell(&Change { old: old.as_ref(), new: Some(&new), ours: source == Source::Writer });
     }
 
     fn take(&self, telling: &Callbacks<K>, key: &Key, ours: bool) {

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::backoff::Backoff;
+use crate::watch::Event;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::runtime::watcher::Event;
 use parking_lot::Mutex;
 use std::{
     sync::{
@@ -78,6 +78,48 @@ fn a_new_list_takes_out_what_it_does_not_have() {
     store.apply(Event::Delete(map("b", "3", 9)));
     assert_eq!(told.lock().len(), 4);
     assert!(store.by(by_first, "b").is_empty());
+}
+
+#[test]
+fn a_list_counts_for_what_was_not_written_meanwhile_even_if_it_is_older() {
+    let store = Store::<ConfigMap>::default();
+    for event in
+        [Event::Init, Event::InitApply(map("a", "1", 50)), Event::InitApply(map("b", "2", 60)), Event::InitDone]
+    {
+        store.apply(event);
+    }
+    let gone = store.get(&Key::new("ns", "b")).unwrap();
+    store.forget(&gone);
+    // The API comes back with an older history: `b` is there again, `a` as it was before.
+    store.apply(Event::Init);
+    store.remember(map("new", "9", 90));
+    store.apply(Event::InitApply(map("a", "1", 20)));
+    store.apply(Event::InitApply(map("b", "2", 30)));
+    store.apply(Event::InitDone);
+    assert_eq!(version(&store, "a").as_deref(), Some("20"));
+    assert_eq!(version(&store, "b").as_deref(), Some("30"));
+    // Written after the list was asked for, so that its absence there means nothing.
+    assert_eq!(version(&store, "new").as_deref(), Some("90"));
+    store.apply(Event::Apply(map("a", "1", 31)));
+    assert_eq!(version(&store, "a").as_deref(), Some("31"));
+}
+
+#[tokio::test]
+async fn versions_that_went_back_do_not_hide_what_is_written_then() {
+    let store = Store::<ConfigMap>::default();
+    let back = crate::watch::Error::WentBack { known: 100, found: 10 };
+    let events = [
+        Ok(Event::Init),
+        Ok(Event::InitApply(map("a", "1", 100))),
+        Ok(Event::InitDone),
+        Ok(Event::Init),
+        Err(back),
+        Ok(Event::InitApply(map("a", "1", 10))),
+        Ok(Event::InitDone),
+    ];
+    store.follow(futures::stream::iter(events)).await;
+    store.remember(map("b", "2", 11));
+    assert_eq!(version(&store, "b").as_deref(), Some("11"));
 }
 
 const QUICK: Backoff = Backoff { first: Duration::from_millis(1), cap: Duration::from_millis(2) };

@@ -9,22 +9,15 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{
     Api, Client, Resource,
     api::{ApiResource, DynamicObject},
-    runtime::watcher::{self, watch_object},
 };
 use parking_lot::Mutex;
 use runtime::{
-    backoff::{self, Backoff},
-    client::said,
     controller::Result,
+    watch::{self, Event, watch},
 };
 use serde::de::DeserializeOwned;
 use serde_json::Value;
-use std::{sync::Arc, time::Duration};
-
-/// How often a kind that the API does not serve is asked for.
-const UNSERVED: Duration = Duration::from_secs(10);
-/// Pauses between attempts at a watch that fails.
-const RETRY: Backoff = Backoff { first: Duration::from_millis(500), cap: Duration::from_secs(30) };
+use std::sync::Arc;
 
 /// Both objects.
 pub(super) struct Cluster {
@@ -53,14 +46,9 @@ pub(super) struct Infrastructure {
 
 impl Cluster {
     pub(super) fn new() -> Self {
-        Self::asking_every(UNSERVED)
-    }
-
-    /// With another time between questions for kinds that the API does not serve.
-    fn asking_every(unserved: Duration) -> Self {
         Self {
-            infrastructure: Watched::new("Infrastructure", "infrastructures", unserved),
-            gates: Watched::new("FeatureGate", "featuregates", unserved),
+            infrastructure: Watched::new("Infrastructure", "infrastructures"),
+            gates: Watched::new("FeatureGate", "featuregates"),
         }
     }
 
@@ -102,15 +90,29 @@ enum Seen {
     There(Arc<DynamicObject>),
 }
 
+impl Seen {
+    fn of(object: Option<DynamicObject>) -> Self {
+        object.map_or(Self::Missing, |object| Self::There(Arc::new(object)))
+    }
+
+    /// Whether both say the same: the same version of the object, or that there is none.
+    fn is(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::There(one), Self::There(other)) => one.metadata.resource_version == other.metadata.resource_version,
+            (Self::Missing, Self::Missing) => true,
+            _ => false,
+        }
+    }
+}
+
 /// The object `cluster` of one kind.
 struct Watched {
     resource: ApiResource,
-    unserved: Duration,
     seen: Mutex<Seen>,
 }
 
 impl Watched {
-    fn new(kind: &str, plural: &str, unserved: Duration) -> Self {
+    fn new(kind: &str, plural: &str) -> Self {
         let resource = ApiResource {
             group: "config.openshift.io".to_owned(),
             version: "v1".to_owned(),
@@ -118,7 +120,7 @@ impl Watched {
             kind: kind.to_owned(),
             plural: plural.to_owned(),
         };
-        Self { resource, unserved, seen: Mutex::default() }
+        Self { resource, seen: Mutex::default() }
     }
 
     fn seen(&self) -> Seen {
@@ -127,29 +129,28 @@ impl Watched {
 
     async fn follow(&self, client: &Client, changed: &(impl Fn() + Sync)) {
         let api = Api::<DynamicObject>::all_with(client.clone(), &self.resource);
-        let mut objects = std::pin::pin!(watch_object(api, CLUSTER));
-        let mut failures = 0;
-        // After an error the watch begins anew when it is asked for more.
-        while let Some(told) = objects.next().await {
-            let (seen, pause) = match told {
-                Ok(Some(object)) => (Seen::There(Arc::new(object)), None),
-                Ok(None) => (Seen::Missing, None),
-                Err(error) if is_unserved(&error) => (Seen::Missing, Some(self.unserved)),
-                Err(error) => {
-                    failures += 1;
-                    let kind = &self.resource.kind;
-                    tracing::warn!(kind, error = said(&error), "watch failed and is tried again");
-                    tokio::time::sleep(RETRY.delay(failures, backoff::random())).await;
+        let config = watch::Config::default().fields(&format!("metadata.name={CLUSTER}"));
+        let mut events = std::pin::pin!(watch(api, config));
+        let mut listed = None;
+        while let Some(event) = events.next().await {
+            let seen = match event {
+                Ok(Event::Init) => {
+                    listed = None;
                     continue;
                 }
+                Ok(Event::InitApply(object)) => {
+                    listed = Some(object);
+                    continue;
+                }
+                Ok(Event::InitDone) => Seen::of(listed.take()),
+                Ok(Event::Apply(object)) => Seen::of(Some(object)),
+                Ok(Event::Delete(_)) => Seen::Missing,
+                Err(error) if error.is_not_served() => Seen::Missing,
+                Err(_) => continue,
             };
-            failures = 0;
             let before = std::mem::replace(&mut *self.seen.lock(), seen.clone());
-            if !matches!((before, seen), (Seen::Missing, Seen::Missing)) {
+            if !before.is(&seen) {
                 changed();
-            }
-            if let Some(pause) = pause {
-                tokio::time::sleep(pause).await;
             }
         }
     }
@@ -162,15 +163,4 @@ impl Watched {
                 .map_err(|error| format!("{} cluster: {name}: {error}", self.resource.kind).into()),
         }
     }
-}
-
-/// Whether the API has no such kind, at the first list or after the kind has gone.
-fn is_unserved(error: &watcher::Error) -> bool {
-    let (watcher::Error::InitialListFailed(cause)
-    | watcher::Error::WatchStartFailed(cause)
-    | watcher::Error::WatchFailed(cause)) = error
-    else {
-        return false;
-    };
-    matches!(cause, kube::Error::Api(status) if status.code == 404)
 }

@@ -8,8 +8,8 @@ use runtime::config::Settings;
 pub(crate) const COMMAND: Command = Command {
     name: "doctor",
     about: "say what is wrong with a cluster, why, and what to type",
-    more: "Looks once at Nodes, Pods, Services, EndpointSlices, ranges, network policies and the conditions of operators, and compares what each \
-           family has. Nothing is changed. Ends with 1 if somebody is not served. What is as it was asked for, but perhaps not as it was meant, is a \
+    more: "Looks once at Nodes, Pods, Services, EndpointSlices, ranges, network policies, the conditions of operators and the Leases by which \
+           components show that they see the API, and compares what each family has. Nothing is changed. Ends with 1 if somebody is not served. What is as it was asked for, but perhaps not as it was meant, is a \
            hint: --hints shows all of them, and so does naming an object. With --filename no cluster is needed: what kubectl printed is enough.",
     example: "twinstack doctor\n\
               twinstack doctor service/web --namespace shop\n\

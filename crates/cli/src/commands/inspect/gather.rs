@@ -28,6 +28,7 @@ pub(super) fn gather(kubeconfig: Option<&Path>) -> anyhow::Result<(Snapshot, Vec
                 }
             }
         }
+        snapshot.taken = Some(std::time::SystemTime::now());
         Ok((snapshot, unread))
     })
 }

@@ -10,22 +10,21 @@ use futures::{
     Stream, StreamExt,
     stream::{AbortHandle, BoxStream, SelectAll, abortable},
 };
-use kube::runtime::{
-    WatchStreamExt,
-    watcher::{self, Event, watcher},
-};
 use kube::{
     Api,
     api::{DynamicObject, PartialObjectMeta},
 };
-use runtime::client::said;
+use runtime::{
+    client::said,
+    watch::{self, Event, watch},
+};
 use std::{
     collections::{HashMap, HashSet},
     sync::Arc,
     time::Duration,
 };
 
-type Seen = (Arc<Kind>, Result<Event<PartialObjectMeta<DynamicObject>>, watcher::Error>);
+type Seen = (Arc<Kind>, Result<Event<PartialObjectMeta<DynamicObject>>, watch::Error>);
 
 /// How often new kinds are looked for without a sign of any.
 const LOOK: Duration = Duration::from_secs(30);
@@ -62,11 +61,9 @@ pub(super) async fn follow(shared: &Shared) -> Result<()> {
                 if kind.resource.kind == "CustomResourceDefinition" && watches.unlisted.is_empty() {
                     look = look.min(tokio::time::Instant::now() + SETTLE);
                 }
-                match event {
-                    Ok(event) => watches.take(shared, &kind, event),
-                    Err(error) => {
-                        tracing::debug!(kind = kind.name(), error = said(&error), "watch failed and is tried again");
-                    }
+                // What is known of a kind that cannot be followed stays.
+                if let Ok(event) = event {
+                    watches.take(shared, &kind, event);
                 }
             }
         }
@@ -143,7 +140,7 @@ impl Watches {
 fn events(shared: &Shared, kind: &Arc<Kind>) -> impl Stream<Item = Seen> + Send + use<> {
     let kind = Arc::clone(kind);
     let api: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(shared.client.clone(), &kind.resource);
-    watcher(api, watcher::Config::default()).default_backoff().map(move |event| (Arc::clone(&kind), event))
+    watch(api, watch::Config::default()).map(move |event| (Arc::clone(&kind), event))
 }
 
 fn put(shared: &Shared, item: Item) {

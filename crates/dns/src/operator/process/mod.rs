@@ -12,15 +12,13 @@ use crate::corefile::{self, Corefile, Disk};
 use crate::server::{self, Settings};
 use futures::StreamExt;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::runtime::WatchStreamExt;
-use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client};
 use runtime::admin::Admin;
 use runtime::atomic_file;
-use runtime::client::said;
 use runtime::listen::Hosts;
 use runtime::metrics::TextFormat;
 use runtime::task::Tasks;
+use runtime::watch::{self, Event};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, TcpListener, UdpSocket};
 use std::path::PathBuf;
@@ -118,8 +116,8 @@ impl Process {
     async fn follow(&mut self, client: Client) -> Result<(), runtime::controller::Error> {
         atomic_file::private_directory(&self.local.folder)?;
         self.write().await;
-        let config = watcher::Config::default().labels(&format!("{OWNER_LABEL}={DNS}"));
-        let maps = watcher::watcher(Api::<ConfigMap>::namespaced(client, NAMESPACE), config).default_backoff();
+        let config = watch::Config::default().labels(&format!("{OWNER_LABEL}={DNS}"));
+        let maps = watch::watch(Api::<ConfigMap>::namespaced(client, NAMESPACE), config);
         let mut maps = std::pin::pin!(maps);
         let mut look = tokio::time::interval(PAUSE);
         loop {
@@ -127,7 +125,8 @@ impl Process {
                 event = maps.next() => match event {
                     Some(Ok(Event::InitApply(map) | Event::Apply(map))) => self.take(&map).await,
                     Some(Ok(Event::Init | Event::InitDone | Event::Delete(_))) => {}
-                    Some(Err(error)) => tracing::warn!(error = said(&error), "the ConfigMap cannot be watched; the server goes on as it is"),
+                    // The server goes on as it is.
+                    Some(Err(_)) => {}
                     None => return Err("the watch ended".into()),
                 },
                 _ = look.tick() => self.look().await,

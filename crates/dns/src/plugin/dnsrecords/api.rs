@@ -7,9 +7,7 @@ use crate::plugin::kubernetes::Source;
 use api::config::{DNS_RECORD, DnsRecordSpec};
 use futures::StreamExt;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind};
-use kube::runtime::WatchStreamExt;
-use kube::runtime::watcher::{self, Event};
-use runtime::client::said;
+use runtime::watch::{self, Event};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -21,7 +19,7 @@ pub(super) async fn follow(source: &Source, watched: &Watched) -> Result<(), Job
     let (group, version) = DNS_RECORD.split_once('/').unwrap_or((DNS_RECORD, "v1"));
     let kind = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, "DNSRecord"), "dnsrecords");
     let records = Api::<DynamicObject>::all_with(client, &kind);
-    let mut events = watcher::watcher(records, watcher::Config::default()).default_backoff().boxed();
+    let mut events = watch::watch(records, watch::Config::default()).boxed();
     let mut known: BTreeMap<Key, DnsRecordSpec> = BTreeMap::new();
     let mut listing = BTreeMap::new();
     while let Some(event) = events.next().await {
@@ -39,17 +37,12 @@ pub(super) async fn follow(source: &Source, watched: &Watched) -> Result<(), Job
                 };
             }
             Ok(Event::Delete(object)) => drop(known.remove(&key(&object))),
-            Err(error) if absent(&error) => {
+            Err(error) if error.is_not_served() => {
                 tracing::debug!("the cluster has no DNSRecord resource");
                 known.clear();
             }
-            Err(error) => {
-                tracing::warn!(
-                    error = said(&error),
-                    "DNSRecords cannot be watched; what is known stays, and it is tried again"
-                );
-                continue;
-            }
+            // What is known stays.
+            Err(_) => continue,
         }
         watched.set(Table::new(known.values()));
     }
@@ -67,14 +60,6 @@ fn spec(object: &DynamicObject) -> Option<DnsRecordSpec> {
     }
     let spec = serde_json::from_value(object.data.get("spec")?.clone());
     spec.inspect_err(|error| tracing::warn!(%error, object = ?object.metadata.name, "a DNSRecord cannot be read")).ok()
-}
-
-/// Whether there is no such resource.
-fn absent(error: &watcher::Error) -> bool {
-    let (watcher::Error::InitialListFailed(problem) | watcher::Error::WatchStartFailed(problem)) = error else {
-        return false;
-    };
-    matches!(problem, kube::Error::Api(status) if status.code == 404)
 }
 
 /// The job for a plugin's objects.

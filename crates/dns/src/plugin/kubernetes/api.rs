@@ -9,22 +9,23 @@ use k8s_openapi::api::core::v1::{Namespace, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::api::Api;
 use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::runtime::WatchStreamExt;
-use kube::runtime::watcher::{self, Event};
 use kube::{Client, Config, Resource};
-use runtime::client::said;
+use runtime::watch::report::{NAMESPACE, report};
+use runtime::watch::{self, Event};
 use serde::de::DeserializeOwned;
 use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
+use tokio_util::sync::CancellationToken;
 
-/// Follows the cluster until it is dropped by its caller.
-pub(super) async fn follow(watch: &Watch, records: Arc<Records>) -> Result<(), JobError> {
+/// Follows the cluster until `stop`, or until it is dropped by its caller.
+pub(super) async fn follow(watch: &Watch, records: Arc<Records>, stop: CancellationToken) -> Result<(), JobError> {
     let client = watch.source.client().await?;
+    let sign = report(client.clone(), "dns", NAMESPACE, stop);
     let mut sorts = vec![Sort::Services, Sort::Namespaces];
     let labelled = |labels: &Option<String>| {
-        let config = watcher::Config::default();
-        labels.as_ref().map_or_else(watcher::Config::default, |labels| config.labels(labels))
+        let config = watch::Config::default();
+        labels.as_ref().map_or_else(watch::Config::default, |labels| config.labels(labels))
     };
     let mut streams: Vec<BoxStream<'static, Change>> = vec![
         changes(
@@ -50,16 +51,21 @@ pub(super) async fn follow(watch: &Watch, records: Arc<Records>) -> Result<(), J
     if watch.pods {
         sorts.push(Sort::Pods);
         let alive =
-            watcher::Config::default().fields("status.phase!=Succeeded,status.phase!=Failed,status.phase!=Unknown");
+            watch::Config::default().fields("status.phase!=Succeeded,status.phase!=Failed,status.phase!=Unknown");
         streams.push(changes(Api::<Pod>::all(client), alive, Sort::Pods, Change::Pod, Change::NoPod));
     }
     let mut index = Index::new(records, &sorts, watch.pod_names);
     let mut all = stream::select_all(streams);
-    while let Some(change) = all.next().await {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs() as u32);
-        index.apply(change, now);
+    let follow = async {
+        while let Some(change) = all.next().await {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs() as u32);
+            index.apply(change, now);
+        }
+    };
+    tokio::select! {
+        () = sign => Ok(()),
+        () = follow => Err("the watch ended".into()),
     }
-    Err("the watch ended".into())
 }
 
 impl Source {
@@ -74,13 +80,13 @@ impl Source {
             (None, Some(url)) => Config::new(url.parse()?),
             (None, None) => Config::infer().await?,
         };
-        Ok(Client::try_from(config)?)
+        Ok(runtime::client::client(config)?)
     }
 }
 
 fn changes<K>(
     api: Api<K>,
-    config: watcher::Config,
+    config: watch::Config,
     sort: Sort,
     made: fn(K) -> Change,
     gone: fn(K) -> Change,
@@ -88,21 +94,15 @@ fn changes<K>(
 where
     K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
 {
-    let events = watcher::watcher(api, config).default_backoff();
+    let events = watch::watch(api, config);
     let changes = events.filter_map(move |event| async move {
         match event {
             Ok(Event::Init) => Some(Change::Listing(sort)),
             Ok(Event::InitApply(object) | Event::Apply(object)) => Some(made(object)),
             Ok(Event::Delete(object)) => Some(gone(object)),
             Ok(Event::InitDone) => Some(Change::Listed(sort)),
-            Err(error) => {
-                tracing::warn!(
-                    error = said(&error),
-                    ?sort,
-                    "the API cannot be watched; what is known stays, and it is tried again"
-                );
-                None
-            }
+            // What is known stays.
+            Err(_) => None,
         }
     });
     changes.boxed()

@@ -91,9 +91,8 @@ fn watched(options: &Options, building: &mut Building<'_>) -> Arc<Cluster> {
         let (records, watch, stop) = (Arc::clone(&records), watch.clone(), stop.clone());
         let work = async move {
             tokio::select! {
-                () = ended.cancelled() => Ok(()),
                 () = stop.cancelled() => Ok(()),
-                result = api::follow(&watch, records) => result,
+                result = api::follow(&watch, records, ended) => result,
             }
         };
         Box::pin(work) as BoxFuture<'static, Result<(), JobError>>

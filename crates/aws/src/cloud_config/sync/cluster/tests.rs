@@ -47,7 +47,7 @@ impl World {
     async fn start() -> Self {
         let server = Lab::new().start().await;
         let client = Client::new(InProcess::new(Arc::clone(&server), myself()), "default");
-        let cluster = Arc::new(Cluster::asking_every(Duration::from_millis(10)));
+        let cluster = Arc::new(Cluster::new());
         let changes = Arc::new(AtomicUsize::new(0));
         let mut following = JoinSet::new();
         following.spawn({
@@ -158,6 +158,8 @@ async fn the_controller_reads_neither_of_them_again() {
     let world = World::start().await;
     world.define().await;
     world.set(&world.cluster.gates.resource, "status", gates(true)).await;
+    world.set(&world.cluster.infrastructure.resource, "spec", json!({})).await;
+    world.until("both are watched", |said| is_open(said) && said.infrastructure.reference.is_some()).await;
     let namespaces: Api<Namespace> = Api::all(world.client.clone());
     for name in ["openshift-config-managed", "openshift-cloud-controller-manager"] {
         let namespace = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();

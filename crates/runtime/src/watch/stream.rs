@@ -1,0 +1,263 @@
+//! The loop of a watch, as a stream: list, watch, and back to the list whenever something may have been missed.
+
+use std::collections::VecDeque;
+use std::fmt::Debug;
+use std::time::Duration;
+
+use futures::stream::{BoxStream, unfold};
+use futures::{FutureExt, Stream, StreamExt};
+use kube::api::{ListParams, WatchEvent, WatchParams};
+use kube::{Api, Resource, ResourceExt};
+use serde::de::DeserializeOwned;
+use tokio::time::{Instant, sleep, timeout, timeout_at};
+
+use super::view::View;
+use super::{Config, Error, Event};
+use crate::backoff::{self, Backoff};
+use crate::client::said;
+
+/// Pauses between attempts: the first is short enough for a restart to go unnoticed, the cap for everybody to be back within seconds.
+const RETRY: Backoff = Backoff { first: Duration::from_millis(200), cap: Duration::from_secs(5) };
+/// How long a watch is asked to last, in seconds; spread, so that not all are renewed at once.
+const LASTS: (u32, u32) = (180, 240);
+/// The server ends a watch in time, or is not there any more.
+const MARGIN: Duration = Duration::from_secs(10);
+/// A list or the start of a watch that takes longer has failed.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// As client-go's pages.
+const PAGE: u32 = 500;
+
+type Changes<K> = BoxStream<'static, kube::Result<WatchEvent<K>>>;
+
+/// Where the watch is.
+enum State<K> {
+    /// Knows nothing for sure: lists next.
+    Start,
+    /// Takes the objects of a list, page by page.
+    Listing { page: VecDeque<K>, next: Next },
+    /// Knows everything up to `version`: watches next.
+    Listed { version: String },
+    /// Hears of changes, from `begun` until `end` at the latest.
+    Watching { version: String, changes: Changes<K>, begun: Instant, end: Instant },
+}
+
+/// What follows a page.
+enum Next {
+    First,
+    /// The token of the next one.
+    Page(String),
+    /// Nothing: the list held at this version.
+    Watch(String),
+}
+
+struct Watch<K> {
+    api: Api<K>,
+    config: Config,
+    view: View,
+    /// The newest version that was heard of.
+    newest: u64,
+    failures: u32,
+    /// When the last list was complete.
+    listed: Option<Instant>,
+    /// The last problem that was logged: it is told once.
+    logged: String,
+}
+
+/// Every object, then every change. Never ends. After an `Init` comes the whole list anew; errors are logged here, once
+/// each, and tell only that what is known may be old by now.
+pub fn watch<K>(api: Api<K>, config: Config) -> impl Stream<Item = Result<Event<K>, Error>> + Send + 'static
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    let view = View::new(resource(api.resource_url()));
+    let watch = Watch { api, config, view, newest: 0, failures: 0, listed: None, logged: String::new() };
+    unfold((watch, State::Start), |(mut watch, mut state)| async move {
+        loop {
+            let (event, next) = watch.step(state).await;
+            state = next;
+            if let Some(event) = event {
+                return Some((event, (watch, state)));
+            }
+        }
+    })
+}
+
+/// `routes.route.openshift.io` of `/apis/route.openshift.io/v1/routes`.
+pub(super) fn resource(url: &str) -> String {
+    let mut parts = url.split('/').filter(|part| !part.is_empty());
+    let group = match parts.next() {
+        Some("apis") => parts.next().unwrap_or_default(),
+        _ => "",
+    };
+    let plural = url.rsplit('/').next().unwrap_or_default();
+    if group.is_empty() { plural.to_owned() } else { format!("{plural}.{group}") }
+}
+
+impl<K> Watch<K>
+where
+    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+{
+    async fn step(&mut self, state: State<K>) -> (Option<Result<Event<K>, Error>>, State<K>) {
+        match state {
+            State::Start => {
+                if self.failures > 0 {
+                    sleep(RETRY.delay(self.failures, backoff::random())).await;
+                }
+                (Some(Ok(Event::Init)), State::Listing { page: VecDeque::new(), next: Next::First })
+            }
+            State::Listing { mut page, next } => match (page.pop_front(), next) {
+                (Some(object), next) => (Some(Ok(Event::InitApply(object))), State::Listing { page, next }),
+                (None, Next::Watch(version)) => {
+                    self.view.proven();
+                    self.listed = Some(Instant::now());
+                    (Some(Ok(Event::InitDone)), State::Listed { version })
+                }
+                (None, Next::First) => self.list(None).await,
+                (None, Next::Page(token)) => self.list(Some(token)).await,
+            },
+            State::Listed { version } => self.start(version).await,
+            State::Watching { version, changes, begun, end } => self.follow(version, changes, (begun, end)).await,
+        }
+    }
+
+    /// Asks for a page.
+    async fn list(&mut self, token: Option<String>) -> (Option<Result<Event<K>, Error>>, State<K>) {
+        let first = token.is_none();
+        let parameters = ListParams {
+            label_selector: self.config.label_selector.clone(),
+            field_selector: self.config.field_selector.clone(),
+            limit: Some(PAGE),
+            continue_token: token,
+            ..ListParams::default()
+        };
+        let list = match timeout(PATIENCE, self.api.list(&parameters)).await {
+            Ok(Ok(list)) => list,
+            Ok(Err(error)) => return self.failed(Error::List(error)),
+            Err(_) => return self.failed(Error::Silent(PATIENCE.as_secs())),
+        };
+        let version = list.metadata.resource_version.filter(|version| !version.is_empty());
+        let next = match (list.metadata.continue_.filter(|token| !token.is_empty()), version.clone()) {
+            (Some(token), _) => Next::Page(token),
+            (None, Some(version)) => Next::Watch(version),
+            (None, None) => return self.failed(Error::NoVersion),
+        };
+        let state = State::Listing { page: list.items.into(), next };
+        let (known, found) = (self.newest, version.as_deref().and_then(number).unwrap_or(self.newest));
+        if first && found < known {
+            self.newest = found;
+            let error = Error::WentBack { known, found };
+            self.log(&error);
+            return (Some(Err(error)), state);
+        }
+        self.newest = found.max(known);
+        (None, state)
+    }
+
+    /// Asks for the changes after `version`.
+    async fn start(&mut self, version: String) -> (Option<Result<Event<K>, Error>>, State<K>) {
+        let spread = f64::from(LASTS.1 - LASTS.0) * backoff::random();
+        let lasts = LASTS.0 + spread as u32;
+        let parameters = WatchParams {
+            label_selector: self.config.label_selector.clone(),
+            field_selector: self.config.field_selector.clone(),
+            timeout: Some(lasts),
+            bookmarks: true,
+            send_initial_events: false,
+        };
+        match timeout(PATIENCE, self.api.watch(&parameters, &version)).await {
+            Ok(Ok(changes)) => {
+                let begun = Instant::now();
+                let end = begun + Duration::from_secs(lasts.into()) + MARGIN;
+                (None, State::Watching { version, changes: changes.boxed(), begun, end })
+            }
+            Ok(Err(error)) => self.failed(Error::Start(error)),
+            Err(_) => self.failed(Error::Silent(PATIENCE.as_secs())),
+        }
+    }
+
+    /// Waits for the next change.
+    async fn follow(
+        &mut self,
+        version: String,
+        mut changes: Changes<K>,
+        (begun, end): (Instant, Instant),
+    ) -> (Option<Result<Event<K>, Error>>, State<K>) {
+        let heard = match changes.next().now_or_never() {
+            Some(heard) => heard,
+            None => {
+                // The server may have accepted a version that it cannot serve and say so in the first event, so an
+                // accepted watch is proof only once it waits.
+                self.watches();
+                match timeout_at(end, changes.next()).await {
+                    Ok(heard) => heard,
+                    Err(_) => return self.failed(Error::Silent(u64::from(LASTS.0))),
+                }
+            }
+        };
+        let (object, event): (K, fn(K) -> Event<K>) = match heard {
+            Some(Ok(WatchEvent::Added(object) | WatchEvent::Modified(object))) => (object, Event::Apply),
+            Some(Ok(WatchEvent::Deleted(object))) => (object, Event::Delete),
+            Some(Ok(WatchEvent::Bookmark(bookmark))) => {
+                let version = bookmark.metadata.resource_version;
+                self.heard(&version);
+                return (None, State::Watching { version, changes, begun, end });
+            }
+            Some(Ok(WatchEvent::Error(status))) => return self.failed(Error::Ended(status)),
+            Some(Err(error)) => return self.failed(Error::Broken(error)),
+            // In order, or so it seems: whether the next watch is accepted tells.
+            None => {
+                if begun.elapsed() < RETRY.cap {
+                    sleep(RETRY.first).await;
+                }
+                return (None, State::Listed { version });
+            }
+        };
+        let Some(version) = object.resource_version().filter(|version| !version.is_empty()) else {
+            return self.failed(Error::NoVersion);
+        };
+        self.heard(&version);
+        (Some(Ok(event(object))), State::Watching { version, changes, begun, end })
+    }
+
+    /// A watch is under way.
+    fn watches(&mut self) {
+        self.failures = 0;
+        self.logged.clear();
+        self.view.proven();
+    }
+
+    fn heard(&mut self, version: &str) {
+        self.newest = self.newest.max(number(version).unwrap_or(0));
+        self.watches();
+    }
+
+    /// Everything is listed again, soon.
+    fn failed(&mut self, error: Error) -> (Option<Result<Event<K>, Error>>, State<K>) {
+        // That a version is too old is no failure of the server: the list can follow at once, unless it has just been made.
+        let expired = error.code() == Some(410);
+        let fresh = self.listed.is_some_and(|at| at.elapsed() < RETRY.cap);
+        self.failures = if expired && !fresh { 0 } else { self.failures + 1 };
+        self.view.lost(&error);
+        if expired {
+            tracing::debug!(resource = resource(self.api.resource_url()), error = said(&error), "listing again");
+        } else {
+            self.log(&error);
+        }
+        (Some(Err(error)), State::Start)
+    }
+
+    fn log(&mut self, error: &Error) {
+        let (resource, words) = (resource(self.api.resource_url()), said(error));
+        // Where the API cannot be reached, one line of the client's is enough for all watches.
+        let tell = error.is_answer() && !error.is_not_served() && words != self.logged;
+        match tell {
+            true => tracing::warn!(resource, error = words, "watch failed and is tried again"),
+            false => tracing::debug!(resource, error = words, "watch failed and is tried again"),
+        }
+        self.logged = words;
+    }
+}
+
+fn number(version: &str) -> Option<u64> {
+    version.parse().ok()
+}
