@@ -46,7 +46,7 @@ impl KubeApiserver {
 }
 
 /// Its flags. Makes the folder, with a `kubeconfig` for the administrator in it.
-pub(crate) fn words(folder: &Path, pki: &Path, at: SocketAddr, etcd: &str, ranges: &str) -> Vec<String> {
+pub fn words(folder: &Path, pki: &Path, at: SocketAddr, etcd: &str, ranges: &str) -> Vec<String> {
     std::fs::create_dir(folder).expect("a folder can be made");
     let write = |name: &str, text: &str| std::fs::write(folder.join(name), text).expect("a file can be written");
     write("tokens.csv", "secret,admin,1,system:masters\n");

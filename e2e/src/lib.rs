@@ -18,7 +18,7 @@ mod server;
 
 pub use binary::{run, twinstack};
 pub use etcd::Etcd;
-pub use kube_apiserver::KubeApiserver;
+pub use kube_apiserver::{KubeApiserver, words as kube_apiserver_words};
 pub use kubectl::{Kubectl, Output};
 pub use port::free_port;
 pub use process::{Process, wait_for};
