@@ -23,6 +23,8 @@ pub const NAMESPACE: &str = "kube-system";
 /// How often it is renewed, and how long it counts.
 const EVERY: Duration = Duration::from_secs(20);
 const COUNTS_SECONDS: i32 = 60;
+/// How often it is tried by those who may not.
+const RARELY: Duration = Duration::from_secs(600);
 /// The first one comes soon after the first lists.
 const SOON: Duration = Duration::from_secs(1);
 
@@ -31,7 +33,6 @@ pub async fn report(client: Client, component: &str, namespace: &str, stop: Canc
     let host = host();
     let name = format!("twinstack-{component}-{host}");
     let api: Api<Lease> = Api::namespaced(client, namespace);
-    let mut refused = false;
     let mut pause = SOON;
     loop {
         tokio::select! {
@@ -50,9 +51,8 @@ pub async fn report(client: Client, component: &str, namespace: &str, stop: Canc
             Ok(()) => {}
             // Not every component may: its rights are those of its work.
             Err(kube::Error::Api(status)) if status.code == 403 => {
-                if !std::mem::replace(&mut refused, true) {
-                    tracing::debug!(error = status.message, "doctor cannot tell how old this process's view is");
-                }
+                pause = RARELY;
+                tracing::debug!("no rights to write Leases: doctor cannot tell how old this process's view is");
             }
             Err(error) => tracing::debug!(error = said(&error), lease = name, "the sign of life was not renewed"),
         }
