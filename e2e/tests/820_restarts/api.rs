@@ -98,6 +98,25 @@ impl Api {
         self.etcd = None;
     }
 
+    /// From now on nothing passes on the connections that are open: their clients will not even hear that they end.
+    pub(crate) fn cut(&self) {
+        let port = self.port;
+        let output =
+            Command::new("ss").args(["-Htn", "state", "established", &format!("( dport = :{port} )")]).output();
+        let output = output.expect("ss runs").stdout;
+        let local = |line: &str| line.split_whitespace().nth(2)?.rsplit(':').next().map(str::to_owned);
+        let clients: Vec<String> = String::from_utf8_lossy(&output).lines().filter_map(local).collect();
+        assert!(clients.len() > 10, "components have connections: {clients:?}");
+        let rules = format!(
+            "table inet cut {{\n set gone {{ type inet_service; elements = {{ {} }}; }}\n chain input {{\n \
+             type filter hook input priority -10;\n tcp sport @gone tcp dport {port} drop\n tcp sport {port} tcp dport @gone drop\n }}\n}}\n",
+            clients.join(", ")
+        );
+        let file = self.folder.join("cut.nft");
+        std::fs::write(&file, rules).expect("a file");
+        assert!(Command::new("nft").arg("-f").arg(&file).status().is_ok_and(|status| status.success()));
+    }
+
     /// Keeps the objects as they are.
     pub(crate) fn snapshot(&self) {
         assert!(self.server.is_none(), "a copy of what is written at the same time is no snapshot");

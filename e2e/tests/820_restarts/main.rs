@@ -73,5 +73,16 @@ fn whatever_happens(store: Store) {
     cluster.delete(1);
     cluster.is_without_effect(1);
 
+    // Half a minute goes by until a connection that died without a word is noticed: once is enough.
+    if store == Store::Embedded {
+        cluster.api.cut();
+        cluster.api.kill();
+        cluster.api.start();
+        cluster.make(5);
+        cluster.is_in_effect(5);
+        cluster.delete(4);
+        cluster.is_without_effect(4);
+    }
+
     cluster.doctor_names_who_sees_nothing();
 }
