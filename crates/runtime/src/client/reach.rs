@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, LazyLock};
 use std::task::{Context, Poll};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
 use http::{Request, Response};
@@ -20,9 +20,18 @@ static KNOWN: LazyLock<Mutex<HashMap<String, Arc<Reach>>>> = LazyLock::new(Mutex
 #[derive(Debug)]
 pub(super) struct Reach {
     address: String,
-    /// Since when there is no answer.
-    away: Mutex<Option<Instant>>,
+    away: Mutex<Option<Away>>,
 }
+
+/// No request was answered.
+#[derive(Clone, Copy, Debug)]
+struct Away {
+    since: Instant,
+    told: bool,
+}
+
+/// A single failure, such as a connection that the server was just closing, is nothing to tell.
+const BLINK: Duration = Duration::from_millis(250);
 
 impl Reach {
     pub(super) fn of(address: &str) -> Arc<Self> {
@@ -31,8 +40,8 @@ impl Reach {
     }
 
     fn answered(&self) {
-        let since = self.away.lock().take();
-        if let Some(since) = since {
+        let away = self.away.lock().take();
+        if let Some(Away { since, told: true }) = away {
             let seconds = since.elapsed().as_secs();
             tracing::info!(api = self.address, seconds, "the API is back");
         }
@@ -40,8 +49,9 @@ impl Reach {
 
     fn failed(&self, error: &BoxError) {
         let mut away = self.away.lock();
-        if away.is_none() {
-            *away = Some(Instant::now());
+        let away = away.get_or_insert_with(|| Away { since: Instant::now(), told: false });
+        if !away.told && away.since.elapsed() > BLINK {
+            away.told = true;
             tracing::warn!(
                 api = self.address,
                 error = said(&**error),
