@@ -71,7 +71,10 @@ pub(super) fn recall(
         let follows = since == oldest || (!past.is_empty() && since == oldest + 1);
         let undone = if follows { undo(since, row.value(), &mut state, clock, transform) } else { None };
         let Some(undone) = undone else {
-            tracing::warn!(revision, "the history in the file has a gap or cannot be read; watches begin at the current revision");
+            tracing::warn!(
+                revision,
+                "the history in the file has a gap or cannot be read; watches begin at the current revision"
+            );
             return Ok(Recalled { oldest: revision, entries, past: Vec::new() });
         };
         oldest = since - 1;
