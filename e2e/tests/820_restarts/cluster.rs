@@ -92,6 +92,22 @@ impl Cluster {
         self.run("router", &environment, &[&work, &program]);
     }
 
+    /// What an installer would write for the ingress operator.
+    fn configure(&self) {
+        self.kubectl.ok(&["create", "namespace", "openshift-ingress-operator"]);
+        let infrastructure = json!({"apiVersion": "config.openshift.io/v1", "kind": "Infrastructure", "metadata": {"name": "cluster"},
+            "spec": {"platformSpec": {"type": "None"}}});
+        self.kubectl.ok_with(&["create", "-f", "-"], &infrastructure.to_string());
+        let path = "/apis/config.openshift.io/v1/infrastructures/cluster";
+        self.until("the platform is known", || {
+            let Some(mut object) = self.get(path) else { return false };
+            object["status"] = json!({"platform": "None", "platformStatus": {"type": "None"}, "controlPlaneTopology": "SingleReplica",
+                "infrastructureTopology": "SingleReplica", "infrastructureName": "x", "apiServerURL": "", "apiServerInternalURI": ""});
+            let words = ["replace", "--raw", &format!("{path}/status"), "-f", "-"];
+            self.kubectl.run_with(&words, &object.to_string()).success
+        });
+    }
+
     fn run(&mut self, component: &'static str, environment: &[&str], flags: &[&str]) {
         let kubeconfig = format!("--kubeconfig={}", self.kubeconfig.display());
         let mut words = vec![component, &kubeconfig];
