@@ -71,7 +71,7 @@ pub(crate) fn events(client: &Client, node_name: &str) -> Events {
 pub(crate) fn follow_peers(events: &mut Events, client: &Client, tracker: &Tracker, complete: &mut Complete) {
     if tracker.wants_peers() && complete.peers.is_none() {
         complete.peers = Some(false);
-        let nodes = follow(Api::<core::Node>::all(client.clone()), watcher::Config::default()).default_backoff();
+        let nodes = follow(Api::<core::Node>::all(client.clone()), Config::default());
         events.push(nodes.map_ok(|event| Seen::Peer(Box::new(event))).map_err(Trouble::Rest).boxed());
     }
 }
