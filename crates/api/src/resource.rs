@@ -77,7 +77,8 @@ pub struct Column {
 /// The rules of a kind. Every method has the answer of a kind without rules.
 ///
 /// The engine calls, on create: `default`, `prepare_create`, `validate`; on update: `default`, `prepare_update`,
-/// `validate_update`; through the status subresource: `default`, `prepare_status`, `validate_status`.
+/// `validate_update`; through the status subresource: `default`, `prepare_status`, `validate_status`; through others that
+/// show the whole object (`resize`): `default`, `prepare_below`, `validate_below`.
 pub trait Rules: Send + Sync {
     /// Reads an object whose kind is more than its shape says: the schema of a custom kind decides which fields are unknown,
     /// and wrong types are for `validate` to tell. None leaves it to the shape.
@@ -94,6 +95,14 @@ pub trait Rules: Send + Sync {
     fn prepare_status(&self, object: &mut Value, old: &Value) {
         carry_over_all_but_status(object, old);
     }
+    /// Carries over what a write through such a subresource may not touch: everything, unless the kind says otherwise.
+    fn prepare_below(&self, _subresource: &str, object: &mut Value, old: &Value) {
+        change_only(object, old, &[]);
+    }
+    /// What of an applied configuration counts when it is applied to such a subresource.
+    fn applied_below(&self, _subresource: &str, config: &Value) -> Value {
+        config.clone()
+    }
     /// Mistakes in a new object, all of them.
     fn validate(&self, _object: &Value) -> Vec<FieldError> {
         Vec::new()
@@ -104,6 +113,10 @@ pub trait Rules: Send + Sync {
     }
     /// Mistakes in a changed status.
     fn validate_status(&self, _object: &Value, _old: &Value) -> Vec<FieldError> {
+        Vec::new()
+    }
+    /// Mistakes in a change through such a subresource.
+    fn validate_below(&self, _subresource: &str, _object: &Value, _old: &Value) -> Vec<FieldError> {
         Vec::new()
     }
     /// Advice that does not stop the request; `old` is absent on create.
@@ -174,6 +187,22 @@ pub fn carry_over_all_but_status(object: &mut Value, old: &Value) {
     };
     if let Some(metadata) = metadata {
         new.insert("metadata".into(), metadata);
+    }
+}
+
+/// A write that changes nothing but what stands at these paths, and who is told to own it.
+pub fn change_only(object: &mut Value, old: &Value, paths: &[&str]) {
+    let sent = std::mem::replace(object, old.clone());
+    for path in paths.iter().chain(&["metadata.managedFields"]) {
+        take_over(object, &sent, path);
+    }
+}
+
+/// Makes a field what it is in `from`, which may be nothing.
+pub fn take_over(object: &mut Value, from: &Value, path: &str) {
+    match from.at(path) {
+        Value::Null => drop(object.remove(path)),
+        value => object.set(path, value.clone()),
     }
 }
 

@@ -44,6 +44,11 @@ impl Call {
         crate::registry::key(&self.resource, &self.request.namespace, &self.request.name)
     }
 
+    /// Refuses a request about an object that is not there. Patches ask it first: what they say of nothing does not matter.
+    pub fn exists(&self) -> Result<(), ApiError> {
+        self.server.store.get(&self.key()).map(drop).ok_or_else(|| self.not_found())
+    }
+
     /// 404 for the object asked for.
     pub fn not_found(&self) -> ApiError {
         ApiError::not_found(&self.resource.plural, &self.resource.group, &self.request.name)

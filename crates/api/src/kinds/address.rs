@@ -9,7 +9,7 @@ use crate::{
     error::FieldError,
     object::Fields,
     path::Path,
-    resource::{Column, Rules},
+    resource::{Column, Rules, change_only},
 };
 use serde_json::{Value, json};
 
@@ -23,6 +23,10 @@ impl Rules for ServiceCidr {
 
     fn prepare_update(&self, range: &mut Value, old: &Value) {
         range.set("status", old.at("status").clone());
+    }
+
+    fn prepare_status(&self, range: &mut Value, old: &Value) {
+        change_only(range, old, &["status"]);
     }
 
     fn validate(&self, range: &Value) -> Errors {

@@ -12,7 +12,7 @@ use crate::{
     error::FieldError,
     object::Fields,
     path::Path,
-    resource::{Column, Rules, carry_over_all_but_status, differs_beyond_status},
+    resource::{Column, Rules, carry_over_all_but_status, differs_beyond_status, take_over},
 };
 use serde_json::{Value, json};
 
@@ -49,10 +49,7 @@ impl Rules for Deployment {
 
     fn prepare_status(&self, deployment: &mut Value, old: &Value) {
         carry_over_all_but_status(deployment, old);
-        match old.at("metadata.labels") {
-            Value::Null => drop(deployment.remove("metadata.labels")),
-            labels => deployment.set("metadata.labels", labels.clone()),
-        }
+        take_over(deployment, old, "metadata.labels");
     }
 
     fn validate(&self, deployment: &Value) -> Errors {

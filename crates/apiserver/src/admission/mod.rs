@@ -30,7 +30,7 @@ pub async fn create(call: &Call, object: &mut Value) -> Result<(), ApiError> {
 
 /// A changed object.
 pub async fn update(call: &Call, object: &mut Value, old: &Value) -> Result<(), ApiError> {
-    if call.resource.kind == "Pod" && call.resource.group.is_empty() {
+    if call.resource.kind == "Pod" && call.resource.group.is_empty() && call.request.subresource.is_empty() {
         pod::update(object, old);
     }
     Ok(())
@@ -54,6 +54,11 @@ pub async fn check(call: &Call, object: &Value, old: Option<&Value>) -> Result<(
 pub fn delete(call: &Call, old: &Value) -> Result<(), ApiError> {
     namespace::mortal(call)?;
     node::restrict_delete(call, old)
+}
+
+/// An eviction; nodes evict only what runs on them.
+pub fn evict(call: &Call, eviction: &Value) -> Result<(), ApiError> {
+    node::restrict(call, eviction, None)
 }
 
 /// A token request; nodes get tokens only for what runs on them.

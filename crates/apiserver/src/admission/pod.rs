@@ -21,8 +21,14 @@ pub(super) async fn create(call: &Call, pod: &mut Value) -> Result<(), ApiError>
     Ok(())
 }
 
-/// A changed one: tolerations may be added again by clients that replace the list.
+/// A changed one: tolerations may be added again by clients that replace the list, and what `create` computed stays when a
+/// client sends the pod as it wrote it.
 pub(super) fn update(pod: &mut Value, old: &Value) {
+    for path in ["spec.priority", "spec.preemptionPolicy"] {
+        if !old.at(path).is_null() {
+            pod.set_default(path, old.at(path).clone());
+        }
+    }
     if pod.at("spec.tolerations") != old.at("spec.tolerations") {
         tolerations(pod);
     }

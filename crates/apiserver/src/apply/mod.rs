@@ -24,7 +24,7 @@ mod update;
 
 pub use ownership::Force;
 pub use path::{BadStep, Scalar, Step};
-pub use request::{Apply, apply};
+pub use request::{Apply, apply, check_config};
 pub use scale::Scale;
 pub use set::{FieldPath, FieldSet};
 pub use update::{Claim, Update, settle_times, track_update};

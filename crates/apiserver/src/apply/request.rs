@@ -90,7 +90,8 @@ pub fn apply(request: &Apply<'_>) -> Result<Value, ApiError> {
     Ok(object)
 }
 
-fn check_config(shape: &Shape, kind: &str, api_version: &str, config: &Value) -> Result<(), ApiError> {
+/// Refuses what is no configuration of this kind; `apply` does so by itself.
+pub fn check_config(shape: &Shape, kind: &str, api_version: &str, config: &Value) -> Result<(), ApiError> {
     if !config.is_object() {
         return Err(ApiError::bad_request("an applied configuration must be an object"));
     }

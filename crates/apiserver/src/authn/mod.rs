@@ -35,6 +35,17 @@ pub enum Anonymous {
     Everywhere,
 }
 
+impl Anonymous {
+    /// What `--anonymous-auth` means, if it is given.
+    pub fn from_flag(given: Option<bool>) -> Self {
+        match given {
+            Some(true) => Self::Everywhere,
+            Some(false) => Self::Nowhere,
+            None => Self::default(),
+        }
+    }
+}
+
 impl Default for Anonymous {
     /// Health and version: what a load balancer or a newcomer needs before it has credentials.
     fn default() -> Self {

@@ -67,7 +67,8 @@ impl<'a> Attributes<'a> {
         }
     }
 
-    /// The name that a list or watch is held to by its field selector, as upstream lets roles with `resourceNames` and nodes use it. Empty without one; a selector with escapes, which no name needs, has none.
+    /// The name that a list or watch is held to by its field selector, as upstream lets roles with `resourceNames` and
+    /// nodes use it. Empty without one; a selector with escapes, which no name needs, has none.
     pub fn selected_name(field_selector: &str) -> &str {
         if field_selector.contains('\\') {
             return "";

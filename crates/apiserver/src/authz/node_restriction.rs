@@ -203,7 +203,8 @@ fn pod_status(node: &str, write: Write<'_>) -> Verdict {
 }
 
 fn pod_eviction(node: &str, write: Write<'_>, objects: &dyn Objects) -> Verdict {
-    if write.operation != Operation::Create {
+    // The deletion that an eviction ends in is judged like the eviction itself.
+    if write.operation == Operation::Update {
         return no("unexpected operation, an eviction is only created");
     }
     let name = if write.name.is_empty() { write.object.str_at("metadata.name") } else { write.name };

@@ -10,7 +10,7 @@ use api::{
     error::{FieldError, Reason},
     object::Fields,
     path::Path,
-    resource::{Column, Resource, Rules, Subresource, Verbs},
+    resource::{Column, Resource, Rules, Subresource, Verbs, change_only},
     schema::Decoded,
 };
 use serde_json::Value;
@@ -123,6 +123,10 @@ impl Rules for CustomRules {
             Some(status) => object.set("status", status.clone()),
             None => drop(object.remove("status")),
         }
+    }
+
+    fn prepare_status(&self, object: &mut Value, old: &Value) {
+        change_only(object, old, &["status"]);
     }
 
     fn validate(&self, object: &Value) -> Vec<FieldError> {

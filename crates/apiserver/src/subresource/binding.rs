@@ -8,6 +8,7 @@ use crate::{
         query::{Write, WriteOptions},
     },
     verbs::{
+        create,
         finish::Part,
         update::{self, Tracking},
     },
@@ -24,11 +25,14 @@ use std::sync::Arc;
 pub(super) async fn bind(call: &Call, bytes: &[u8]) -> Result<Answer, ApiError> {
     let mut binding = body::parse(bytes, &call.content_type)?.value;
     body::expect_kind(&mut binding, "v1", "Binding")?;
-    bind_pod(call, &binding).await
+    if binding.str_at("metadata.name") != call.request.name {
+        return Err(ApiError::bad_request("name in URL does not match name in Binding object"));
+    }
+    bind_pod(call, binding).await
 }
 
 /// POST to `bindings`: the Pod is named by the object.
-pub(super) async fn bind_named(call: &Call, binding: &Value) -> Result<Answer, ApiError> {
+pub(super) async fn bind_named(call: &Call, binding: Value) -> Result<Answer, ApiError> {
     let registry = call.server.registry();
     let pods = registry.get("", "v1", "pods").ok_or_else(|| call.not_allowed())?;
     let mut request = call.request.clone();
@@ -37,7 +41,8 @@ pub(super) async fn bind_named(call: &Call, binding: &Value) -> Result<Answer, A
     bind_pod(&call.about(Arc::clone(pods), request), binding).await
 }
 
-async fn bind_pod(call: &Call, binding: &Value) -> Result<Answer, ApiError> {
+async fn bind_pod(call: &Call, mut binding: Value) -> Result<Answer, ApiError> {
+    create::match_namespace(call, &mut binding)?;
     let options = WriteOptions::new(&call.query, Write::Create)?;
     let kind = binding.str_at("target.kind");
     let node = binding.str_at("target.name").to_owned();
@@ -68,6 +73,11 @@ async fn bind_pod(call: &Call, binding: &Value) -> Result<Answer, ApiError> {
         }
         let mut pod = old.clone();
         pod.remove("metadata.resourceVersion");
+        for path in ["metadata.uid", "metadata.resourceVersion"] {
+            if !binding.str_at(path).is_empty() {
+                pod.set(path, binding.str_at(path));
+            }
+        }
         pod.set("spec.nodeName", node.as_str());
         for (key, value) in binding.map_at("metadata.annotations").into_iter().flatten() {
             pod.at_mut("metadata.annotations")[key.as_str()] = value.clone();

@@ -1,11 +1,13 @@
 //! `pods/NAME/eviction`: a deletion that respects disruption budgets.
 
 use crate::{
+    admission,
     answer::{self, Answer},
     call::Call,
     request::body,
     stored,
     verbs::{
+        create,
         delete::{self, options::DeleteOptions},
         finish,
     },
@@ -27,10 +29,11 @@ pub(super) async fn evict(call: &Call, bytes: &[u8]) -> Result<Answer, ApiError>
     // Evictions outlived the rest of their first version: kubectl before 1.22 sends it.
     let version = if eviction.str_at("apiVersion") == "policy/v1beta1" { "policy/v1beta1" } else { "policy/v1" };
     body::expect_kind(&mut eviction, version, "Eviction")?;
-    let named = eviction.str_at("metadata.name");
-    if !named.is_empty() && named != call.request.name {
+    if eviction.str_at("metadata.name") != call.request.name {
         return Err(ApiError::bad_request("name in URL does not match name in Eviction object"));
     }
+    create::match_namespace(call, &mut eviction)?;
+    admission::evict(call, &eviction)?;
     let options = eviction.at("deleteOptions").clone();
     let text = if options.is_null() { String::new() } else { options.to_string() };
     let options = DeleteOptions::new(&call.query, text.as_bytes(), "application/json")?;

@@ -35,8 +35,10 @@ pub async fn serve(call: Arc<Call>, connection: kubelet::Connection, bytes: &[u8
             ("eviction", "create") => eviction::evict(&call, bytes).await,
             ("token", "create") => token::issue(&call, bytes).await,
             ("ephemeralcontainers" | "resize", "get") => get::get(&call).await,
-            ("ephemeralcontainers" | "resize", "update") => update::update(&call, Part::Main, bytes).await,
-            ("ephemeralcontainers" | "resize", "patch") => patch::patch(&call, Part::Main, bytes).await,
+            (name @ ("ephemeralcontainers" | "resize"), "update") => {
+                update::update(&call, Part::Below(name), bytes).await
+            }
+            (name @ ("ephemeralcontainers" | "resize"), "patch") => patch::patch(&call, Part::Below(name), bytes).await,
             ("log" | "exec" | "attach" | "portforward" | "proxy", _) => kubelet::connect(&call, connection).await,
             _ => Err(call.not_allowed()),
         },

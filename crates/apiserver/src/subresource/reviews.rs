@@ -14,7 +14,7 @@ pub async fn review(call: &Call, object: Value) -> Result<Answer, ApiError> {
     let server = &call.server;
     let chain = server.access.chain();
     let answered = match call.resource.kind.as_str() {
-        "Binding" => return binding::bind_named(call, &object).await,
+        "Binding" => return binding::bind_named(call, object).await,
         "TokenReview" => reviews::token_review(object, &server.authenticator, &**server, server.now())?,
         "SelfSubjectReview" => reviews::self_subject_review(&call.user, server.now()),
         "SubjectAccessReview" => reviews::subject_access_review(object, chain)?,

@@ -96,6 +96,7 @@ fn read(call: &Call, bytes: &[u8]) -> Result<(Edit, WriteOptions), ApiError> {
     let format = Format::from_content_type(&call.content_type, accepted)?;
     if format == Format::Apply {
         let options = WriteOptions::new(&call.query, Write::Apply)?;
+        call.exists()?;
         let mut config = body::parse(bytes, "application/yaml")?.value;
         body::expect_kind(&mut config, API_VERSION, KIND)?;
         config.set_default("metadata.name", call.request.name.as_str());
@@ -104,6 +105,7 @@ fn read(call: &Call, bytes: &[u8]) -> Result<(Edit, WriteOptions), ApiError> {
         return Ok((Edit::Apply(config), options));
     }
     let options = WriteOptions::new(&call.query, Write::Patch)?;
+    call.exists()?;
     let (document, _) =
         schema::parse_json(bytes).map_err(|error| ApiError::bad_request(format!("error decoding patch: {error}")))?;
     let edit = match format {
@@ -189,7 +191,10 @@ impl Change<'_> {
         }
         let mut object = old.clone();
         object.set(self.paths.spec, replicas);
-        object.set("metadata.resourceVersion", scale.str_at("metadata.resourceVersion"));
+        // Whoever names no version means whichever there is, also of kinds that want one of their own updates.
+        if !scale.str_at("metadata.resourceVersion").is_empty() {
+            object.set("metadata.resourceVersion", scale.str_at("metadata.resourceVersion"));
+        }
         if !scale.str_at("metadata.uid").is_empty() {
             object.set("metadata.uid", scale.str_at("metadata.uid"));
         }

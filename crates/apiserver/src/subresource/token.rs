@@ -7,7 +7,9 @@ use crate::{
     request::body,
 };
 use api::{
-    error::ApiError,
+    error::{ApiError, FieldError},
+    object::Fields,
+    path::Path,
     schema::{self, Shape},
 };
 
@@ -18,6 +20,14 @@ pub(super) async fn issue(call: &Call, bytes: &[u8]) -> Result<Answer, ApiError>
     let decoded = schema::decode(&Shape::Named("io.k8s.api.authentication.v1.TokenRequest"), &mut request);
     if let Some(error) = decoded.errors.first() {
         return Err(ApiError::bad_request(error.to_string()));
+    }
+    for (field, want) in [("name", &call.request.name), ("namespace", &call.request.namespace)] {
+        let given = request.at("metadata").str_at(field);
+        if !given.is_empty() && given != want {
+            let path = Path::new("metadata").child(field);
+            let error = FieldError::invalid(&path, given, format!("must match the service account's, {want:?}"));
+            return Err(ApiError::invalid("TokenRequest", "authentication.k8s.io", &call.request.name, &[error]));
+        }
     }
     crate::admission::token(call, &request)?;
     let issuer = call.server.issuer.as_ref().ok_or_else(|| call.not_allowed())?;

@@ -35,6 +35,8 @@ pub enum Part {
     Binding,
     /// The finalizers of a namespace.
     Finalizers,
+    /// What the kind says that its subresource of this name may change (`resize`).
+    Below(&'static str),
 }
 
 impl Part {
@@ -46,6 +48,7 @@ impl Part {
             Self::Scale => "scale",
             Self::Binding => "binding",
             Self::Finalizers => "finalize",
+            Self::Below(name) => name,
         }
     }
 
@@ -57,6 +60,7 @@ impl Part {
             Self::Status => match resource.kind.as_str() {
                 "Deployment" => FieldSet::of(&["spec", "metadata.labels"]),
                 "Pod" => FieldSet::of(&["spec", "metadata.deletionTimestamp", "metadata.ownerReferences"]),
+                "ServiceCIDR" => FieldSet::of(&["spec", "metadata"]),
                 _ => FieldSet::of(&["spec"]),
             },
             Self::Finalizers => FieldSet::of(&["status"]),
@@ -130,6 +134,7 @@ pub fn validate_change(call: &Call, part: Part, object: &Value, old: &Value) -> 
     errors.extend(match part {
         Part::Main | Part::Scale => call.resource.rules.validate_update(object, old),
         Part::Status => call.resource.rules.validate_status(object, old),
+        Part::Below(name) => call.resource.rules.validate_below(name, object, old),
         // These write one field that was checked on the way.
         Part::Binding | Part::Finalizers => Vec::new(),
     });

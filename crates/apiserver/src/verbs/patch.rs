@@ -30,6 +30,7 @@ pub async fn patch(call: &Call, part: Part, bytes: &[u8]) -> Result<Answer, ApiE
 
 async fn plain_patch(call: &Call, part: Part, format: Format, bytes: &[u8]) -> Result<Answer, ApiError> {
     let options = WriteOptions::new(&call.query, Write::Patch)?;
+    call.exists()?;
     let (document, duplicates) =
         schema::parse_json(bytes).map_err(|error| ApiError::bad_request(format!("error decoding patch: {error}")))?;
     refuse_duplicates(call, &options, &duplicates)?;
@@ -108,6 +109,9 @@ fn refuse_duplicates(call: &Call, options: &WriteOptions, duplicates: &[String])
 
 async fn apply_patch(call: &Call, part: Part, bytes: &[u8]) -> Result<Answer, ApiError> {
     let options = WriteOptions::new(&call.query, Write::Apply)?;
+    if part != Part::Main {
+        call.exists()?;
+    }
     let Parsed { mut value, duplicates } = body::parse(bytes, "application/yaml")?;
     refuse_duplicates(call, &options, &duplicates)?;
     if let Some(field) = ["apiVersion", "kind"].into_iter().find(|field| value.str_at(field).is_empty()) {
@@ -120,10 +124,7 @@ async fn apply_patch(call: &Call, part: Part, bytes: &[u8]) -> Result<Answer, Ap
     }
     update::match_name(call, &value)?;
     create::match_namespace(call, &mut value)?;
-    if call.server.store.get(&call.key()).is_none() {
-        if part != Part::Main {
-            return Err(call.not_found());
-        }
+    if part == Part::Main && call.exists().is_err() {
         call.authorize("create")?;
         let mut object = applied(call, part, None, &value, &options)?;
         aside.put_back(&mut object);
@@ -151,14 +152,24 @@ fn applied(
     options: &WriteOptions,
 ) -> Result<Value, ApiError> {
     let versions = call.versions();
+    let (shape, kind, api_version) = (&call.resource.shape, &call.resource.kind, &call.resource.api_version());
+    let narrowed;
+    let config = match part {
+        Part::Below(name) => {
+            apply::check_config(shape, kind, api_version, config)?;
+            narrowed = call.resource.rules.applied_below(name, config);
+            &narrowed
+        }
+        _ => config,
+    };
     let mut object = apply::apply(&Apply {
-        shape: &call.resource.shape,
-        kind: &call.resource.kind,
+        shape,
+        kind,
         live,
         config,
         manager: &options.field_manager,
         force: if options.force.unwrap_or(false) { Force::Yes } else { Force::No },
-        api_version: &call.resource.api_version(),
+        api_version,
         versions: &versions.iter().map(String::as_str).collect::<Vec<_>>(),
         subresource: part.subresource(),
         reset: &part.reset(&call.resource),

@@ -34,8 +34,11 @@ pub async fn update(call: &Call, part: Part, bytes: &[u8]) -> Result<Answer, Api
     match_name(call, object)?;
     create::match_namespace(call, object)?;
     call.resource.rules.default(object);
-    if part == Part::Main && call.resource.rules.create_on_update() && call.server.store.get(&call.key()).is_none() {
+    if call.resource.rules.create_on_update() && call.exists().is_err() {
         call.authorize("create")?;
+        if part != Part::Main {
+            return Err(call.not_found());
+        }
         let written = create::create_object(call, wanted, &options).await?;
         return call.object(201, &written);
     }
@@ -136,13 +139,17 @@ async fn prepare(
     wanted: &mut Wanted,
     old: &Value,
 ) -> Result<crate::services::Reserved, ApiError> {
+    let rules = &call.resource.rules;
     finish::carry_metadata(&mut wanted.object, old);
+    if let Part::Below(name) = part {
+        // Before ownership is counted: nobody comes to own what this cannot change.
+        rules.prepare_below(name, &mut wanted.object, old);
+    }
     if tracking == Tracking::Update {
         finish::track(call, part, Some(old), wanted, options);
     }
     let object = &mut wanted.object;
     admission::update(call, object, old).await?;
-    let rules = &call.resource.rules;
     let reserved = match part {
         Part::Main | Part::Scale => {
             let reserved = call.server.services.update(call, object, old).await?;
@@ -152,6 +159,10 @@ async fn prepare(
         }
         Part::Status => {
             rules.prepare_status(object, old);
+            crate::services::Reserved::none()
+        }
+        Part::Below(_) => {
+            finish::bump_generation(call, object, old);
             crate::services::Reserved::none()
         }
         Part::Binding | Part::Finalizers => crate::services::Reserved::none(),

@@ -50,7 +50,7 @@ pub(crate) const FLAGS: &[Flag] = &[
     flag("tls-private-key-file", "FILE", "", "its key"),
     flag("client-ca-file", "FILE", "", "who signs clients' certificates, beside the server's own authority"),
     flag("token-auth-file", "FILE", "", "CSV of token,user,uid,\"group,...\""),
-    flag("anonymous-auth", "BOOL", "false", "let requests without credentials in everywhere (as system:anonymous), not only to health and version"),
+    flag("anonymous-auth", "BOOL", "", "whether requests without credentials are let in (as system:anonymous): true everywhere, false nowhere; only to health and version when not given"),
     flag("authorization-mode", "MODE,...", "Node,RBAC", "who decides, in this order: Node, RBAC, AlwaysAllow"),
     flag("enable-admission-plugins", "NAME,...", "", "plugins to switch on beside those that are: DenyServiceExternalIPs can be"),
     flag("disable-admission-plugins", "NAME,...", "", "plugins to switch off: ServiceAccount and PodSecurity can be"),

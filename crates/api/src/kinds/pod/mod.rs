@@ -6,12 +6,14 @@ pub(super) mod advice;
 mod app_armor;
 mod columns;
 mod containers;
+mod debug;
 pub mod defaults;
 mod environment;
 mod mounts;
 mod paths;
 mod probes;
 mod projections;
+mod resize;
 mod scheduling;
 mod security;
 mod update;
@@ -29,7 +31,7 @@ use crate::{
     error::FieldError,
     object::Fields,
     path::Path,
-    resource::{Column, Rules, carry_over_all_but_status, scalar_text},
+    resource::{Column, Rules, carry_over_all_but_status, change_only, scalar_text, take_over},
 };
 use serde_json::{Value, json};
 
@@ -68,10 +70,7 @@ impl Rules for Pod {
     fn prepare_status(&self, pod: &mut Value, old: &Value) {
         carry_over_all_but_status(pod, old);
         // Owners belong to the spec side: a kubelet that writes status must not lose them.
-        match old.at("metadata.ownerReferences") {
-            Value::Null => drop(pod.remove("metadata.ownerReferences")),
-            owners => pod.set("metadata.ownerReferences", owners.clone()),
-        }
+        take_over(pod, old, "metadata.ownerReferences");
         if pod.str_at("status.qosClass").is_empty() && !old.at("status.qosClass").is_null() {
             pod.set("status.qosClass", old.at("status.qosClass").clone());
         }
@@ -79,6 +78,21 @@ impl Rules for Pod {
             && let Some(generation) = old.int_at("status.observedGeneration")
         {
             pod.set("status.observedGeneration", generation);
+        }
+    }
+
+    fn prepare_below(&self, subresource: &str, pod: &mut Value, old: &Value) {
+        match subresource {
+            "ephemeralcontainers" => change_only(pod, old, &["spec.ephemeralContainers"]),
+            "resize" => resize::prepare(pod, old),
+            _ => change_only(pod, old, &[]),
+        }
+    }
+
+    fn applied_below(&self, subresource: &str, config: &Value) -> Value {
+        match subresource {
+            "resize" => resize::applied(config),
+            _ => debug::applied(config),
         }
     }
 
@@ -105,6 +119,13 @@ impl Rules for Pod {
 
     fn validate_status(&self, pod: &Value, old: &Value) -> Errors {
         update::status(pod, old)
+    }
+
+    fn validate_below(&self, subresource: &str, pod: &Value, old: &Value) -> Errors {
+        match subresource {
+            "resize" => resize::validate(pod, old),
+            _ => debug::validate(pod, old),
+        }
     }
 
     fn warnings(&self, pod: &Value, old: Option<&Value>) -> Vec<String> {
@@ -185,6 +206,26 @@ fn quality(pod: &Value) -> &'static str {
         (_, true) => "Guaranteed",
         _ => "Burstable",
     }
+}
+
+/// The annotation of a pod that a kubelet runs by itself and shows to the API.
+const MIRROR: &str = "kubernetes.io/config.mirror";
+
+fn is_mirror(pod: &Value) -> bool {
+    pod.map_at("metadata.annotations").is_some_and(|all| all.contains_key(MIRROR))
+}
+
+/// The head of an applied configuration: what names the object it is for.
+fn head(config: &Value) -> Value {
+    let mut kept = json!({});
+    for path in
+        ["apiVersion", "kind", "metadata.name", "metadata.namespace", "metadata.uid", "metadata.resourceVersion"]
+    {
+        if !config.at(path).is_null() {
+            kept.set(path, config.at(path).clone());
+        }
+    }
+    kept
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 //!
 //! Called by `pod` and by the workloads. Containers, volumes and scheduling have files of their own beside.
 
-use super::{app_armor, containers, environment, scheduling, security, volumes};
+use super::{MIRROR, app_armor, containers, environment, scheduling, security, volumes};
 use crate::{
     error::FieldError,
     kinds::{
@@ -54,7 +54,6 @@ pub fn template(errors: &mut Errors, path: &Path, template: &Value, old: Option<
 
 /// Annotations that mean something to Kubernetes itself.
 fn annotations(errors: &mut Errors, pod: &Value) {
-    const MIRROR: &str = "kubernetes.io/config.mirror";
     const DELETION_COST: &str = "controller.kubernetes.io/pod-deletion-cost";
     let path = Path::new("metadata").child("annotations");
     let annotation = |name: &str| pod.at("metadata.annotations").get(name).and_then(Value::as_str);

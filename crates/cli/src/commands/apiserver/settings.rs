@@ -52,10 +52,7 @@ pub(crate) fn read(given: &mut Settings) -> Option<Options> {
         serving,
         client_ca: given.optional("client-ca-file", "a file", read::path),
         token_file: given.optional("token-auth-file", "a file", read::path),
-        anonymous: match given.or("anonymous-auth", false, "true, false", str::parse::<bool>) {
-            true => Anonymous::Everywhere,
-            false => Anonymous::default(),
-        },
+        anonymous: Anonymous::from_flag(given.optional("anonymous-auth", "true, false", str::parse::<bool>)),
         authorization: given.or("authorization-mode", vec![Mode::Node, Mode::Rbac], "Node, RBAC, AlwaysAllow", modes),
         tokens: tokens(given),
         admission: admission(given),
