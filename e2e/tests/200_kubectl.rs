@@ -210,6 +210,31 @@ fn workloads_are_created_scaled_and_waited_for() {
 }
 
 #[test]
+fn a_running_pod_is_debugged_and_resized() {
+    with_each(|kubectl, namespace| {
+        kubectl.ok(&["create", "serviceaccount", "runner"]);
+        let pod = "apiVersion: v1\nkind: Pod\nmetadata:\n  name: web\nspec:\n  serviceAccountName: runner\n  containers:\n  \
+                   - {name: web, image: nginx, resources: {requests: {cpu: 100m, memory: 64Mi}}}\n";
+        kubectl.ok_with(&["apply", "-f", "-"], pod);
+        let before = kubectl.ok(&["get", "pod", "web", "-o", "jsonpath={.metadata.labels}{.spec.containers}"]);
+        kubectl.ok(&["debug", "web", "--image=busybox", "--target=web", "--container=look", "--attach=false"]);
+        let added = "jsonpath={.spec.ephemeralContainers[*].name} {.spec.ephemeralContainers[*].targetContainerName}";
+        assert_eq!(kubectl.ok(&["get", "pod", "web", "-o", added]), "look web");
+        assert_eq!(kubectl.ok(&["get", "pod", "web", "-o", "jsonpath={.metadata.labels}{.spec.containers}"]), before);
+
+        let path = format!("/api/v1/namespaces/{namespace}/pods/web");
+        let mut wanted: serde_json::Value = serde_json::from_str(&kubectl.ok(&["get", "--raw", &path])).expect("a pod");
+        wanted["metadata"]["labels"] = serde_json::json!({"x": "y"});
+        wanted["spec"]["containers"][0]["image"] = "other".into();
+        wanted["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "150m".into();
+        kubectl.ok_with(&["replace", "--raw", &format!("{path}/resize"), "-f", "-"], &wanted.to_string());
+        let shown =
+            "jsonpath={.metadata.labels}{.spec.containers[0].image} {.spec.containers[0].resources.requests.cpu}";
+        assert_eq!(kubectl.ok(&["get", "pod", "web", "-o", shown]), "nginx 150m");
+    });
+}
+
+#[test]
 fn a_watch_shows_changes_as_they_come() {
     with_each(|kubectl, _| {
         kubectl.ok(&["create", "configmap", "seen", "--from-literal=a=1"]);

@@ -5,7 +5,7 @@ mod support;
 
 use apiserver::{
     ApiServer,
-    authn::{TokenFile, User, service_account::Asked},
+    authn::{Anonymous, TokenFile, User, service_account::Asked},
     authz::Attributes,
     inflight::Inflight,
     service::Insider,
@@ -151,6 +151,13 @@ async fn nobody_sees_health_and_version_alone() {
                    "reason": "Unauthorized", "code": 401}),
             "{path}"
         );
+    }
+    for (flag, health, api) in [(Some(false), 401, 401), (Some(true), 200, 403), (None, 200, 401)] {
+        let mut lab = Lab::new();
+        lab.server.authenticator.anonymous = Anonymous::from_flag(flag);
+        let server = lab.start().await;
+        assert_eq!(get(&server, &Nobody, "/readyz").await.status, health, "--anonymous-auth={flag:?}");
+        assert_eq!(get(&server, &Nobody, "/api/v1/pods").await.status, api, "--anonymous-auth={flag:?}");
     }
     let posted = post(&server, &Nobody, "/version", &json!({})).await;
     assert_eq!(message(&posted), (403, r#"forbidden: User "system:anonymous" cannot post path "/version""#.to_owned()));
@@ -676,6 +683,48 @@ async fn a_kubelet_writes_what_is_its_own() {
     assert_eq!(post(&server, &n1, leases, &lease("n2")).await.status, 403);
     assert_eq!(with_headers(&server, &n1, "DELETE", &format!("{pods}/theirs"), &[], &Value::Null).await.status, 403);
     assert_eq!(with_headers(&server, &n1, "DELETE", &format!("{pods}/ours"), &[], &Value::Null).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_kubelet_evicts_what_runs_on_its_node() {
+    let server = apiserver::testing::server().await;
+    let (n1, pods) = (kubelet("n1"), "/api/v1/namespaces/default/pods");
+    account(&server, "default").await;
+    let budget = json!({
+        "apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "b"},
+        "spec": {"maxUnavailable": 1, "selector": {"matchLabels": {}}},
+    });
+    let budgets = "/apis/policy/v1/namespaces/default/poddisruptionbudgets";
+    make(&server, budgets, budget).await;
+    let allowed = json!({"status": {"observedGeneration": 1, "disruptionsAllowed": 1, "currentHealthy": 2, "desiredHealthy": 1, "expectedPods": 2}});
+    let merge = [("content-type", "application/merge-patch+json")];
+    let status = ask(&server, "PATCH", &format!("{budgets}/b/status"), &merge, allowed.to_string()).await;
+    assert_eq!(status.status, 200, "{}", status.json());
+    for (name, node) in [("ours", "n1"), ("theirs", "n2")] {
+        make(&server, pods, pod(name, node, "default", "s")).await;
+        let ready = json!({"status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}});
+        assert_eq!(
+            ask(&server, "PATCH", &format!("{pods}/{name}/status"), &merge, ready.to_string()).await.status,
+            200
+        );
+    }
+    let left = async || {
+        get(&server, &user_root(), &format!("{budgets}/b")).await.json()["status"]["disruptionsAllowed"].clone()
+    };
+    let evict = async |name: &str| {
+        let eviction = json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}});
+        post(&server, &n1, &format!("{pods}/{name}/eviction"), &eviction).await
+    };
+    let theirs = evict("theirs").await;
+    let why = r#"pods "theirs" is forbidden: node n1 can only evict pods with spec.nodeName set to itself"#;
+    assert_eq!(message(&theirs), (403, why.to_owned()));
+    assert_eq!(left().await, 1, "a refused eviction spends nothing");
+    let ours = evict("ours").await;
+    assert_eq!(ours.status, 201, "{}", ours.json());
+    assert_eq!(left().await, 0);
+    assert!(
+        get(&server, &user_root(), &format!("{pods}/ours")).await.json()["metadata"]["deletionTimestamp"].is_string()
+    );
 }
 
 #[tokio::test]
