@@ -132,6 +132,30 @@ async fn every_stage_is_told_at_the_level_of_the_policy() {
 }
 
 #[tokio::test]
+async fn pod_security_says_what_it_enforced_and_what_it_would_have() {
+    let audited = Audited::start().await;
+    let labels = json!({"pod-security.kubernetes.io/enforce": "baseline", "pod-security.kubernetes.io/audit": "restricted", "pod-security.kubernetes.io/audit-version": "v1.18"});
+    let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a", "labels": labels}});
+    assert_eq!(audited.send("ns", "POST", "/api/v1/namespaces", &[CAROL, JSON], &namespace).await.status, 201);
+    let pod = |spec: Value| json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "x"}, "spec": spec});
+    let containers = json!([{"name": "c", "image": "i", "securityContext": {"allowPrivilegeEscalation": false}}]);
+    for (id, spec, status) in [
+        ("good", json!({"containers": containers}), 201),
+        ("bad", json!({"containers": containers, "hostPID": true}), 403),
+    ] {
+        let sent = audited.send(id, "POST", "/api/v1/namespaces/a/pods?dryRun=All", &[CAROL, JSON], &pod(spec)).await;
+        assert_eq!(sent.status, status, "{}", sent.json());
+        let events = audited.events(id, 2).await;
+        let said = |key: &str| events[1]["annotations"][format!("pod-security.kubernetes.io/{key}")].clone();
+        assert_eq!(said("enforce-policy"), "baseline:latest");
+        let violations = said("audit-violations");
+        let violations = violations.as_str().unwrap();
+        assert!(violations.starts_with("would violate PodSecurity \"restricted:v1.18\": "), "{violations}");
+        assert_eq!(violations.contains("host namespaces"), id == "bad", "{violations}");
+    }
+}
+
+#[tokio::test]
 async fn yaml_and_patches_are_recorded_as_objects() {
     let audited = Audited::start().await;
     let path = "/api/v1/namespaces/default/services";

@@ -74,7 +74,7 @@ async fn with(config: PodSecurity) -> Arc<ApiServer> {
     let mut plugins = Plugins { service_account: false, ..Plugins::default() };
     plugins.configure(config);
     lab.server.config.admission = plugins;
-    lab.start().await
+    Box::pin(lab.start()).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

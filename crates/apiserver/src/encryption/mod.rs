@@ -97,7 +97,7 @@ impl Transform for Encryption {
         let mut broken = false;
         for (index, provider) in providers.into_iter().enumerate() {
             match provider.open(&name, stored) {
-                Ok(Some((value, first))) => return Ok(Plain { value, stale: index > 0 || !first }),
+                Ok(Some(Plain { value, stale })) => return Ok(Plain { value, stale: stale || index > 0 }),
                 Ok(None) => {}
                 // Another provider of the same kind may have a key of the same name.
                 Err(provider::Broken) => broken = true,

@@ -17,6 +17,7 @@ use crypto_secretbox::{
     aead::{Aead, generic_array::GenericArray},
 };
 use std::{borrow::Cow, fmt};
+use store::Plain;
 
 const IV: usize = 16;
 const GCM_NONCE: usize = 12;
@@ -149,11 +150,12 @@ impl Provider {
         Ok(Cow::Owned([format!("k8s:enc:{kind}:v1:{}:", key.name).as_bytes(), &sealed].concat()))
     }
 
-    /// The value, and whether this provider's first key wrote it; none when it is another provider's.
-    pub(super) fn open<'a>(&self, place: &str, stored: &'a [u8]) -> Result<Option<(Cow<'a, [u8]>, bool)>, Broken> {
+    /// The value, stale unless this provider's first key wrote it; none when it is another provider's.
+    pub(super) fn open<'a>(&self, place: &str, stored: &'a [u8]) -> Result<Option<Plain<'a>>, Broken> {
         let (kind, keys) = match self {
             Self::Identity => {
-                return Ok((!stored.starts_with(MARK)).then_some((Cow::Borrowed(stored), true)));
+                let plain = Plain { value: Cow::Borrowed(stored), stale: false };
+                return Ok((!stored.starts_with(MARK)).then_some(plain));
             }
             Self::Keys { kind, keys } => (kind, keys),
         };
@@ -162,7 +164,7 @@ impl Provider {
         for (index, key) in keys.iter().enumerate() {
             let Some(sealed) = rest.strip_prefix(format!("{}:", key.name).as_bytes()) else { continue };
             if let Some(value) = key.open(place, sealed) {
-                return Ok(Some((Cow::Owned(value), index == 0)));
+                return Ok(Some(Plain { value: Cow::Owned(value), stale: index > 0 }));
             }
             named = true;
         }

@@ -105,23 +105,13 @@ impl Defaults {
 
 impl Exemptions {
     fn check(&self, path: &Path, errors: &mut Vec<FieldError>) {
-        let no_name = |name: &str| if name.is_empty() { vec!["must not be empty".to_owned()] } else { Vec::new() };
-        let kinds: [(&str, &[String], &dyn Fn(&str) -> Vec<String>); 3] = [
-            ("usernames", &self.usernames, &no_name),
-            ("namespaces", &self.namespaces, &|name| names::dns_label(name, false)),
-            ("runtimeClasses", &self.runtime_classes, &|name| names::dns_subdomain(name, false)),
-        ];
-        for (field, list, mistakes) in kinds {
-            for (index, name) in list.iter().enumerate() {
-                let path = path.child(field).index(index);
-                let wrong = mistakes(name);
-                if !wrong.is_empty() {
-                    errors.push(FieldError::invalid(&path, name.as_str(), wrong.join(", ")));
-                } else if list[..index].contains(name) {
-                    errors.push(FieldError::duplicate(&path, name.as_str()));
-                }
-            }
-        }
+        check_names(&path.child("usernames"), &self.usernames, errors, |name| match name {
+            "" => vec!["must not be empty".to_owned()],
+            _ => Vec::new(),
+        });
+        check_names(&path.child("namespaces"), &self.namespaces, errors, |name| names::dns_label(name, false));
+        let classes = path.child("runtimeClasses");
+        check_names(&classes, &self.runtime_classes, errors, |name| names::dns_subdomain(name, false));
     }
 
     pub(super) fn of_user(&self, name: &str) -> bool {
@@ -134,5 +124,18 @@ impl Exemptions {
 
     pub(super) fn of_runtime_class(&self, name: &str) -> bool {
         self.runtime_classes.iter().any(|exempt| exempt == name)
+    }
+}
+
+/// Each name once, and without what `mistakes` finds.
+fn check_names(path: &Path, list: &[String], errors: &mut Vec<FieldError>, mistakes: impl Fn(&str) -> Vec<String>) {
+    for (index, name) in list.iter().enumerate() {
+        let path = path.index(index);
+        let wrong = mistakes(name);
+        if !wrong.is_empty() {
+            errors.push(FieldError::invalid(&path, name.as_str(), wrong.join(", ")));
+        } else if list[..index].contains(name) {
+            errors.push(FieldError::duplicate(&path, name.as_str()));
+        }
     }
 }
