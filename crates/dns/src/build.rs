@@ -145,7 +145,11 @@ pub fn build(corefile: &Corefile, folder: PathBuf, port: u16, lasting: &Lasting)
     for block in &corefile.blocks {
         set_up(block, &folder, port, lasting, &mut whole, &mut routes)?;
     }
-    whole.routes = routes.into_iter().map(|(endpoint, routes)| (endpoint, Arc::new(routes))).collect();
+    let counted = |(endpoint, routes): (Endpoint, Routes)| {
+        let dropped = Some(Observers::dropped(lasting, endpoint.port));
+        (endpoint, Arc::new(Routes { dropped, ..routes }))
+    };
+    whole.routes = routes.into_iter().map(counted).collect();
     Ok(whole)
 }
 

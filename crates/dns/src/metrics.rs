@@ -20,6 +20,8 @@ pub struct Counters {
     pub requests: Family<Labels, Counter>,
     /// Answers, by code and plugin.
     pub responses: Family<Labels, Counter>,
+    /// Packets that are no query and get no answer.
+    pub ignored: Family<Labels, Counter>,
     /// Queries that want DNSSEC.
     pub dnssec: Family<Labels, Counter>,
     /// Time from packet to packet.
@@ -92,6 +94,7 @@ impl Default for Counters {
         Self {
             requests: Family::default(),
             responses: Family::default(),
+            ignored: Family::default(),
             dnssec: Family::default(),
             durations: times(),
             request_sizes: lengths(),
@@ -131,6 +134,7 @@ impl Counters {
         metrics.register("coredns_build_info", "The build that answers", build);
         metrics.register("coredns_dns_requests", "Queries", self.requests.clone());
         metrics.register("coredns_dns_responses", "Answers by code and plugin", self.responses.clone());
+        metrics.register("twinstack_dns_ignored_packets", "Packets that are no query", self.ignored.clone());
         metrics.register("coredns_dns_do_requests", "Queries with the DO bit", self.dnssec.clone());
         metrics.register("coredns_dns_request_duration_seconds", "Time per query", self.durations.clone());
         metrics.register("coredns_dns_request_size_bytes", "Length of queries", self.request_sizes.clone());

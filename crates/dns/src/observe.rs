@@ -8,6 +8,7 @@ use crate::query::{Query, Transport};
 use crate::wire::code::{rcode, rtype};
 use crate::wire::{Name, Reply};
 use prometheus_client::metrics::counter::Counter;
+use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 
 /// The record types that have a label of their own; the rest are `other`.
@@ -37,6 +38,8 @@ const TYPES: [u16; 20] = [
 /// hosts, forward, and one more.
 const CODES: usize = 11;
 const PLUGINS: usize = 6;
+/// The zone of what belongs to no block, as CoreDNS names it.
+const DROPPED: &str = "dropped";
 
 /// The observers of a block.
 pub struct Observers {
@@ -48,6 +51,7 @@ pub struct Observers {
     labels: Labels,
     requests: [[[OnceLock<Counter>; TYPES.len() + 1]; 2]; 2],
     responses: [[OnceLock<(&'static str, Counter)>; PLUGINS]; CODES],
+    ignored: [[OnceLock<Counter>; 2]; 2],
     dnssec: OnceLock<Counter>,
     durations: OnceLock<Histogram>,
     sizes: [OnceLock<(Histogram, Histogram)>; 2],
@@ -58,7 +62,16 @@ impl Observers {
     #[must_use]
     pub fn new(lasting: &Lasting, zones: &[Name], ports: &[u16]) -> Self {
         let port = ports.first().copied().unwrap_or(53);
-        let zone = zones.first().map_or_else(|| ".".to_owned(), Name::to_string);
+        Self::of(lasting, port, zones.first().map_or_else(|| ".".to_owned(), Name::to_string))
+    }
+
+    /// Of what comes to a port and is answered before it is for any block: malformed, another version of EDNS, nobody's zone.
+    #[must_use]
+    pub fn dropped(lasting: &Lasting, port: u16) -> Self {
+        Self::of(lasting, port, DROPPED.to_owned())
+    }
+
+    fn of(lasting: &Lasting, port: u16, zone: String) -> Self {
         Self {
             log: None,
             errors: None,
@@ -66,6 +79,7 @@ impl Observers {
             labels: vec![("server", format!("dns://:{port}")), ("zone", zone), ("view", String::new())],
             requests: Default::default(),
             responses: Default::default(),
+            ignored: Default::default(),
             dnssec: OnceLock::new(),
             durations: OnceLock::new(),
             sizes: Default::default(),
@@ -94,49 +108,84 @@ impl Observers {
         }
     }
 
+    /// Notes a packet that is no question: `size` is its length, `answer` the code and length of what it gets.
+    pub fn note_malformed(&self, transport: Transport, source: SocketAddr, size: usize, answer: Option<(u16, usize)>) {
+        let (proto, family) = indexes(transport, source);
+        let Some((code, length)) = answer else {
+            let ignored = self.ignored[proto][family].get_or_init(|| {
+                let server = self.labels.iter().filter(|(name, _)| *name == "server").cloned();
+                self.counters.ignored.get_or_create(&server.chain(came_by(proto, family)).collect()).clone()
+            });
+            ignored.inc();
+            return;
+        };
+        self.count_request(proto, family, TYPES.len());
+        self.count_response(code, "");
+        self.count_sizes(proto, size, length);
+    }
+
     /// Counts a panic that was caught.
     pub fn panicked(&self) {
         self.counters.panics.inc();
     }
 
     fn count(&self, query: &Query, reply: &Reply, size: usize, nanoseconds: u64) {
-        let proto = usize::from(query.transport == Transport::Tcp);
-        let family = usize::from(query.source.is_ipv6());
+        let (proto, family) = indexes(query.transport, query.source);
         let sort = TYPES.iter().position(|known| *known == query.request.rtype).unwrap_or(TYPES.len());
-        let name = |index: usize| ["udp", "tcp"][index].to_owned();
-        let requests = self.requests[proto][family][sort].get_or_init(|| {
-            let sort = TYPES.get(sort).map_or_else(|| "other".to_owned(), |sort| rtype::text(*sort));
-            let more = [("proto", name(proto)), ("family", ["1", "2"][family].to_owned()), ("type", sort)];
-            self.counters.requests.get_or_create(&self.with(more)).clone()
-        });
-        requests.inc();
-        self.count_response(reply);
+        self.count_request(proto, family, sort);
+        self.count_response(reply.rcode, reply.by);
         if query.request.edns.is_some_and(|edns| edns.dnssec_ok) {
             self.dnssec.get_or_init(|| self.counters.dnssec.get_or_create(&self.with([])).clone()).inc();
         }
         let durations = self.durations.get_or_init(|| self.counters.durations.get_or_create(&self.with([])).clone());
         durations.observe(nanoseconds);
+        self.count_sizes(proto, query.size, size);
+    }
+
+    /// `sort` is the place in `TYPES`, or beyond it.
+    fn count_request(&self, proto: usize, family: usize, sort: usize) {
+        let requests = self.requests[proto][family][sort].get_or_init(|| {
+            let sort = TYPES.get(sort).map_or_else(|| "other".to_owned(), |sort| rtype::text(*sort));
+            let more = came_by(proto, family).into_iter().chain([("type", sort)]);
+            self.counters.requests.get_or_create(&self.with(more)).clone()
+        });
+        requests.inc();
+    }
+
+    fn count_sizes(&self, proto: usize, question: usize, answer: usize) {
         let (asked, answered) = self.sizes[proto].get_or_init(|| {
-            let labels = self.with([("proto", name(proto))]);
+            let labels = self.with([("proto", PROTOCOLS[proto].to_owned())]);
             let asked = self.counters.request_sizes.get_or_create(&labels).clone();
             let answered = self.counters.response_sizes.get_or_create(&labels).clone();
             (asked, answered)
         });
-        asked.observe(query.size as u64);
-        answered.observe(size as u64);
+        asked.observe(question as u64);
+        answered.observe(answer as u64);
     }
 
     /// The first plugins that give an answer of a code get places of their own; the others are looked up.
-    fn count_response(&self, reply: &Reply) {
+    fn count_response(&self, code: u16, by: &'static str) {
         let family = |by: &str| {
-            let more = [("rcode", rcode::text(reply.rcode)), ("plugin", by.to_owned())];
+            let more = [("rcode", rcode::text(code)), ("plugin", by.to_owned())];
             self.counters.responses.get_or_create(&self.with(more)).clone()
         };
-        let places = self.responses.get(usize::from(reply.rcode)).into_iter().flatten();
-        let mut known = places.map(|place| place.get_or_init(|| (reply.by, family(reply.by))));
-        match known.find(|(by, _)| *by == reply.by) {
+        let places = self.responses.get(usize::from(code)).into_iter().flatten();
+        let mut known = places.map(|place| place.get_or_init(|| (by, family(by))));
+        match known.find(|(known, _)| *known == by) {
             Some((_, counter)) => counter.inc(),
-            None => family(reply.by).inc(),
+            None => family(by).inc(),
         };
     }
+}
+
+const PROTOCOLS: [&str; 2] = ["udp", "tcp"];
+
+/// Places in the tables above.
+fn indexes(transport: Transport, source: SocketAddr) -> (usize, usize) {
+    (usize::from(transport == Transport::Tcp), usize::from(source.is_ipv6()))
+}
+
+/// The same as labels.
+fn came_by(proto: usize, family: usize) -> [(&'static str, String); 2] {
+    [("proto", PROTOCOLS[proto].to_owned()), ("family", ["1", "2"][family].to_owned())]
 }

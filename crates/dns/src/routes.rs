@@ -1,6 +1,7 @@
 //! Which server block a name belongs to.
 
 use crate::chain::Chain;
+use crate::observe::Observers;
 use crate::wire::Name;
 use crate::zones::Zones;
 use std::sync::Arc;
@@ -11,6 +12,8 @@ pub struct Routes {
     zones: Zones<Arc<Chain>>,
     /// Whether classes other than IN have somebody to answer them.
     pub other_classes: bool,
+    /// Counts what no block gets to see.
+    pub dropped: Option<Observers>,
 }
 
 impl Routes {

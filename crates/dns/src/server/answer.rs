@@ -1,12 +1,13 @@
 //! One packet: which block it is for, what it answers, and the bytes to send.
 
 use crate::chain::Chain;
-use crate::query::{Query, Refresh};
+use crate::query::{Query, Refresh, Transport};
 use crate::routes::Routes;
 use crate::wire::code::{class, rcode, rtype};
-use crate::wire::{Limits, Reply};
+use crate::wire::{Limits, Reject, Reply};
 use futures::FutureExt;
 use std::hash::{BuildHasher, RandomState};
+use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -78,16 +79,39 @@ fn panicked(chain: &Chain, query: &Query, reply: &mut Reply) {
     reply.fail(rcode::SERVFAIL, Some("a plugin panicked".to_owned()));
 }
 
-/// The packet to send, noted; `None` when nothing is to be sent.
-pub(super) fn finish<'a>(chain: Option<&Chain>, query: &Query, reply: &'a mut Reply) -> Option<&'a [u8]> {
+/// What a packet that is no question gets, noted; `None` when nothing is to be sent.
+pub(super) fn rejected(
+    routes: &Routes,
+    (transport, source): (Transport, SocketAddr),
+    packet: &[u8],
+    reject: Reject,
+) -> Option<[u8; 12]> {
+    let answer = match reject {
+        Reject::Ignore => None,
+        Reject::Answer(code) => Reply::header_only(packet, code).map(|header| (code, header)),
+    };
+    if let Some(dropped) = &routes.dropped {
+        let length = answer.map(|(code, header)| (code, header.len()));
+        dropped.note_malformed(transport, source, packet.len(), length);
+    }
+    answer.map(|(_, header)| header)
+}
+
+/// The packet to send, noted; `None` when nothing is to be sent. Without a block it was answered before one could.
+pub(super) fn finish<'a>(
+    routes: &Routes,
+    chain: Option<&Chain>,
+    query: &Query,
+    reply: &'a mut Reply,
+) -> Option<&'a [u8]> {
     if reply.dropped {
         return None;
     }
     let nsid = chain.and_then(|chain| chain.nsid.as_deref());
     let limits = Limits { size: query.limit(), nsid, cookie: cookie(query) };
     let length = reply.finish(&query.request, &limits).len();
-    if let Some(chain) = chain {
-        chain.observers.note(query, reply, length);
+    if let Some(observers) = chain.map(|chain| &chain.observers).or(routes.dropped.as_ref()) {
+        observers.note(query, reply, length);
     }
     Some(reply.packet())
 }
@@ -140,7 +164,7 @@ empty.example {
         reply.reset(&query.request.name, query.request.rtype, query.request.class);
         let Begun::Done(chain) = begin(&routes, query, &mut reply) else { panic!("nothing here waits") };
         let shown = testing::shown(&reply);
-        (shown, finish(chain.map(AsRef::as_ref), query, &mut reply).unwrap().to_vec())
+        (shown, finish(&routes, chain.map(AsRef::as_ref), query, &mut reply).unwrap().to_vec())
     }
 
     #[test]

@@ -4,7 +4,7 @@ use super::answer;
 use crate::chain::Chain;
 use crate::query::{Query, Transport};
 use crate::routes::Routes;
-use crate::wire::{Reject, Reply, Request};
+use crate::wire::{Reply, Request};
 use arc_swap::ArcSwap;
 use futures::stream::{FuturesUnordered, StreamExt};
 use parking_lot::Mutex;
@@ -186,14 +186,16 @@ type Refresh = Option<(Arc<Chain>, Query)>;
 async fn answered(packet: Vec<u8>, source: SocketAddr, routes: Arc<Routes>) -> Option<(Vec<u8>, Refresh)> {
     let request = match Request::parse(&packet) {
         Ok(request) => request,
-        Err(Reject::Ignore) => return None,
-        Err(Reject::Answer(code)) => return Reply::header_only(&packet, code).map(|header| (framed(&header), None)),
+        Err(reject) => {
+            let header = answer::rejected(&routes, (Transport::Tcp, source), &packet, reject);
+            return header.map(|header| (framed(&header), None));
+        }
     };
     let mut query = Query::new(request, source, Transport::Tcp, packet.len());
     let mut reply = Reply::new();
     reply.reset(&query.request.name, query.request.rtype, query.request.class);
     let chain = answer::resolve(&routes, &mut query, &mut reply).await;
-    let packet = framed(answer::finish(chain.as_deref(), &query, &mut reply)?);
+    let packet = framed(answer::finish(&routes, chain.as_deref(), &query, &mut reply)?);
     let refresh = chain.filter(|_| answer::wants_refresh(&query)).map(|chain| (chain, query));
     Some((packet, refresh))
 }

@@ -7,7 +7,7 @@ use crate::chain::Chain;
 use crate::query::{Query, Transport};
 use crate::routes::Routes;
 use crate::wire::code::rcode;
-use crate::wire::{Reject, Reply, Request};
+use crate::wire::{Reply, Request};
 use arc_swap::ArcSwap;
 use kernel::udp::{self, BATCH, Inbox, Outbox, Peer};
 use std::io;
@@ -156,9 +156,9 @@ impl Server {
     fn handle(&mut self, now: Instant, routes: &Arc<Routes>, packet: &[u8], peer: &Peer) {
         let request = match Request::parse(packet) {
             Ok(request) => request,
-            Err(Reject::Ignore) => return,
-            Err(Reject::Answer(code)) => {
-                if let Some(header) = Reply::header_only(packet, code) {
+            Err(reject) => {
+                let from = (Transport::Udp, peer.source);
+                if let Some(header) = answer::rejected(routes, from, packet, reject) {
                     put(&mut self.outbox, &self.socket, &header, peer);
                 }
                 return;
@@ -176,7 +176,7 @@ impl Server {
                 Some(chain)
             }
         };
-        if let Some(packet) = answer::finish(chain.map(AsRef::as_ref), &query, &mut self.reply) {
+        if let Some(packet) = answer::finish(routes, chain.map(AsRef::as_ref), &query, &mut self.reply) {
             put(&mut self.outbox, &self.socket, packet, peer);
         }
         if answer::wants_refresh(&query)
@@ -192,7 +192,7 @@ impl Server {
         let (socket, mut reply) = (Arc::clone(&self.socket), self.reply.clone());
         self.waiting.spawn(async move {
             answer::go_on(&routes, &chain, at, &mut query, &mut reply).await;
-            if let Some(packet) = answer::finish(Some(&chain), &query, &mut reply) {
+            if let Some(packet) = answer::finish(&routes, Some(&chain), &query, &mut reply) {
                 // Who has gone meanwhile gets nothing.
                 let sent = socket.async_io(Interest::WRITABLE, || udp::send(socket.as_fd(), packet, &peer)).await;
                 if let Err(error) = sent {

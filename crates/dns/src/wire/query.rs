@@ -9,6 +9,9 @@ const QR: u16 = 0x8000;
 const RD: u16 = 0x0100;
 const AD: u16 = 0x0020;
 const CD: u16 = 0x0010;
+/// Largest UDP answer that is asked of another server: what passes every network in one piece (DNS Flag Day 2020). A client may
+/// offer 65,535; fragments of such an answer get lost, or are forged.
+const UPSTREAM_SIZE: u16 = 1232;
 
 /// What an OPT record says (RFC 6891).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,7 +104,7 @@ impl Request {
     }
 
     /// The packet that asks this of another server, under another id. Cookies and other options stay behind: they are
-    /// between two hosts.
+    /// between two hosts. So does the size that the client takes, where it is more than is sure to arrive.
     #[must_use]
     pub fn to_wire(&self, id: u16) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(64 + self.name.wire().len());
@@ -117,7 +120,7 @@ impl Request {
         bytes.extend_from_slice(&self.class.to_be_bytes());
         if let Some(edns) = self.edns {
             bytes.extend_from_slice(&[0, 0, rtype::OPT as u8]);
-            bytes.extend_from_slice(&edns.size.to_be_bytes());
+            bytes.extend_from_slice(&edns.size.min(UPSTREAM_SIZE).to_be_bytes());
             bytes.extend_from_slice(&[0, 0, if edns.dnssec_ok { 0x80 } else { 0 }, 0, 0, 0]);
         }
         bytes

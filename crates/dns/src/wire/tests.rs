@@ -132,6 +132,17 @@ fn what_is_no_proper_request_is_refused_as_the_rfcs_say() {
 }
 
 #[test]
+fn the_size_asked_of_others_is_what_passes_every_network() {
+    for (offered, asked) in [(0, 512), (512, 512), (1232, 1232), (1233, 1232), (4096, 1232), (65_535, 1232)] {
+        let mut packet = request("example.org", rtype::A, Some(EDNS)).to_wire(7);
+        let at = packet.len() - 8;
+        packet[at..at + 2].copy_from_slice(&u16::to_be_bytes(offered));
+        let forwarded = Request::parse(&packet).unwrap().to_wire(8);
+        assert_eq!(Request::parse(&forwarded).unwrap().edns.map(|edns| edns.size), Some(asked), "{offered}");
+    }
+}
+
+#[test]
 fn the_case_of_the_question_is_kept_and_names_are_compressed() {
     let request = request("WwW.Example.org", rtype::A, None);
     let mut reply = reply(&request);

@@ -38,6 +38,7 @@ struct Asked {
     server: Server,
     inbox: Inbox,
     port: u16,
+    metrics: runtime::metrics::Metrics,
 }
 
 impl Asked {
@@ -45,6 +46,8 @@ impl Asked {
     fn all(corefile: &str) -> Vec<(bool, Self)> {
         let (_index, records) = cluster::index(&cluster::content(), 5);
         let (lasting, _cluster) = cluster::lasting(STANZA, &records);
+        let metrics = runtime::metrics::Metrics::new();
+        lasting.counters.register(&metrics);
         let instance = testing::build_with(corefile, &lasting).unwrap_or_else(|problem| panic!("{problem}"));
         let routes = Arc::clone(instance.routes.values().next().unwrap());
         let mut opened = sockets::open(Endpoint { address: None, port: 0 }, 1).unwrap();
@@ -52,9 +55,24 @@ impl Asked {
             let v6 = socket.local_addr().unwrap().is_ipv6();
             let socket = Arc::new(tokio::net::UdpSocket::from_std(socket).unwrap());
             let server = Server::new(socket, Arc::new(ArcSwap::new(Arc::clone(&routes))));
-            (v6, Self { server, inbox: Inbox::new(QUERY), port: opened.port })
+            (v6, Self { server, inbox: Inbox::new(QUERY), port: opened.port, metrics: metrics.clone() })
         };
         opened.udp.remove(0).into_iter().map(own).collect()
+    }
+
+    /// The lines of a metric that are about what no block saw, in their order, without the labels that are always there.
+    fn dropped(&self, metric: &str) -> Vec<String> {
+        let body = self.metrics.render(runtime::metrics::TextFormat::Classic).body;
+        let own = format!("{metric}{{server=\"dns://:53\"");
+        let mut lines: Vec<String> = body
+            .lines()
+            .filter_map(|line| line.strip_prefix(&own))
+            .map(|line| line.replacen(",zone=\"dropped\",view=\"\"", "", 1))
+            .filter(|line| !line.contains("zone="))
+            .map(|line| line.trim_start_matches(',').to_owned())
+            .collect();
+        lines.sort();
+        lines
     }
 
     /// Asks one address; the answer, and how often answering at once allocated.
@@ -308,6 +326,47 @@ async fn bad_packets_are_answered_as_the_rfcs_say_and_never_with_more() {
             }
         }
     }
+}
+
+#[tokio::test]
+async fn what_no_block_sees_is_counted_by_family_and_code() {
+    let mut families = Asked::all(FUZZED);
+    for (v6, asked) in &mut families {
+        let host: IpAddr = if *v6 { Ipv6Addr::LOCALHOST.into() } else { Ipv4Addr::LOCALHOST.into() };
+        let client = client(host, asked.port);
+        // REFUSED, FORMERR, BADVERS, NOTIMP, nothing, and one that a block answers.
+        for what in ["another zone", "a zone transfer", "two questions", "EDNS of another version", "notify", "an answer", "bytes at the end"] {
+            let (_, packet, _) = corpus().into_iter().find(|(name, ..)| *name == what).unwrap();
+            client.send(&packet).unwrap();
+            asked.server.socket.readable().await.unwrap();
+            asked.server.take(&mut asked.inbox);
+        }
+    }
+    let (_, asked) = &families[0];
+    assert_eq!(
+        asked.dropped("coredns_dns_requests_total"),
+        [
+            "proto=\"udp\",family=\"1\",type=\"A\"} 2",
+            "proto=\"udp\",family=\"1\",type=\"AXFR\"} 1",
+            "proto=\"udp\",family=\"1\",type=\"other\"} 2",
+            "proto=\"udp\",family=\"2\",type=\"A\"} 2",
+            "proto=\"udp\",family=\"2\",type=\"AXFR\"} 1",
+            "proto=\"udp\",family=\"2\",type=\"other\"} 2",
+        ]
+    );
+    assert_eq!(
+        asked.dropped("coredns_dns_responses_total"),
+        [
+            "rcode=\"BADVERS\",plugin=\"\"} 2",
+            "rcode=\"FORMERR\",plugin=\"\"} 2",
+            "rcode=\"NOTIMP\",plugin=\"\"} 2",
+            "rcode=\"REFUSED\",plugin=\"\"} 4",
+        ]
+    );
+    assert_eq!(
+        asked.dropped("twinstack_dns_ignored_packets_total"),
+        ["proto=\"udp\",family=\"1\"} 1", "proto=\"udp\",family=\"2\"} 1"]
+    );
 }
 
 #[tokio::test]
