@@ -145,9 +145,9 @@ pub fn build(corefile: &Corefile, folder: PathBuf, port: u16, lasting: &Lasting)
     for block in &corefile.blocks {
         set_up(block, &folder, port, lasting, &mut whole, &mut routes)?;
     }
-    let counted = |(endpoint, routes): (Endpoint, Routes)| {
-        let dropped = Some(Observers::dropped(lasting, endpoint.port));
-        (endpoint, Arc::new(Routes { dropped, ..routes }))
+    let counted = |(endpoint, mut routes): (Endpoint, Routes)| {
+        routes.dropped = Some(Observers::dropped(lasting, endpoint.port));
+        (endpoint, Arc::new(routes))
     };
     whole.routes = routes.into_iter().map(counted).collect();
     Ok(whole)

@@ -335,7 +335,15 @@ async fn what_no_block_sees_is_counted_by_family_and_code() {
         let host: IpAddr = if *v6 { Ipv6Addr::LOCALHOST.into() } else { Ipv4Addr::LOCALHOST.into() };
         let client = client(host, asked.port);
         // REFUSED, FORMERR, BADVERS, NOTIMP, nothing, and one that a block answers.
-        for what in ["another zone", "a zone transfer", "two questions", "EDNS of another version", "notify", "an answer", "bytes at the end"] {
+        for what in [
+            "another zone",
+            "a zone transfer",
+            "two questions",
+            "EDNS of another version",
+            "notify",
+            "an answer",
+            "bytes at the end",
+        ] {
             let (_, packet, _) = corpus().into_iter().find(|(name, ..)| *name == what).unwrap();
             client.send(&packet).unwrap();
             asked.server.socket.readable().await.unwrap();
