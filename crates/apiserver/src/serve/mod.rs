@@ -33,12 +33,12 @@ use runtime::{
     health::Scope,
     http::{Limits, Server},
     kubeconfig::{Credential, Kubeconfig, Url},
-    listen::{self, ListenError},
+    listen::{self, ListenError, Machine},
     task::Tasks,
 };
 use std::{
     io,
-    net::{IpAddr, Ipv4Addr, SocketAddr},
+    net::SocketAddr,
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -85,6 +85,10 @@ pub struct Started {
     pub server: Arc<ApiServer>,
     /// Where it listens.
     pub addresses: Vec<SocketAddr>,
+    /// Where clients on this machine find it.
+    pub reachable: Vec<SocketAddr>,
+    /// What of `--bind-address` this machine does not have, in words.
+    pub lacking: Option<String>,
     /// The administrator's kubeconfig.
     pub kubeconfig: PathBuf,
 }
@@ -95,14 +99,16 @@ pub async fn start(options: Options, admin: Admin, tasks: &Tasks) -> Result<Star
     atomic_file::close_directory(folder).map_err(|error| refused("data-dir", folder, error))?;
     let listeners = listen::tcp("bind-address", &options.hosts, options.port)?;
     let addresses: Vec<SocketAddr> = listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
-    let port = addresses.first().map_or(options.port, SocketAddr::port);
+    let machine = Machine::look();
+    let reachable = listen::reachable(&options.hosts, &addresses, machine);
+    let advertised = advertised(&options, &reachable);
     let certificates = Certificates::prepare(&options, &addresses)?;
     let store = open(&options).await?;
     watch_health(&admin, &store);
-    let server = Arc::new(assemble(&options, store, admin, &certificates, port)?);
+    let server = Arc::new(assemble(&options, store, admin, &certificates, advertised)?);
     start::run(&server, tasks).await?;
     let kubeconfig = options.data_dir.join("admin.kubeconfig");
-    write_kubeconfig(&kubeconfig, &addresses, &certificates)?;
+    write_kubeconfig(&kubeconfig, &reachable, &certificates)?;
     let tls = certificates.server_config()?;
     let (requests, ended) = (Arc::clone(&server), Arc::clone(&server));
     tasks.serve("api server", move |stop| async move {
@@ -119,7 +125,8 @@ pub async fn start(options: Options, admin: Admin, tasks: &Tasks) -> Result<Star
         served.map(drop)
     });
     certificates.keep_fresh(tasks);
-    Ok(Started { server, addresses, kubeconfig })
+    let lacking = options.hosts.lacking(machine);
+    Ok(Started { server, addresses, reachable, lacking, kubeconfig })
 }
 
 async fn open(options: &Options) -> Result<Store, ServeError> {
@@ -148,11 +155,10 @@ fn assemble(
     store: Store,
     admin: Admin,
     certificates: &Certificates,
-    port: u16,
+    advertised: SocketAddr,
 ) -> Result<ApiServer, ServeError> {
     let (settings, keys, signing) = tokens(&options.tokens, certificates)?;
-    let advertised = options.advertise.map_or(IpAddr::V4(Ipv4Addr::LOCALHOST), |addresses| *addresses.primary());
-    let advertised = SocketAddr::new(advertised, port);
+    let port = advertised.port();
     Ok(ApiServer {
         store,
         registry: ArcSwap::from_pointee(start::registry()),
@@ -189,6 +195,12 @@ fn assemble(
         stop: tokio_util::sync::CancellationToken::new(),
         writes: tokio_util::task::TaskTracker::new(),
     })
+}
+
+/// Where others are told to ask: the first advertised address, or where this machine itself finds the server.
+fn advertised(options: &Options, reachable: &[SocketAddr]) -> SocketAddr {
+    let here = reachable.first().copied().unwrap_or_else(|| (Machine::look().loopback(), options.port).into());
+    options.advertise.map_or(here, |addresses| SocketAddr::new(*addresses.primary(), here.port()))
 }
 
 fn machine(what: impl Into<String>, source: io::Error) -> ServeError {
@@ -249,7 +261,7 @@ fn auditor(audit: &Audit) -> Result<Auditor, ServeError> {
     Ok(Auditor::new(policy, log))
 }
 
-/// One context per family that the server listens on, so that either can be tried.
+/// One context per family that the server is reached by, so that either can be tried.
 fn write_kubeconfig(path: &Path, addresses: &[SocketAddr], certificates: &Certificates) -> Result<(), ServeError> {
     let servers = addresses.iter().enumerate().map(|(index, address)| {
         let name = match (index, address) {
@@ -257,7 +269,7 @@ fn write_kubeconfig(path: &Path, addresses: &[SocketAddr], certificates: &Certif
             (_, SocketAddr::V4(_)) => "twinstack-ipv4".to_owned(),
             (_, SocketAddr::V6(_)) => "twinstack-ipv6".to_owned(),
         };
-        (name, Url::from(reachable(*address)))
+        (name, Url::from(*address))
     });
     let kubeconfig = Kubeconfig {
         user: "admin".into(),
@@ -266,13 +278,4 @@ fn write_kubeconfig(path: &Path, addresses: &[SocketAddr], certificates: &Certif
         credential: Credential::Certificate(certificates.administrator()?),
     };
     kubeconfig.write(path).map_err(|error| machine(format!("cannot write {}", path.display()), error))
-}
-
-/// Where a client on this machine finds a socket that listens everywhere.
-fn reachable(address: SocketAddr) -> SocketAddr {
-    match address.ip() {
-        IpAddr::V4(ip) if ip.is_unspecified() => SocketAddr::new(IpAddr::from([127, 0, 0, 1]), address.port()),
-        IpAddr::V6(ip) if ip.is_unspecified() => SocketAddr::new(std::net::Ipv6Addr::LOCALHOST.into(), address.port()),
-        _ => address,
-    }
 }

@@ -2,7 +2,7 @@
 
 mod for_up;
 
-pub(crate) use for_up::{ForUp, objects};
+pub(crate) use for_up::{ForUp, Serving, objects};
 
 use super::Command;
 use crate::{
@@ -17,7 +17,7 @@ use ::dns::wire::Name;
 use runtime::{
     config::Settings,
     controller::{self, Context, Selection},
-    listen::Hosts,
+    listen::{Hosts, Machine},
 };
 use std::{
     path::{Path, PathBuf},
@@ -66,8 +66,11 @@ struct Flags {
 
 fn run(settings: Settings) -> anyhow::Result<()> {
     let (log, flags) = settings.read(|given| Some((component::log(given), flags(given)?)))?;
-    let Flags { manager, options } = flags;
+    let Flags { manager, mut options } = flags;
     component::run(&log, async |admin, tasks| {
+        if let Operand::Process(local) = &mut options.operand {
+            local.hosts = there(&local.hosts);
+        }
         let client = manager.connect("twinstack-dns-operator", &admin, &tasks).await?;
         // The server answers whoever leads.
         if let Operand::Process(local) = &options.operand {
@@ -115,6 +118,16 @@ fn flags(given: &mut Settings) -> Option<Flags> {
 
 fn hosts(given: &mut Settings, name: &'static str) -> Option<Hosts> {
     Some(given.or(name, Hosts::from_str(LOOPBACK).ok()?, "one address, or one of each family", Hosts::from_str))
+}
+
+/// What this machine has of them; what it has not is told.
+fn there(hosts: &Hosts) -> Hosts {
+    let machine = Machine::look();
+    let there = hosts.on(machine);
+    if let Some(lacking) = hosts.lacking(machine) {
+        tracing::warn!(flag = "dns-bind-address", %hosts, on = %there, "{lacking}; answering on what is there");
+    }
+    there
 }
 
 /// Where and how the server of this process answers.

@@ -2,7 +2,7 @@
 
 mod for_up;
 
-pub(crate) use for_up::{ForUp, objects};
+pub(crate) use for_up::{ForUp, Serving, objects};
 
 use super::Command;
 use crate::{

@@ -1,16 +1,21 @@
 //! `twinstack up`: everything that is built, in one process, with a word on what to try.
 
+mod banner;
+
 use super::{Command, apiserver, controller_manager, dns_operator, ingress_operator, init};
 use crate::{
     component,
     flag::{Flag, flag},
     read,
 };
-use ::apiserver::serve::{self, Started};
+use ::apiserver::serve;
 use anyhow::Context;
+use banner::Banner;
 use runtime::config::Settings;
 use serde_json::{Map, Value};
 use std::path::PathBuf;
+
+pub(crate) use banner::Part;
 
 pub(super) const COMMAND: Command = Command {
     name: "up",
@@ -67,9 +72,10 @@ fn run(settings: Settings) -> anyhow::Result<()> {
         controller_manager::start(&context, &selection);
         // Its /readyz is the API server's, which is ready whatever its own clients see.
         admin.health.remove("watches");
-        tell(&started, &dns.told(), &ingress.told());
+        let banner = Banner::new(&started, dns.serving(), ingress.serving(context.client()));
         dns.start(&context, &started.kubeconfig);
         ingress.start(&context, &started.kubeconfig);
+        banner.print_when_serving(&tasks);
         Ok(())
     })
 }
@@ -100,26 +106,4 @@ pub(super) fn data_dir() -> PathBuf {
     }
     let share = home("XDG_DATA_HOME").or_else(|| home("HOME").map(|home| home.join(".local/share")));
     share.unwrap_or_else(std::env::temp_dir).join("twinstack")
-}
-
-fn tell(started: &Started, (dns, dig): &(String, String), ingress: &str) {
-    let listening: Vec<String> = started.addresses.iter().map(|address| format!("https://{address}")).collect();
-    anstream::println!(
-        "\n\x1b[1;32mTwinstack is up.\x1b[0m\n\n  \
-         API         {}\n  \
-         kubeconfig  {}\n  \
-         DNS         {dns}\n  \
-         ingress     {ingress}\n\n\
-         Try:\n  \
-         export KUBECONFIG={}\n  \
-         kubectl get namespaces\n  \
-         kubectl create service clusterip web --tcp=80 && kubectl get service web -o jsonpath='{{.spec.clusterIPs}}'\n  \
-         {dig}\n  \
-         {} doctor\n\n\
-         Ctrl-C stops it; started again it goes on where it was.\n",
-        listening.join(", "),
-        started.kubeconfig.display(),
-        started.kubeconfig.display(),
-        std::env::current_exe().unwrap_or_else(|_| "twinstack".into()).display(),
-    );
 }

@@ -29,6 +29,8 @@ pub struct Report {
     pub hash: Option<String>,
     /// Why it does not run the newest.
     pub problem: Option<String>,
+    /// Where it answers, as far as that is known.
+    pub addresses: Vec<SocketAddr>,
 }
 
 /// What all servers say, by name; clones share it.
@@ -71,13 +73,17 @@ pub(super) async fn ask(pods: &Store<Pod>) -> BTreeMap<String, Report> {
     });
     let asked = running.map(|(name, address)| async move {
         let report = match tokio::time::timeout(PATIENCE, metrics(address)).await {
-            Ok(Ok(text)) => Report { hash: running_hash(&text), problem: None },
-            Ok(Err(error)) => Report { hash: None, problem: Some(format!("{address} does not answer: {error}")) },
-            Err(_) => Report { hash: None, problem: Some(format!("{address} does not answer in time")) },
+            Ok(Ok(text)) => Report { hash: running_hash(&text), ..Report::default() },
+            Ok(Err(error)) => failed(format!("{address} does not answer: {error}")),
+            Err(_) => failed(format!("{address} does not answer in time")),
         };
         (name, report)
     });
     stream::iter(asked).buffer_unordered(AT_A_TIME).collect().await
+}
+
+fn failed(problem: String) -> Report {
+    Report { problem: Some(problem), ..Report::default() }
 }
 
 async fn metrics(address: SocketAddr) -> Result<String, Box<dyn std::error::Error + Send + Sync>> {

@@ -6,7 +6,7 @@ use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 
 use socket2::{Domain, Protocol, Socket, Type};
 
-use super::{Hosts, Serves, holder, plan};
+use super::{Hosts, Machine, Serves, holder, plan};
 
 /// What is carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,9 +70,11 @@ pub fn udp(flag: &'static str, hosts: &Hosts, port: u16) -> Result<Vec<UdpSocket
 }
 
 fn open_all(flag: &'static str, transport: Transport, hosts: &Hosts, port: u16) -> Result<Vec<Socket>, ListenError> {
-    let sockets = plan(hosts, machine_has_ipv6());
-    if sockets != plan(hosts, true) {
-        tracing::warn!(flag, %hosts, "this machine has no IPv6; listening on IPv4 alone");
+    let machine = Machine::look();
+    let sockets = plan(hosts, machine);
+    if let Some(lacking) = hosts.lacking(machine) {
+        let on: Vec<String> = sockets.iter().map(|(address, _)| address.to_string()).collect();
+        tracing::warn!(flag, %hosts, on = on.join(","), "{lacking}; listening on what is there");
     }
     // A free port of one family may be taken in the other; with a few attempts that does not matter.
     let attempts = if port == 0 && sockets.len() > 1 { 16 } else { 1 };
@@ -127,9 +129,4 @@ fn open(transport: Transport, address: SocketAddr, serves: Serves) -> io::Result
         socket.listen(4096)?;
     }
     Ok(socket)
-}
-
-/// Whether the kernel knows IPv6 at all (`ipv6.disable=1` takes it away).
-fn machine_has_ipv6() -> bool {
-    Socket::new(Domain::IPV6, Type::DGRAM, None).is_ok()
 }

@@ -2,18 +2,21 @@
 //!
 //! `0.0.0.0` is IPv4, `::` is both families on one socket, `0.0.0.0,::` is both on a socket each, and addresses of the
 //! machine are taken as they are. None of this depends on `net.ipv6.bindv6only`: the option is always set on the
-//! socket.
+//! socket. Of a pair, the half that the machine lacks is left out, and said so: `127.0.0.1,::1` in a container without IPv6 is
+//! `127.0.0.1`. Whoever names one address gets that one or an error.
 
 mod bind;
 mod holder;
+mod machine;
 
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
-use net::{DualStack, Family};
+use net::{DualStack, Family, HasFamily};
 
 pub use bind::{ListenError, Transport, tcp, udp};
+pub use machine::{Machine, Presence};
 
 /// `--bind-address`: where to listen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -64,6 +67,62 @@ impl fmt::Display for Hosts {
     }
 }
 
+impl Hosts {
+    /// What is left of it on a machine: of a pair of wildcards or loopback addresses, those that it has. All of it stays when
+    /// nothing would be left, and so does an address of another kind; opening it then tells what is wrong.
+    #[must_use]
+    pub fn on(&self, machine: Machine) -> Self {
+        let Self::Each(addresses) = self else { return self.clone() };
+        let kept: Vec<IpAddr> = addresses.iter().copied().filter(|address| is_there(*address, machine)).collect();
+        match kept[..] {
+            [only] if addresses.is_dual() => Self::Each(DualStack::one(only)),
+            _ => self.clone(),
+        }
+    }
+
+    /// What a machine lacks of it, in words; `None` when it has everything.
+    #[must_use]
+    pub fn lacking(&self, machine: Machine) -> Option<String> {
+        let lacking: Vec<String> = match self {
+            Self::Everywhere => {
+                let absent = Family::BOTH.into_iter().filter(|family| machine.has(*family) < Presence::Whole);
+                absent.map(|family| family.to_string()).collect()
+            }
+            Self::Each(addresses) => {
+                let absent = addresses.iter().filter(|address| !is_there(**address, machine));
+                absent.map(|address| format!("{} ({address})", address.family())).collect()
+            }
+        };
+        (!lacking.is_empty()).then(|| format!("this machine has no {}", lacking.join(" and no ")))
+    }
+}
+
+/// Whether a wildcard or loopback address can be listened on. Others are not looked for.
+fn is_there(address: IpAddr, machine: Machine) -> bool {
+    let has = machine.has(address.family());
+    match address {
+        address if address.is_unspecified() => has > Presence::Absent,
+        address if address.is_loopback() => has == Presence::Whole,
+        _ => true,
+    }
+}
+
+/// Where clients on this machine find sockets that were opened for `hosts`, one address of each family that is served and there.
+#[must_use]
+pub fn reachable(hosts: &Hosts, bound: &[SocketAddr], machine: Machine) -> Vec<SocketAddr> {
+    let mut found = Vec::new();
+    for address in bound {
+        let at = |family: Family| SocketAddr::new(family.loopback(), address.port());
+        match (address.ip().is_unspecified(), address.ip().family()) {
+            (false, _) => found.push(*address),
+            (true, Family::V6) if *hosts == Hosts::Everywhere => found.extend([Family::V6, Family::V4].map(at)),
+            (true, family) => found.push(at(family)),
+        }
+    }
+    let there: Vec<SocketAddr> = found.iter().copied().filter(|address| is_there(address.ip(), machine)).collect();
+    if there.is_empty() { found } else { there }
+}
+
 /// Which clients a socket takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Serves {
@@ -73,17 +132,11 @@ enum Serves {
 
 /// The sockets to open for `hosts`. On a machine without IPv6 the wildcard `::` means what is left: `0.0.0.0`. A
 /// specific IPv6 address stays, and binding it will fail with the reason.
-fn plan(hosts: &Hosts, machine_has_ipv6: bool) -> Vec<(IpAddr, Serves)> {
-    const ANY_V4: IpAddr = IpAddr::V4(Ipv4Addr::UNSPECIFIED);
-    const ANY_V6: IpAddr = IpAddr::V6(Ipv6Addr::UNSPECIFIED);
-    match hosts {
-        Hosts::Everywhere if machine_has_ipv6 => vec![(ANY_V6, Serves::BothFamilies)],
-        Hosts::Everywhere => vec![(ANY_V4, Serves::OwnFamily)],
-        Hosts::Each(addresses) => addresses
-            .iter()
-            .filter(|address| machine_has_ipv6 || !(addresses.is_dual() && **address == ANY_V6))
-            .map(|address| (*address, Serves::OwnFamily))
-            .collect(),
+fn plan(hosts: &Hosts, machine: Machine) -> Vec<(IpAddr, Serves)> {
+    match hosts.on(machine) {
+        Hosts::Everywhere if machine.v6 > Presence::Absent => vec![(Family::V6.unspecified(), Serves::BothFamilies)],
+        Hosts::Everywhere => vec![(Family::V4.unspecified(), Serves::OwnFamily)],
+        Hosts::Each(addresses) => addresses.iter().map(|address| (*address, Serves::OwnFamily)).collect(),
     }
 }
 

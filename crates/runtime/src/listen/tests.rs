@@ -33,26 +33,83 @@ fn what_cannot_be_listened_on_is_refused_with_what_can() {
     }
 }
 
+const WHOLE: Machine = Machine { v4: Presence::Whole, v6: Presence::Whole };
+/// A kernel that was started with `ipv6.disable=1`: `socket(AF_INET6)` is EAFNOSUPPORT.
+const NO_V6_SOCKETS: Machine = Machine { v6: Presence::Absent, ..WHOLE };
+/// A container with `net.ipv6.conf.all.disable_ipv6=1`.
+const NO_V6_LOOPBACK: Machine = Machine { v6: Presence::NoLoopback, ..WHOLE };
+/// A namespace whose `lo` has no IPv4 address.
+const NO_V4_LOOPBACK: Machine = Machine { v4: Presence::NoLoopback, ..WHOLE };
+
 #[test]
-fn the_plan_names_each_socket_and_does_without_ipv6_where_it_may() {
-    use Serves::{BothFamilies as Both, OwnFamily as Own};
-    for (text, with_ipv6, without) in [
-        ("0.0.0.0", vec![("0.0.0.0", Own)], vec![("0.0.0.0", Own)]),
-        ("::", vec![("::", Both)], vec![("0.0.0.0", Own)]),
-        ("0.0.0.0,::", vec![("0.0.0.0", Own), ("::", Own)], vec![("0.0.0.0", Own)]),
-        ("::,0.0.0.0", vec![("::", Own), ("0.0.0.0", Own)], vec![("0.0.0.0", Own)]),
-        ("::1", vec![("::1", Own)], vec![("::1", Own)]),
-        ("127.0.0.1,::1", vec![("127.0.0.1", Own), ("::1", Own)], vec![("127.0.0.1", Own), ("::1", Own)]),
+fn the_plan_names_each_socket_and_does_without_a_family_where_it_may() {
+    for (text, machine, expected) in [
+        ("0.0.0.0", WHOLE, "0.0.0.0"),
+        ("0.0.0.0", NO_V6_SOCKETS, "0.0.0.0"),
+        ("::", WHOLE, "::+"),
+        ("::", NO_V6_SOCKETS, "0.0.0.0"),
+        ("::", NO_V6_LOOPBACK, "::+"),
+        ("::", NO_V4_LOOPBACK, "::+"),
+        ("0.0.0.0,::", WHOLE, "0.0.0.0 ::"),
+        ("0.0.0.0,::", NO_V6_SOCKETS, "0.0.0.0"),
+        ("::,0.0.0.0", WHOLE, ":: 0.0.0.0"),
+        ("::,0.0.0.0", NO_V6_SOCKETS, "0.0.0.0"),
+        ("127.0.0.1,::1", WHOLE, "127.0.0.1 ::1"),
+        ("127.0.0.1,::1", NO_V6_SOCKETS, "127.0.0.1"),
+        ("127.0.0.1,::1", NO_V6_LOOPBACK, "127.0.0.1"),
+        ("127.0.0.1,::1", NO_V4_LOOPBACK, "::1"),
+        ("::1,127.0.0.1", NO_V4_LOOPBACK, "::1"),
+        // Who names one address, or one of the machine's own, gets it or an error.
+        ("::1", NO_V6_SOCKETS, "::1"),
+        ("127.0.0.1", NO_V4_LOOPBACK, "127.0.0.1"),
+        ("192.0.2.1,2001:db8::1", NO_V6_SOCKETS, "192.0.2.1 2001:db8::1"),
+        ("127.0.0.1,::1", Machine { v4: Presence::NoLoopback, v6: Presence::Absent }, "127.0.0.1 ::1"),
     ] {
-        let shown = |has_ipv6| -> Vec<(String, Serves)> {
-            plan(&hosts(text), has_ipv6).into_iter().map(|(address, serves)| (address.to_string(), serves)).collect()
-        };
-        let expected = |list: Vec<(&str, Serves)>| -> Vec<(String, Serves)> {
-            list.into_iter().map(|(address, serves)| (address.to_owned(), serves)).collect()
-        };
-        assert_eq!(shown(true), expected(with_ipv6), "{text} with IPv6");
-        assert_eq!(shown(false), expected(without), "{text} without IPv6");
+        let sockets = plan(&hosts(text), machine).into_iter().map(|(address, serves)| match serves {
+            Serves::OwnFamily => address.to_string(),
+            Serves::BothFamilies => format!("{address}+"),
+        });
+        assert_eq!(sockets.collect::<Vec<_>>().join(" "), expected, "{text} {machine:?}");
     }
+}
+
+#[test]
+fn what_is_lacking_is_said() {
+    for (text, machine, expected) in [
+        ("127.0.0.1,::1", WHOLE, None),
+        ("127.0.0.1", NO_V6_SOCKETS, None),
+        ("127.0.0.1,::1", NO_V6_LOOPBACK, Some("this machine has no IPv6 (::1)")),
+        ("127.0.0.1,::1", NO_V4_LOOPBACK, Some("this machine has no IPv4 (127.0.0.1)")),
+        ("0.0.0.0,::", NO_V6_SOCKETS, Some("this machine has no IPv6 (::)")),
+        ("::", NO_V6_SOCKETS, Some("this machine has no IPv6")),
+        ("::", NO_V4_LOOPBACK, Some("this machine has no IPv4")),
+    ] {
+        assert_eq!(hosts(text).lacking(machine).as_deref(), expected, "{text} {machine:?}");
+    }
+}
+
+#[test]
+fn clients_are_sent_where_they_get_through() {
+    for (text, bound, machine, expected) in [
+        ("127.0.0.1,::1", "127.0.0.1:1 [::1]:1", WHOLE, "127.0.0.1:1 [::1]:1"),
+        ("127.0.0.1,::1", "[::1]:1", NO_V4_LOOPBACK, "[::1]:1"),
+        ("::", "[::]:1", WHOLE, "[::1]:1 127.0.0.1:1"),
+        ("::", "[::]:1", NO_V6_LOOPBACK, "127.0.0.1:1"),
+        ("::", "[::]:1", NO_V4_LOOPBACK, "[::1]:1"),
+        ("::", "0.0.0.0:1", NO_V6_SOCKETS, "127.0.0.1:1"),
+        ("0.0.0.0,::", "0.0.0.0:1 [::]:1", WHOLE, "127.0.0.1:1 [::1]:1"),
+        ("0.0.0.0,::", "0.0.0.0:1 [::]:1", NO_V6_LOOPBACK, "127.0.0.1:1"),
+        ("0.0.0.0,::", "0.0.0.0:1 [::]:1", NO_V4_LOOPBACK, "[::1]:1"),
+        ("192.0.2.1", "192.0.2.1:1", NO_V4_LOOPBACK, "192.0.2.1:1"),
+        // Better a wrong address than none.
+        ("0.0.0.0", "0.0.0.0:1", NO_V4_LOOPBACK, "127.0.0.1:1"),
+    ] {
+        let bound: Vec<SocketAddr> = bound.split(' ').map(|address| address.parse().unwrap()).collect();
+        let found: Vec<String> = reachable(&hosts(text), &bound, machine).iter().map(ToString::to_string).collect();
+        assert_eq!(found.join(" "), expected, "{text} {machine:?}");
+    }
+    assert_eq!(WHOLE.loopback(), Family::V4.loopback());
+    assert_eq!(NO_V4_LOOPBACK.loopback(), Family::V6.loopback());
 }
 
 fn local(listeners: &[TcpListener]) -> Vec<SocketAddr> {

@@ -1,12 +1,16 @@
 //! What `up` needs of the operator: its flags, its start, and a word on how to ask.
 
-use super::{local, options, start};
+use super::{super::up::Part, local, options, start};
 use api::config::{CLUSTER, ClusterNetwork, Network, NetworkSpec, NetworkStatus};
-use dns::operator::{self, Operand, Options};
+use dns::operator::{self, Operand, Options, Reports};
 use net::{Cidr, DualStack, ServiceRange};
-use runtime::{config::Settings, controller::Context, listen::Hosts};
+use runtime::{
+    config::Settings,
+    controller::Context,
+    listen::{self, Hosts, Machine},
+};
 use serde_json::{Value, json};
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
 /// The operator and its server in the process of `up`.
 pub(crate) struct ForUp {
@@ -27,29 +31,56 @@ impl ForUp {
             let kubeconfig = std::path::absolute(kubeconfig).unwrap_or_else(|_| kubeconfig.to_owned());
             local.folder = kubeconfig.with_file_name("dns");
             local.kubeconfig = Some(kubeconfig);
+            local.hosts = super::there(&local.hosts);
             let (client, reports) = (beside.client(), self.options.reports.clone());
             operator::start_server(client, local.clone(), reports, beside.admin(), beside.tasks());
         }
         start(&beside.with_options(self.options));
     }
 
-    /// Where DNS is answered, and how to ask.
-    pub(crate) fn told(&self) -> (String, String) {
-        let Operand::Process(local) = &self.options.operand else { return Default::default() };
-        let addresses: Vec<std::net::IpAddr> = match &local.hosts {
-            Hosts::Everywhere => net::Family::BOTH.map(net::Family::loopback).to_vec(),
-            Hosts::Each(addresses) => addresses.iter().copied().collect(),
+    /// What there is to see of the server, before and after the start.
+    pub(crate) fn serving(&self) -> Serving {
+        let Operand::Process(local) = &self.options.operand else { return Serving::default() };
+        Serving {
+            hosts: Some(local.hosts.clone()),
+            domain: self.options.cluster_domain.to_string().trim_end_matches('.').to_owned(),
+            reports: self.options.reports.clone(),
+        }
+    }
+}
+
+/// How far the server has come.
+#[derive(Default)]
+pub(crate) struct Serving {
+    /// As the flag says.
+    hosts: Option<Hosts>,
+    domain: String,
+    reports: Reports,
+}
+
+impl Serving {
+    /// What of `--dns-bind-address` this machine does not have.
+    pub(crate) fn lacking(&self) -> Option<String> {
+        self.hosts.as_ref()?.lacking(Machine::look())
+    }
+
+    /// Where DNS is answered now, and how to ask.
+    pub(crate) fn look(&self) -> (Part, Option<String>) {
+        let report = self.reports.all().into_values().next().unwrap_or_default();
+        let (Some(hosts), Some(_)) = (&self.hosts, &report.hash) else {
+            let why = report.problem.unwrap_or_else(|| "it has not been started yet; the log says more".to_owned());
+            return (Part::Missing(why), None);
         };
-        let sockets: Vec<String> =
-            addresses.iter().map(|address| std::net::SocketAddr::new(*address, local.port).to_string()).collect();
-        let first = addresses.first().map(ToString::to_string).unwrap_or_default();
-        let (sockets, port) = match local.port {
-            0 => ("on free ports; the log says which".to_owned(), "PORT".to_owned()),
-            port => (sockets.join(", "), port.to_string()),
-        };
-        let domain = self.options.cluster_domain.to_string();
-        let dig = format!("dig @{first} -p {port} kubernetes.default.svc.{} +short", domain.trim_end_matches('.'));
-        (sockets, dig)
+        // Blocks of a Corefile share addresses, unless each has a free port.
+        let mut places = listen::reachable(hosts, &report.addresses, Machine::look());
+        let mut seen = BTreeSet::new();
+        places.retain(|place| seen.insert(*place));
+        let dig = places.first().map(|first| {
+            let name = format!("kubernetes.default.svc.{}", self.domain);
+            format!("dig @{} -p {} {name} +short", first.ip(), first.port())
+        });
+        let places: Vec<String> = places.iter().map(ToString::to_string).collect();
+        (Part::Serves(places.join(", ")), dig)
     }
 }
 

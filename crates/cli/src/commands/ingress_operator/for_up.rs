@@ -1,8 +1,12 @@
 //! What `up` needs of the operator: its flag, its start, and the objects that it reads.
 
-use super::{options, process};
+use super::{super::up::Part, options, process};
 use api::config::{CLUSTER, CONFIG, INGRESS_NAMESPACE, OPERATOR};
 use ingress::operator::{self, Options};
+use kube::{
+    Api, Client,
+    api::{ApiResource, DynamicObject, GroupVersionKind},
+};
 use runtime::{config::Settings, controller::Context};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -50,18 +54,52 @@ impl ForUp {
         operator::start(&beside.with_options(self.options));
     }
 
-    /// Where applications are reached, if there is a domain.
-    pub(crate) fn told(&self) -> String {
-        match &self.domain {
-            Some(domain) => format!("*.{domain} on port {}, TLS on {}", super::PORTS.http, super::PORTS.https),
-            None => "none; --ingress-domain runs the operator and a router".to_owned(),
-        }
+    /// What there is to see of the router, before and after the start.
+    pub(crate) fn serving(&self, client: Client) -> Serving {
+        Serving { asked: self.domain.is_some().then_some(client) }
     }
 
     /// The domain.
     pub(crate) fn domain(&self) -> Option<&str> {
         self.domain.as_deref()
     }
+}
+
+/// How far the router of the IngressController `default` has come, as its status says.
+#[derive(Default)]
+pub(crate) struct Serving {
+    /// None when nobody asked for a router.
+    asked: Option<Client>,
+}
+
+impl Serving {
+    /// Where applications are reached now.
+    pub(crate) async fn look(&self) -> Part {
+        let Some(client) = &self.asked else {
+            return Part::Off("none; --ingress-domain runs the operator and a router".to_owned());
+        };
+        let kind = ApiResource::from_gvk(&GroupVersionKind::gvk("operator.openshift.io", "v1", "IngressController"));
+        let controllers: Api<DynamicObject> = Api::namespaced_with(client.clone(), INGRESS_NAMESPACE, &kind);
+        match controllers.get_opt("default").await {
+            Ok(controller) => part(&controller.map(|controller| controller.data).unwrap_or_default()),
+            Err(error) => Part::Missing(error.to_string()),
+        }
+    }
+}
+
+/// What an IngressController comes to.
+fn part(controller: &Value) -> Part {
+    let status = &controller["status"];
+    let available = status["conditions"].as_array().into_iter().flatten().find(|one| one["type"] == "Available");
+    let told = |field: &str| available.and_then(|one| one[field].as_str()).filter(|text| !text.is_empty());
+    let Some(domain) = status["domain"].as_str().filter(|_| told("status") == Some("True")) else {
+        let why = told("message").unwrap_or("the router has not been started yet; the log says more");
+        return Part::Missing(why.to_owned());
+    };
+    let network = &status["endpointPublishingStrategy"]["hostNetwork"];
+    let port = |field: &str, usual: u16| network[field].as_u64().unwrap_or(usual.into());
+    let (http, https) = (port("httpPort", super::PORTS.http), port("httpsPort", super::PORTS.https));
+    Part::Serves(format!("*.{domain} on port {http}, TLS on {https}"))
 }
 
 /// What the operator reads, as far as `init` has not given it: a platform that offers nothing, and with a domain the configuration of
@@ -93,4 +131,26 @@ pub(crate) fn objects(given: &[Value], domain: Option<&str>) -> Vec<Value> {
         }}},
     }));
     objects
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_router_that_is_available_is_named() {
+        let controller = |status: &str, message: &str| {
+            json!({"status": {
+                "domain": "apps.lab.test",
+                "endpointPublishingStrategy": {"type": "HostNetwork", "hostNetwork": {"httpPort": 8080, "httpsPort": 8443}},
+                "conditions": [{"type": "Admitted", "status": "True"}, {"type": "Available", "status": status, "message": message}],
+            }})
+        };
+        let serves = Part::Serves("*.apps.lab.test on port 8080, TLS on 8443".to_owned());
+        assert_eq!(part(&controller("True", "")), serves);
+        let why = "the router process has ended: exit code 1";
+        assert_eq!(part(&controller("False", why)), Part::Missing(why.to_owned()));
+        assert!(matches!(part(&controller("Unknown", "")), Part::Missing(_)));
+        assert!(matches!(part(&Value::Null), Part::Missing(_)));
+    }
 }

@@ -25,7 +25,7 @@ fn numbers(desired: i32, available: i32, updated: i32) -> Numbers {
 /// A server that runs this hash, with this problem.
 fn report(hash: &str, problem: &str) -> BTreeMap<String, Report> {
     let some = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
-    BTreeMap::from([("server".to_owned(), Report { hash: some(hash), problem: some(problem) })])
+    BTreeMap::from([("server".to_owned(), Report { hash: some(hash), problem: some(problem), ..Report::default() })])
 }
 
 /// `Type=Status(Reason)` of every condition.

@@ -20,7 +20,7 @@ use runtime::metrics::TextFormat;
 use runtime::task::Tasks;
 use runtime::watch::{self, Event};
 use std::collections::BTreeMap;
-use std::net::{IpAddr, TcpListener, UdpSocket};
+use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -81,7 +81,7 @@ pub fn start(client: Client, local: Local, reports: Reports, admin: &Admin, task
         text: None,
         wanted: None,
         problem: None,
-        started: false,
+        started: None,
         refused: 0,
     }));
     tasks.restarting("dns-operand", move |stop| {
@@ -107,7 +107,8 @@ struct Process {
     wanted: Option<String>,
     /// Why the newest does not run.
     problem: Option<String>,
-    started: bool,
+    /// Where the server answers, once it does.
+    started: Option<Vec<SocketAddr>>,
     /// Corefiles that the server has refused so far.
     refused: u64,
 }
@@ -178,7 +179,7 @@ impl Process {
                 self.wanted = Some(hash);
             }
         }
-        if self.started || !self.local.file().is_file() { Ok(()) } else { self.begin().await }
+        if self.started.is_some() || !self.local.file().is_file() { Ok(()) } else { self.begin().await }
     }
 
     async fn begin(&mut self) -> Result<(), String> {
@@ -186,10 +187,11 @@ impl Process {
         let Local { port, threads, .. } = self.local;
         let settings = Settings { conf: self.local.file(), port, threads };
         let started = Box::pin(server::start(settings, self.admin.clone(), &self.tasks)).await;
-        for address in started.map_err(|error| error.to_string())?.addresses {
+        let addresses = started.map_err(|error| error.to_string())?.addresses;
+        for address in &addresses {
             tracing::info!(%address, "DNS server listens");
         }
-        self.started = true;
+        self.started = Some(addresses);
         Ok(())
     }
 
@@ -214,7 +216,10 @@ impl Process {
 
     /// Tells the controller what runs, and why the newest does not.
     fn report(&mut self) {
-        let metrics = if self.started { self.admin.metrics.render(TextFormat::Classic).body } else { String::new() };
+        let metrics = match &self.started {
+            Some(_) => self.admin.metrics.render(TextFormat::Classic).body,
+            None => String::new(),
+        };
         let (hash, refused) = (running_hash(&metrics), refusals(&metrics));
         let newly = refused > self.refused && hash != self.wanted;
         if hash == self.wanted {
@@ -222,7 +227,8 @@ impl Process {
         }
         let refusal = newly.then(|| "the server refused the newest Corefile; its log says why".to_owned());
         let problem = self.problem.clone().or(refusal);
-        let reports = BTreeMap::from([(SERVER.to_owned(), Report { hash, problem })]);
+        let addresses = self.started.clone().unwrap_or_default();
+        let reports = BTreeMap::from([(SERVER.to_owned(), Report { hash, problem, addresses })]);
         self.reports.set(reports);
     }
 }

@@ -4,6 +4,7 @@ use super::only;
 use crate::build::{Building, HttpPath};
 use crate::corefile::{Directive, Problem, Token};
 use crate::text;
+use runtime::listen::Machine;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 
 pub(crate) fn setup(lines: &[&Directive], building: &mut Building<'_>) -> Result<(), Problem> {
@@ -48,7 +49,7 @@ fn parse(token: &Token) -> Result<SocketAddr, Problem> {
     let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     let host = match host {
         "" => Ipv6Addr::UNSPECIFIED.into(),
-        "localhost" => IpAddr::from([127, 0, 0, 1]),
+        "localhost" => Machine::look().loopback(),
         host => host.parse().map_err(|_| refused())?,
     };
     Ok(SocketAddr::new(host, port))

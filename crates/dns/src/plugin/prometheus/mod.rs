@@ -3,10 +3,10 @@
 use super::only;
 use crate::build::{Building, HttpPath};
 use crate::corefile::{Directive, Problem};
-use std::net::Ipv4Addr;
+use runtime::listen::Machine;
 
 pub(crate) fn setup(lines: &[&Directive], building: &mut Building<'_>) -> Result<(), Problem> {
     let line = only(lines)?;
     line.no_block()?;
-    super::health::serve(line, 9153, Some(Ipv4Addr::LOCALHOST.into()), HttpPath::Metrics, building)
+    super::health::serve(line, 9153, Some(Machine::look().loopback()), HttpPath::Metrics, building)
 }
