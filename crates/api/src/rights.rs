@@ -1,7 +1,11 @@
 //! What each component may do, as rules of RBAC: what `manifests` and `init` grant, and what operators grant to what they run.
 //!
-//! Least is best: nothing here has a star, and what concerns one namespace is granted there alone. An operator also has the rights that it
+//! Least is best: nothing here has a star, but for what ends namespaces and collects garbage, and what concerns one namespace is granted there alone. An operator also has the rights that it
 //! gives away, because nobody may grant what he does not have.
+
+mod controllers;
+
+pub use controllers::controller_manager;
 
 use serde_json::{Value, json};
 

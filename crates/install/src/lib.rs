@@ -42,13 +42,21 @@ pub struct Read {
     pub warnings: Vec<String>,
 }
 
-/// Reads the text of a file; `path` is for messages. `server_flags` are the flags that the API server has: what the file
-/// passes to it beyond those is left out, with a warning.
-pub fn read(path: &Path, text: &str, server_flags: &[&str]) -> Result<Read, Mistakes> {
+/// The flags that components have. What a file passes to one of them beyond those is left out, with a warning: it would not start.
+#[derive(Clone, Copy, Debug)]
+pub struct KnownFlags<'a> {
+    /// Of `twinstack apiserver`.
+    pub api_server: &'a [&'a str],
+    /// Of `twinstack controller-manager`.
+    pub controller_manager: &'a [&'a str],
+}
+
+/// Reads the text of a file; `path` is for messages.
+pub fn read(path: &Path, text: &str, known: KnownFlags<'_>) -> Result<Read, Mistakes> {
     let mut notes = Notes::new(path);
     let cluster =
         documents::parse(text, &mut notes).and_then(|documents| match documents::sort(&documents, &mut notes)? {
-            documents::Sort::Kubeadm => kubeadm::read(&documents, server_flags, &mut notes),
+            documents::Sort::Kubeadm => kubeadm::read(&documents, known, &mut notes),
             documents::Sort::InstallConfig => install_config::read(&documents, &mut notes),
         });
     notes.end(cluster)

@@ -14,6 +14,11 @@ use std::{
     time::SystemTime,
 };
 
+/// Administrators, by a binding that can be taken back; kubeadm's name for them.
+pub(crate) const CLUSTER_ADMINS: &str = "kubeadm:cluster-admins";
+/// What the API server is to kubelets.
+pub(crate) const KUBELET_CLIENT: &str = "kube-apiserver-kubelet-client";
+
 /// A kubeconfig: file, user, groups.
 type Client = (&'static str, String, Vec<String>);
 
@@ -26,10 +31,15 @@ pub(crate) enum SecretsError {
     Io(#[from] io::Error),
 }
 
+/// Files of people, who come from outside.
+const ADMINISTRATORS: [&str; 2] = ["admin.conf", "super-admin.conf"];
+
 /// Who gets a kubeconfig in this cluster.
 fn clients(cluster: &Cluster) -> Vec<Client> {
     let mut clients: Vec<Client> = vec![
-        ("admin.conf", "kubernetes-admin".to_owned(), vec!["system:masters".to_owned()]),
+        ("admin.conf", "kubernetes-admin".to_owned(), vec![CLUSTER_ADMINS.to_owned()]),
+        // Nothing that is stored can take these rights away: to be locked up, and used when the others' bindings are gone or not there yet.
+        ("super-admin.conf", "kubernetes-super-admin".to_owned(), vec!["system:masters".to_owned()]),
         ("controller-manager.conf", "system:kube-controller-manager".to_owned(), Vec::new()),
         ("proxy.conf", "system:kube-proxy".to_owned(), Vec::new()),
     ];
@@ -60,8 +70,8 @@ pub(crate) fn write(cluster: &Cluster, directory: &Path, now: SystemTime) -> Res
     SigningKey::load_or_create(&pki.join("sa.key"))?;
     pair(&pki, "apiserver", &authority.issue(&serving(cluster), now)?)?;
     let purpose = |user: &str, groups: &[String]| Purpose::Client { user: user.to_owned(), groups: groups.to_vec() };
-    let to_kubelets = purpose("kube-apiserver-kubelet-client", &["system:masters".to_owned()]);
-    pair(&pki, "apiserver-kubelet-client", &authority.issue(&to_kubelets, now)?)?;
+    // In no group: it may do with kubelets what its binding says (`objects/`), and nothing else.
+    pair(&pki, "apiserver-kubelet-client", &authority.issue(&purpose(KUBELET_CLIENT, &[]), now)?)?;
     for (file, user, groups) in clients(cluster) {
         let credential = Credential::Certificate(authority.issue(&purpose(&user, &groups), now)?);
         let servers = servers(cluster, file);
@@ -104,7 +114,8 @@ fn serving(cluster: &Cluster) -> Purpose {
 /// the administrator has a context for each family.
 fn servers(cluster: &Cluster, file: &str) -> Vec<(String, Url)> {
     let beside = ["controller-manager.conf", "cloud-controller-manager.conf"].contains(&file);
-    let endpoint = cluster.internal_endpoint.as_ref().filter(|_| file != "admin.conf").or(cluster.endpoint.as_ref());
+    let endpoint =
+        cluster.internal_endpoint.as_ref().filter(|_| !ADMINISTRATORS.contains(&file)).or(cluster.endpoint.as_ref());
     if let Some((host, port)) = endpoint.filter(|_| !beside) {
         let url = match net::parse_ip(host) {
             Ok(address) => Url::from(SocketAddr::new(address, *port)),

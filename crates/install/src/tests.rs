@@ -6,21 +6,30 @@ mod install_configs;
 mod kubeadm_files;
 mod random;
 
-use crate::{Cluster, Read, read};
+use crate::{Cluster, KnownFlags, Read, read};
 use std::path::Path;
 
-/// Flags of the API server that these files use.
-const SERVER_FLAGS: [&str; 6] = [
-    "authorization-mode",
-    "audit-log-path",
-    "service-cluster-ip-range",
-    "advertise-address",
-    "secure-port",
-    "anonymous-auth",
-];
+/// Flags that these files use.
+const KNOWN: KnownFlags<'static> = KnownFlags {
+    api_server: &[
+        "authorization-mode",
+        "audit-log-path",
+        "service-cluster-ip-range",
+        "advertise-address",
+        "secure-port",
+        "anonymous-auth",
+    ],
+    controller_manager: &[
+        "node-cidr-mask-size",
+        "node-cidr-mask-size-ipv4",
+        "node-cidr-mask-size-ipv6",
+        "allocate-node-cidrs",
+        "cluster-cidr",
+    ],
+};
 
 fn good(text: &str) -> Read {
-    match read(Path::new("f.yaml"), text, &SERVER_FLAGS) {
+    match read(Path::new("f.yaml"), text, KNOWN) {
         Ok(read) => read,
         Err(mistakes) => panic!("{mistakes}\nin\n{text}"),
     }
@@ -32,7 +41,7 @@ fn cluster(text: &str) -> Cluster {
 
 /// The mistakes, one per line, without the file's name.
 fn mistakes(text: &str) -> Vec<String> {
-    let Err(mistakes) = read(Path::new("f.yaml"), text, &SERVER_FLAGS) else { panic!("no mistake in\n{text}") };
+    let Err(mistakes) = read(Path::new("f.yaml"), text, KNOWN) else { panic!("no mistake in\n{text}") };
     let line = |text: String| text.strip_prefix("f.yaml: ").map(str::to_owned).unwrap_or(text);
     mistakes.list().iter().map(|mistake| line(mistake.to_string())).collect()
 }

@@ -41,6 +41,7 @@ pub(super) const COMMAND: Command = Command {
 
 #[rustfmt::skip]
 const FLAGS: &[Flag] = &[
+    flag("cluster-name", "NAME", "kubernetes", "name of the cluster; kubeadm gives it, and no controller here needs it: load balancers of a cloud have theirs from the cloud provider"),
     flag("controllers", "NAME,...", "*", "which to run: * for all that are on by default, a name, -name for not that one; the first word for one counts"),
     flag("allocate-node-cidrs", "BOOL", "false", "give nodes pod CIDRs from --cluster-cidr"),
     flag("cluster-cidr", "CIDR[,CIDR]", "", "addresses of pods, one range or one of each family; nodes get a CIDR of each in this order"),
@@ -101,6 +102,7 @@ pub(crate) fn start(context: &Context, selection: &Selection) {
 
 fn flags(given: &mut Settings) -> Option<Flags> {
     let selection = selection(given);
+    given.optional("cluster-name", "a name", |text| Ok::<_, String>(text.to_owned()));
     let ranges = given
         .optional("service-cluster-ip-range", "", |text| flags::one_or_pair::<Cidr>("service-cluster-ip-range", text));
     let mut options = options(given, None);

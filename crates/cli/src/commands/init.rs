@@ -2,9 +2,9 @@
 
 pub(super) mod apply;
 
-use super::{Command, apiserver};
+use super::{Command, apiserver, controller_manager};
 use crate::{flag::flag, read};
-use install::Overwrite;
+use install::{KnownFlags, Overwrite};
 use runtime::{build::BUILD, config::Settings};
 use std::{
     path::{Path, PathBuf},
@@ -43,8 +43,9 @@ fn run(settings: Settings) -> anyhow::Result<()> {
         };
         Some((config?, output, dry_run, overwrite))
     })?;
-    let server_flags: Vec<&str> = apiserver::FLAGS.iter().map(|flag| flag.name).collect();
-    let install::Read { cluster, warnings } = install::read(&config, &text, &server_flags)?;
+    let (api_server, controller_manager) = (names(&apiserver::COMMAND), names(&controller_manager::COMMAND));
+    let known = KnownFlags { api_server: &api_server, controller_manager: &controller_manager };
+    let install::Read { cluster, warnings } = install::read(&config, &text, known)?;
     for warning in warnings {
         anstream::eprintln!("\x1b[1;33mwarning:\x1b[0m {warning}");
     }
@@ -55,6 +56,11 @@ fn run(settings: Settings) -> anyhow::Result<()> {
     install::write(&cluster, BUILD.version, &output, overwrite, SystemTime::now())?;
     tell(&output);
     Ok(())
+}
+
+/// The flags of a command.
+fn names(command: &Command) -> Vec<&'static str> {
+    command.flags.iter().flat_map(|flags| flags.iter()).map(|flag| flag.name).collect()
 }
 
 fn print(cluster: &install::Cluster) {
@@ -74,4 +80,40 @@ fn tell(output: &Path) {
          twinstack up --config {output}          on this machine, listening on loopback\n  \
          cp -r {output}/. /etc/kubernetes/       on a control plane node, before its kubelet starts"
     );
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{commands::proxy, flag::COMMON};
+
+    #[test]
+    fn every_component_knows_every_flag_that_is_written_for_it() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/init");
+        for case in ["kubeadm-v4v6", "kubeadm-v6v4", "kubeadm-v6", "install-config-dual"] {
+            let path = folder.join(case).join("input.yaml");
+            let text = std::fs::read_to_string(&path).expect("a file");
+            let (api_server, controllers) = (names(&apiserver::COMMAND), names(&controller_manager::COMMAND));
+            let known = KnownFlags { api_server: &api_server, controller_manager: &controllers };
+            let cluster = install::read(&path, &text, known).expect("a cluster").cluster;
+            for command in [
+                &apiserver::COMMAND,
+                &controller_manager::COMMAND,
+                &super::super::cloud_controller_manager::COMMAND,
+                &proxy::COMMAND,
+            ] {
+                let known: Vec<&str> = names(command).into_iter().chain(COMMON.iter().map(|flag| flag.name)).collect();
+                let own = format!("components/{}.yaml", command.name);
+                let Some(file) = install::plan(&cluster, "0").into_iter().find(|file| file.path == own) else {
+                    continue;
+                };
+                let lines = file.text.lines().filter(|line| !line.starts_with('#'));
+                let flags: Vec<&str> = lines.filter_map(|line| Some(line.split_once(": ")?.0)).collect();
+                assert!(flags.len() > 1, "{own}");
+                for flag in flags {
+                    assert!(known.contains(&flag), "{case}: {} has no --{flag}", command.name);
+                }
+            }
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::Version;
 use crate::{
+    KnownFlags,
     cluster::{Arg, Merge},
     fields::{Fields, Unknown, scalar, shown},
     notes::Notes,
@@ -84,28 +85,32 @@ pub(super) fn last<'a>(args: &'a BTreeMap<&'static str, Vec<Arg>>, component: &s
     args.get(component)?.iter().rev().find(|arg| arg.name == name).map(|arg| arg.value.as_str())
 }
 
-/// Arguments of the API server: what has a field of its own must stand there, and what this server does not have is left
-/// out, so that it starts.
-pub(super) fn check_server(args: &mut BTreeMap<&'static str, Vec<Arg>>, known: &[&str], notes: &mut Notes) {
-    const FIELDS: [(&str, &str); 3] = [
+/// What has a field of its own must stand there, and what a component does not have is left out, so that it starts.
+pub(super) fn check(args: &mut BTreeMap<&'static str, Vec<Arg>>, known: KnownFlags<'_>, notes: &mut Notes) {
+    const SERVER_FIELDS: &[(&str, &str)] = &[
         ("service-cluster-ip-range", "networking.serviceSubnet"),
         ("advertise-address", "localAPIEndpoint.advertiseAddress"),
         ("secure-port", "localAPIEndpoint.bindPort"),
     ];
-    let Some(server) = args.get_mut("apiserver") else { return };
-    let field = Field::new("ClusterConfiguration").child("apiServer").child("extraArgs");
-    server.retain(|arg| {
-        let field = field.key(&arg.name);
-        if let Some((_, own)) = FIELDS.iter().find(|(name, _)| *name == arg.name) {
-            notes.wrong(&field, &arg.value, format!("has a field of its own; set {own} instead"));
-            return false;
-        }
-        let is_known = known.contains(&arg.name.as_str());
-        if !is_known {
-            let near = suggest::nearest(&arg.name, known.iter().copied());
-            let near = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
-            notes.warn(&field, format!("the API server has no such flag, so it is left out{near}"));
-        }
-        is_known
-    });
+    for (component, place, name, fields, known) in [
+        ("apiserver", "apiServer", "API server", SERVER_FIELDS, known.api_server),
+        ("controller-manager", "controllerManager", "controller manager", &[], known.controller_manager),
+    ] {
+        let Some(given) = args.get_mut(component) else { continue };
+        let field = Field::new("ClusterConfiguration").child(place).child("extraArgs");
+        given.retain(|arg| {
+            let field = field.key(&arg.name);
+            if let Some((_, own)) = fields.iter().find(|(name, _)| *name == arg.name) {
+                notes.wrong(&field, &arg.value, format!("has a field of its own; set {own} instead"));
+                return false;
+            }
+            let is_known = known.contains(&arg.name.as_str());
+            if !is_known {
+                let near = suggest::nearest(&arg.name, known.iter().copied());
+                let near = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
+                notes.warn(&field, format!("the {name} has no such flag, so it is left out{near}"));
+            }
+            is_known
+        });
+    }
 }

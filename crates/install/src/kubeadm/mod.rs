@@ -9,7 +9,7 @@ mod init_configuration;
 mod networking;
 
 use crate::{
-    Cluster, Platform,
+    Cluster, KnownFlags, Platform,
     fields::{Fields, Unknown},
     names,
     notes::Notes,
@@ -33,7 +33,7 @@ pub(crate) enum Version {
     V1,
 }
 
-pub(crate) fn read(documents: &[Value], server_flags: &[&str], notes: &mut Notes) -> Option<Cluster> {
+pub(crate) fn read(documents: &[Value], known: KnownFlags<'_>, notes: &mut Notes) -> Option<Cluster> {
     let mut found = Found::default();
     for document in documents {
         found.add(document, notes);
@@ -43,7 +43,7 @@ pub(crate) fn read(documents: &[Value], server_flags: &[&str], notes: &mut Notes
     let proxy = found.proxy.map(|document| proxy_mode(document, notes));
     let mut extra_args = cluster.extra_args;
     extra_args.insert("kubelet", init.kubelet_args);
-    arguments::check_server(&mut extra_args, server_flags, notes);
+    arguments::check(&mut extra_args, known, notes);
 
     let network = networking::read(cluster.networking, &extra_args, notes)?;
     let advertise = init.advertise.and_then(|(field, list)| networking::advertise(&field, &list, &network, notes));

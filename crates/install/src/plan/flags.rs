@@ -89,6 +89,7 @@ fn api_server(cluster: &Cluster) -> Vec<(&'static str, String)> {
         ("cert-dir", cluster.certificates_dir.clone()),
         ("data-dir", DATA_DIR.to_owned()),
         ("enable-admission-plugins", "NodeRestriction".to_owned()),
+        ("kubelet-certificate-authority", pki("ca.crt")),
         ("kubelet-client-certificate", pki("apiserver-kubelet-client.crt")),
         ("kubelet-client-key", pki("apiserver-kubelet-client.key")),
         ("kubelet-preferred-address-types", "InternalIP,ExternalIP,Hostname".to_owned()),
@@ -115,6 +116,7 @@ fn controller_manager(cluster: &Cluster) -> Vec<(&'static str, String)> {
         ("cluster-name", cluster.name.clone()),
         ("kubeconfig", format!("{ROOT}/controller-manager.conf")),
         ("leader-elect", "true".to_owned()),
+        ("root-ca-file", format!("{}/ca.crt", cluster.certificates_dir)),
         ("service-cluster-ip-range", list(&cluster.services)),
     ];
     if matches!(cluster.platform, Platform::Aws(_)) {

@@ -1,6 +1,6 @@
 //! `manifests/`: static pods of the control plane, named and labelled as kubeadm does it.
 
-use super::{DATA_DIR, File, ROOT, flags::Component, yaml};
+use super::{DATA_DIR, File, flags::Component, yaml};
 use crate::Cluster;
 use net::HasFamily;
 use serde_json::{Value, json};
@@ -118,9 +118,10 @@ fn mounts(component: Component, cluster: &Cluster, flags: &[(String, String)]) -
         _ => {
             let file = |(name, flag): (&'static str, &str)| {
                 let value = flags.iter().find(|(name, _)| name == flag).map(|(_, value)| value.clone());
-                value.filter(|path| path.starts_with(ROOT)).map(|path| Mount::read_only(name, path, "File"))
+                value.filter(|path| path.starts_with('/')).map(|path| Mount::read_only(name, path, "File"))
             };
-            [("kubeconfig", "kubeconfig"), ("cloud-config", "cloud-config")].into_iter().filter_map(file).collect()
+            let named = [("kubeconfig", "kubeconfig"), ("cloud-config", "cloud-config"), ("root-ca", "root-ca-file")];
+            named.into_iter().filter_map(file).collect()
         }
     }
 }

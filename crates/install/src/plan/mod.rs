@@ -1,5 +1,6 @@
 //! Which files a cluster starts from. Pure: the same cluster always gives the same text.
 
+mod access;
 mod cloud_config;
 mod components;
 mod flags;

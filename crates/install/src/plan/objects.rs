@@ -1,6 +1,6 @@
 //! `crds/` and `objects/`: the cluster's configuration as API objects with their status, in the order of their names.
 
-use super::{File, cloud_config, yaml};
+use super::{File, access, cloud_config, yaml};
 use crate::{Aws, Cluster, Platform, gates};
 use api::config::{
     self, AwsDns, AwsIngress, AwsLoadBalancer, AwsPlatformStatus, CLUSTER, CONFIG, CloudConfigReference,
@@ -42,7 +42,7 @@ fn objects(cluster: &Cluster, version: &str) -> Vec<Value> {
             "apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {"name": name, "namespace": CONFIG_NAMESPACE}, "data": {key: text},
         }));
-        objects.extend(cloud_controller_access());
+        objects.extend(access::cloud_controller_manager());
     }
     objects.extend([
         value(infrastructure(cluster)),
@@ -52,6 +52,7 @@ fn objects(cluster: &Cluster, version: &str) -> Vec<Value> {
         value(feature_gate(cluster, version)),
         value(ingress_controller(cluster)),
     ]);
+    objects.extend(access::of_every_cluster());
     objects
 }
 
@@ -229,26 +230,4 @@ fn load_balancer(aws: &Aws) -> Publishing {
         node_port: None,
         private: None,
     }
-}
-
-/// What the cloud controller manager may do; the API server brings no role for it.
-fn cloud_controller_access() -> Vec<Value> {
-    const NAME: &str = "system:cloud-controller-manager";
-    let rbac = "rbac.authorization.k8s.io";
-    let version = format!("{rbac}/v1");
-    let subjects = json!([{"apiGroup": rbac, "kind": "User", "name": NAME}]);
-    let refers = |kind: &str| json!({"apiGroup": rbac, "kind": kind, "name": NAME});
-    let rights = api::rights::cloud_controller_manager();
-    let mut objects = vec![
-        json!({"apiVersion": version, "kind": "ClusterRole", "metadata": {"name": NAME}, "rules": rights.everywhere}),
-        json!({"apiVersion": version, "kind": "ClusterRoleBinding", "metadata": {"name": NAME},
-            "roleRef": refers("ClusterRole"), "subjects": subjects}),
-    ];
-    for (namespace, rules) in rights.within {
-        let metadata = json!({"name": NAME, "namespace": namespace});
-        objects.push(json!({"apiVersion": version, "kind": "Role", "metadata": metadata, "rules": rules}));
-        objects.push(json!({"apiVersion": version, "kind": "RoleBinding", "metadata": metadata,
-            "roleRef": refers("Role"), "subjects": subjects}));
-    }
-    objects
 }

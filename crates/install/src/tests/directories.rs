@@ -40,6 +40,7 @@ fn everything_is_there_and_secrets_are_private() {
             "objects",
             "pki",
             "proxy.conf",
+            "super-admin.conf",
             "twinstack-init.json"
         ]
     );
@@ -112,7 +113,22 @@ fn a_directory_is_read_back_with_paths_into_it() {
     assert!(definitions.iter().all(|kind| kind == "CustomResourceDefinition"), "{definitions:?}");
     assert_eq!(
         others,
-        ["Namespace", "Namespace", "Infrastructure", "Network", "DNS", "Ingress", "FeatureGate", "IngressController"]
+        [
+            "Namespace",
+            "Namespace",
+            "Infrastructure",
+            "Network",
+            "DNS",
+            "Ingress",
+            "FeatureGate",
+            "IngressController",
+            "ClusterRoleBinding",
+            "ClusterRoleBinding",
+            "ClusterRole",
+            "ClusterRoleBinding",
+            "Role",
+            "RoleBinding"
+        ]
     );
 }
 

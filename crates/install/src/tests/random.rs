@@ -1,12 +1,12 @@
 //! No input is too strange.
 
-use super::SERVER_FLAGS;
+use super::KNOWN;
 use crate::{plan, read};
 use proptest::prelude::*;
 use std::path::Path;
 
 fn try_read(text: &str) {
-    if let Ok(read) = read(Path::new("f.yaml"), text, &SERVER_FLAGS) {
+    if let Ok(read) = read(Path::new("f.yaml"), text, KNOWN) {
         plan(&read.cluster, "1.2.3");
     }
 }

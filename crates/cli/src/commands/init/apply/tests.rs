@@ -21,7 +21,9 @@ featureSet: TechPreviewNoUpgrade
 ";
 
 fn objects(text: &str) -> Vec<Value> {
-    let read = install::read(Path::new("lab.yaml"), text, &[]).unwrap();
+    let read =
+        install::read(Path::new("lab.yaml"), text, install::KnownFlags { api_server: &[], controller_manager: &[] })
+            .unwrap();
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("lab");
     install::write(&read.cluster, "1.2.3", &target, install::Overwrite::No, std::time::SystemTime::now()).unwrap();
