@@ -8,6 +8,7 @@ mod dns;
 mod example;
 mod faults;
 mod moto;
+mod policy;
 mod refusal;
 mod rules;
 mod server;
@@ -15,9 +16,10 @@ mod told;
 mod xml;
 
 pub use call::{ASIDE, Api};
-pub use counts::{Made, excess};
+pub use counts::{CALLS_FILE, Made, excess};
 pub use example::Example;
 pub use faults::Fault;
+pub use policy::documented_actions;
 pub use xml::Element;
 
 use ::dns::wire::{
@@ -157,6 +159,28 @@ impl Strict {
     /// Calls meet a fault: `times` of them after `after` others, counted from now on. With `action` only those count.
     pub fn inject(&self, action: Option<&str>, after: usize, times: usize, fault: Fault) {
         self.shared.faults.lock().inject(action, after, times, fault);
+    }
+
+    /// From now on callers may do what the documented policy allows to a cluster in a VPC, and nothing else.
+    pub fn obey_policy(&self, cluster: &str, vpc: &str) {
+        let shared = Arc::clone(&self.shared);
+        let cluster = cluster.to_owned();
+        let vpc = vpc.to_owned();
+        self.wait(async move {
+            let mut world = shared.world.lock().await;
+            let vpc = world.kept.nicknames.get(&vpc).cloned().unwrap_or(vpc);
+            world.kept.policy = Some(policy::Policy::documented(&cluster, &vpc));
+        });
+    }
+
+    /// What the policy did not allow so far; counting begins anew.
+    pub fn take_denials(&self) -> Vec<String> {
+        std::mem::take(&mut self.shared.faults.lock().denials)
+    }
+
+    /// Takes these permissions away, such as `CreateRoute`, until others are.
+    pub fn deny(&self, actions: &[&str]) {
+        self.shared.faults.lock().deny(actions);
     }
 
     /// Takes the fault away, and a crash with it; says how many calls met it.

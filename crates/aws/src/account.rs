@@ -15,7 +15,7 @@ pub use classic::{
 };
 pub use ec2::{
     Address, AvailabilityZone, Direction, GroupFilter, Instance, InstanceFilter, Interface, NewSecurityGroup, Peer,
-    Protocol, RouteEntry, RouteTable, RouteTarget, Rule, SecurityGroup, Subnet, SubnetFilter, Vpc,
+    Protocol, RouteEntry, RouteTable, RouteTarget, Rule, SecurityGroup, Subnet, SubnetFilter, Trial, Vpc,
 };
 pub use elbv2::{
     HealthCheck, IpAddressType, Listener, ListenerSettings, LoadBalancer, LoadBalancerState, LoadBalancerType,
@@ -94,8 +94,6 @@ pub trait Account: Send + Sync {
     fn describe_tags<'a>(&'a self, arns: &'a [String]) -> Call<'a, BTreeMap<String, Tags>>;
     /// `AddTags`.
     fn add_tags<'a>(&'a self, arns: &'a [String], tags: &'a Tags) -> Call<'a, ()>;
-    /// `RemoveTags`.
-    fn remove_tags<'a>(&'a self, arns: &'a [String], keys: &'a BTreeSet<String>) -> Call<'a, ()>;
 
     // Classic load balancers; the names of the calls are those of the API of 2012-06-01.
 
@@ -135,8 +133,6 @@ pub trait Account: Send + Sync {
     fn describe_classic_tags<'a>(&'a self, names: &'a [String]) -> Call<'a, BTreeMap<String, Tags>>;
     /// `AddTags`.
     fn add_classic_tags<'a>(&'a self, name: &'a str, tags: &'a Tags) -> Call<'a, ()>;
-    /// `RemoveTags`.
-    fn remove_classic_tags<'a>(&'a self, name: &'a str, keys: &'a BTreeSet<String>) -> Call<'a, ()>;
 
     // EC2
 
@@ -158,10 +154,6 @@ pub trait Account: Send + Sync {
     fn describe_availability_zones(&self) -> Call<'_, Vec<AvailabilityZone>>;
     /// `DescribeInstances`.
     fn describe_instances<'a>(&'a self, filter: &'a InstanceFilter) -> Call<'a, Vec<Instance>>;
-    /// `DescribeVpcs` by id.
-    fn describe_vpcs<'a>(&'a self, ids: &'a [String]) -> Call<'a, Vec<Vpc>>;
-    /// `DescribeAddresses` by allocation id.
-    fn describe_addresses<'a>(&'a self, allocations: &'a [String]) -> Call<'a, Vec<Address>>;
     /// `CreateRoute`.
     fn create_route<'a>(&'a self, table: &'a str, to: Cidr, via: &'a RouteTarget) -> Call<'a, ()>;
     /// `DeleteRoute`.
@@ -170,6 +162,6 @@ pub trait Account: Send + Sync {
     fn set_source_dest_check<'a>(&'a self, instance: &'a str, check: bool) -> Call<'a, ()>;
     /// `CreateTags` on EC2 resources: adds or overwrites.
     fn create_tags<'a>(&'a self, ids: &'a [String], tags: &'a Tags) -> Call<'a, ()>;
-    /// `DeleteTags` on EC2 resources.
-    fn delete_tags<'a>(&'a self, ids: &'a [String], keys: &'a BTreeSet<String>) -> Call<'a, ()>;
+    /// Whether a change would be permitted (`DryRun`); nothing is done.
+    fn try_out<'a>(&'a self, trial: Trial<'a>) -> Call<'a, ()>;
 }

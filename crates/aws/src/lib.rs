@@ -13,4 +13,5 @@ pub mod memory;
 pub mod model;
 pub mod nodes;
 pub mod plan;
+pub mod preflight;
 mod routes;

@@ -15,6 +15,8 @@ pub enum Scope {
     Live,
     /// `/readyz` alone: when it fails, nobody should be sent here for now.
     Ready,
+    /// Listed in all three and never a failure: something that an administrator should mend while work goes on.
+    Advice,
 }
 
 /// The three endpoints.
@@ -112,7 +114,7 @@ impl Health {
 
     /// A copy, so that no lock is held while checks run.
     fn of(&self, endpoint: Endpoint) -> Vec<Check> {
-        let belongs = |check: &&Check| check.scope == Scope::Live || endpoint == Endpoint::Readyz;
+        let belongs = |check: &&Check| check.scope != Scope::Ready || endpoint == Endpoint::Readyz;
         self.checks.read().iter().filter(belongs).cloned().collect()
     }
 }
@@ -134,6 +136,7 @@ fn answer_one(endpoint: Endpoint, check: Option<&Check>) -> Answer {
     let Some(check) = check else { return Answer { status: 404, body: "404 page not found\n".to_owned() } };
     match (check.test)() {
         Ok(()) => Answer { status: 200, body: "ok".to_owned() },
+        Err(reason) if check.scope == Scope::Advice => Answer { status: 200, body: format!("ok, but {reason}\n") },
         Err(reason) => {
             tracing::info!(endpoint = endpoint.name(), check = check.name, reason, "health check failed");
             Answer { status: 500, body: format!("internal server error: {reason}\n") }
@@ -157,16 +160,20 @@ fn answer_all(endpoint: Endpoint, checks: &[Check], query: &str) -> Answer {
     let mut failed = false;
     for check in checks {
         let name = &check.name;
-        list.push_str(&if excluded.contains(&name.as_str()) {
-            excluded.retain(|excluded| excluded != name);
-            format!("[+]{name} excluded: ok\n")
-        } else if let Err(reason) = (check.test)() {
-            failed = true;
-            tracing::info!(endpoint = endpoint.name(), check = name, reason, "health check failed");
-            // Probes may be open to everyone; reasons may name what is inside.
-            format!("[-]{name} failed: reason withheld\n")
-        } else {
-            format!("[+]{name} ok\n")
+        let outcome = if excluded.contains(&name.as_str()) { None } else { Some((check.test)()) };
+        list.push_str(&match outcome {
+            None => {
+                excluded.retain(|excluded| excluded != name);
+                format!("[+]{name} excluded: ok\n")
+            }
+            Some(Ok(())) => format!("[+]{name} ok\n"),
+            Some(Err(reason)) if check.scope == Scope::Advice => format!("[!]{name} ok, but {reason}\n"),
+            Some(Err(reason)) => {
+                failed = true;
+                tracing::info!(endpoint = endpoint.name(), check = name, reason, "health check failed");
+                // Probes may be open to everyone; reasons may name what is inside.
+                format!("[-]{name} failed: reason withheld\n")
+            }
         });
     }
     if !excluded.is_empty() {

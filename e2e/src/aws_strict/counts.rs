@@ -1,7 +1,12 @@
 //! Which calls were made, and when.
 
 use super::call::Api;
-use std::time::{Duration, Instant};
+use parking_lot::Mutex;
+use std::{
+    collections::BTreeSet,
+    io::Write,
+    time::{Duration, Instant},
+};
 
 /// A call that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +25,22 @@ impl Made {
     /// `Elbv2 CreateListener`.
     pub fn name(&self) -> String {
         format!("{:?} {}", self.api, self.action)
+    }
+}
+
+/// Names a file into which every action is written that is called in this process, once.
+pub const CALLS_FILE: &str = "TWINSTACK_AWS_CALLS";
+
+/// Writes it there.
+pub(super) fn note(api: Api, action: &str) {
+    static NOTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
+    let Some(file) = std::env::var_os(CALLS_FILE) else { return };
+    let (_, scope) = api.version_and_scope();
+    let action = format!("{scope}:{action}");
+    if NOTED.lock().insert(action.clone()) {
+        let opened = std::fs::OpenOptions::new().append(true).create(true).open(file);
+        let written = opened.and_then(|mut file| file.write_all(format!("{action}\n").as_bytes()));
+        written.expect("calls can be noted");
     }
 }
 

@@ -3,11 +3,14 @@
 
 use super::{
     call::{Api, Call},
-    counts::Made,
+    counts::{self, Made},
     refusal::{Answer, Refusal},
 };
 use bytes::Bytes;
-use std::{collections::BTreeMap, time::Instant};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Instant,
+};
 
 /// What happens to a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,6 +50,10 @@ struct Injected {
 #[derive(Debug, Default)]
 pub(super) struct Faults {
     injected: Option<Injected>,
+    /// Actions that nobody may do.
+    denied: BTreeSet<String>,
+    /// What the policy did not allow.
+    pub(super) denials: Vec<String>,
     killed: bool,
     made: Vec<Made>,
     /// How many changes there were.
@@ -58,6 +65,10 @@ pub(super) struct Faults {
 impl Faults {
     pub(super) fn inject(&mut self, action: Option<&str>, after: usize, times: usize, fault: Fault) {
         self.injected = Some(Injected { fault, action: action.map(str::to_owned), after, times, met: 0 });
+    }
+
+    pub(super) fn deny(&mut self, actions: &[&str]) {
+        self.denied = actions.iter().map(|action| (*action).to_owned()).collect();
     }
 
     /// Takes the fault away, and a crash with it; says how many calls met it.
@@ -84,6 +95,10 @@ impl Faults {
             return Some(Fault::TimeOut);
         }
         self.made.push(Made { api: call.api, action: call.action.clone(), write: call.is_write(), at: Instant::now() });
+        counts::note(call.api, &call.action);
+        if self.denied.contains(&call.action) {
+            return Some(Fault::Deny);
+        }
         let injected = self.injected.as_mut()?;
         if injected.action.as_ref().is_some_and(|action| *action != call.action) || injected.times == 0 {
             return None;

@@ -45,6 +45,8 @@ pub(super) struct Kept {
     renewed: BTreeMap<String, String>,
     /// What callers call a thing, and what moto calls it.
     pub(super) nicknames: BTreeMap<String, String>,
+    /// What callers may do; everything without it.
+    pub(super) policy: Option<super::policy::Policy>,
 }
 
 impl Kept {
@@ -84,18 +86,14 @@ impl World {
         Ok(Answer::xml(200, element.write()))
     }
 
-    async fn ask(&self, api: Api, action: &str, params: &[(&str, &str)]) -> Outcome<Element> {
+    pub(super) async fn ask(&self, api: Api, action: &str, params: &[(&str, &str)]) -> Outcome<Element> {
         self.moto.ask(api, &self.region, action, params).await
     }
 
     /// Answers a call as AWS would.
     pub(super) async fn answer(&mut self, call: &Call) -> Answer {
         self.region.clone_from(&call.region);
-        let mut call = call.clone();
-        for (_, value) in &mut call.params.0 {
-            let own = self.kept.nicknames.get(value).cloned();
-            *value = inward(&own.unwrap_or_else(|| std::mem::take(value)), &self.kept.renewed);
-        }
+        let call = self.translated(call);
         let outcome = match call.api {
             Api::Elbv2 => self.elbv2(&call).await,
             Api::Elb => self.classic(&call).await,
@@ -115,6 +113,21 @@ impl World {
             body = body.replace(own, nickname);
         }
         Answer { body: body.into(), ..answer }
+    }
+
+    /// A call with moto's names for things.
+    fn translated(&self, call: &Call) -> Call {
+        let mut call = call.clone();
+        for (_, value) in &mut call.params.0 {
+            let own = self.kept.nicknames.get(value).cloned();
+            *value = inward(&own.unwrap_or_else(|| std::mem::take(value)), &self.kept.renewed);
+        }
+        call
+    }
+
+    /// Which permission a call lacks, in words.
+    pub(super) async fn denial(&self, call: &Call) -> Option<String> {
+        self.lacks(&self.translated(call)).await
     }
 
     async fn elbv2(&mut self, call: &Call) -> Outcome {
@@ -149,6 +162,11 @@ impl World {
     }
 
     async fn ec2(&mut self, call: &Call) -> Outcome {
+        // moto does not know this of every call, and would do what is only to be tried.
+        if call.params.get("DryRun") == "true" {
+            let message = "Request would have succeeded, but DryRun flag is set.";
+            return Err(Refusal::with_status(412, "DryRunOperation", message));
+        }
         match call.action.as_str() {
             "CreateSecurityGroup" => self.create_group(call).await,
             "DeleteSecurityGroup" => self.delete_group(call).await,

@@ -55,6 +55,10 @@ impl Shared {
             }
             None => {}
         }
+        if let Some(denial) = world.denial(call).await {
+            self.faults.lock().denials.push(denial);
+            return answer(Fault::Deny, call.api);
+        }
         let answer = world.answer(call).await;
         self.faults.lock().remember(call, &answer);
         if matches!(fault, Some(Fault::Lose | Fault::Kill)) { None } else { Some(answer) }

@@ -12,6 +12,7 @@ mod leftovers;
 mod load_balancers;
 #[path = "../../../crates/aws/tests/cases/neighbours.rs"]
 mod neighbours;
+mod policy;
 #[path = "../../../crates/aws/tests/cases/tables.rs"]
 mod tables;
 #[path = "../../../crates/aws/tests/cases/targets.rs"]

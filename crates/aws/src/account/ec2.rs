@@ -180,6 +180,27 @@ pub struct GroupFilter {
     pub ids: BTreeSet<String>,
 }
 
+/// A change of EC2 that is only tried: AWS says whether it would be permitted.
+#[derive(Clone, Copy, Debug)]
+pub enum Trial<'a> {
+    /// `CreateSecurityGroup`.
+    CreateGroup(&'a NewSecurityGroup),
+    /// `DeleteSecurityGroup`.
+    DeleteGroup(&'a str),
+    /// `AuthorizeSecurityGroupIngress` or `...Egress`.
+    Authorize(&'a str, Direction, &'a BTreeSet<Rule>),
+    /// `RevokeSecurityGroupIngress` or `...Egress`.
+    Revoke(&'a str, Direction, &'a BTreeSet<Rule>),
+    /// `CreateTags`.
+    Tag(&'a str, &'a Tags),
+    /// `CreateRoute`.
+    CreateRoute(&'a str, Cidr, &'a RouteTarget),
+    /// `DeleteRoute`.
+    DeleteRoute(&'a str, Cidr),
+    /// `ModifyInstanceAttribute`.
+    SourceDestCheck(&'a str),
+}
+
 /// A subnet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Subnet {

@@ -2,11 +2,11 @@
 
 use super::{OpenError, Session, classic::Classic, ec2::Ec2, elbv2::Elbv2};
 use crate::account::{
-    Account, Address, Attributes, AvailabilityZone, Call, ClassicAttributes, ClassicHealthCheck, ClassicListener,
+    Account, Attributes, AvailabilityZone, Call, ClassicAttributes, ClassicHealthCheck, ClassicListener,
     ClassicLoadBalancer, ClassicPolicy, Direction, GroupFilter, HealthCheck, Instance, InstanceFilter, IpAddressType,
     Listener, ListenerSettings, LoadBalancer, NewClassicLoadBalancer, NewListener, NewLoadBalancer, NewSecurityGroup,
     NewTargetGroup, RouteTable, RouteTarget, Rule, SecurityGroup, Subnet, SubnetFilter, SubnetMapping, Tags, Target,
-    TargetGroup, TargetGroupFilter, TargetHealth, Vpc,
+    TargetGroup, TargetGroupFilter, TargetHealth, Trial,
 };
 use net::Cidr;
 use std::collections::{BTreeMap, BTreeSet};
@@ -131,10 +131,6 @@ impl Account for RealAccount {
         Box::pin(self.elbv2.add_tags(arns, tags))
     }
 
-    fn remove_tags<'a>(&'a self, arns: &'a [String], keys: &'a BTreeSet<String>) -> Call<'a, ()> {
-        Box::pin(self.elbv2.remove_tags(arns, keys))
-    }
-
     fn describe_classic<'a>(&'a self, name: Option<&'a str>) -> Call<'a, Vec<ClassicLoadBalancer>> {
         Box::pin(self.classic.describe(name))
     }
@@ -207,10 +203,6 @@ impl Account for RealAccount {
         Box::pin(self.classic.add_tags(name, tags))
     }
 
-    fn remove_classic_tags<'a>(&'a self, name: &'a str, keys: &'a BTreeSet<String>) -> Call<'a, ()> {
-        Box::pin(self.classic.remove_tags(name, keys))
-    }
-
     fn describe_security_groups<'a>(&'a self, filter: &'a GroupFilter) -> Call<'a, Vec<SecurityGroup>> {
         Box::pin(self.ec2.describe_security_groups(filter))
     }
@@ -247,14 +239,6 @@ impl Account for RealAccount {
         Box::pin(self.ec2.describe_instances(filter))
     }
 
-    fn describe_vpcs<'a>(&'a self, ids: &'a [String]) -> Call<'a, Vec<Vpc>> {
-        Box::pin(self.ec2.describe_vpcs(ids))
-    }
-
-    fn describe_addresses<'a>(&'a self, allocations: &'a [String]) -> Call<'a, Vec<Address>> {
-        Box::pin(self.ec2.describe_addresses(allocations))
-    }
-
     fn create_route<'a>(&'a self, table: &'a str, to: Cidr, via: &'a RouteTarget) -> Call<'a, ()> {
         Box::pin(self.ec2.create_route(table, to, via))
     }
@@ -271,7 +255,7 @@ impl Account for RealAccount {
         Box::pin(self.ec2.create_tags(ids, tags))
     }
 
-    fn delete_tags<'a>(&'a self, ids: &'a [String], keys: &'a BTreeSet<String>) -> Call<'a, ()> {
-        Box::pin(self.ec2.delete_tags(ids, keys))
+    fn try_out<'a>(&'a self, trial: Trial<'a>) -> Call<'a, ()> {
+        Box::pin(self.ec2.try_out(trial))
     }
 }

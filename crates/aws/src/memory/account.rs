@@ -2,11 +2,11 @@
 
 use super::{Access, Memory};
 use crate::account::{
-    Account, Address, Attributes, AvailabilityZone, Call, ClassicAttributes, ClassicHealthCheck, ClassicListener,
+    Account, Attributes, AvailabilityZone, Call, ClassicAttributes, ClassicHealthCheck, ClassicListener,
     ClassicLoadBalancer, ClassicPolicy, Direction, GroupFilter, HealthCheck, Instance, InstanceFilter, IpAddressType,
     Kind, Listener, ListenerSettings, LoadBalancer, LoadBalancerState, NewClassicLoadBalancer, NewListener,
     NewLoadBalancer, NewSecurityGroup, NewTargetGroup, RouteTable, RouteTarget, Rule, SecurityGroup, Subnet,
-    SubnetFilter, SubnetMapping, Tags, Target, TargetGroup, TargetGroupFilter, TargetHealth, Vpc,
+    SubnetFilter, SubnetMapping, Tags, Target, TargetGroup, TargetGroupFilter, TargetHealth, Trial,
 };
 use net::Cidr;
 use std::collections::{BTreeMap, BTreeSet};
@@ -184,19 +184,6 @@ impl Account for Memory {
         })
     }
 
-    fn remove_tags<'a>(&'a self, arns: &'a [String], keys: &'a BTreeSet<String>) -> Call<'a, ()> {
-        self.call("elasticloadbalancing:RemoveTags", WRITE, |state, _| {
-            for arn in arns {
-                let balancer = state.load_balancers.get_mut(arn).map(|held| &mut held.tags);
-                let group = state.target_groups.get_mut(arn).map(|held| &mut held.tags);
-                if let Some(tags) = balancer.or(group) {
-                    tags.retain(|key, _| !keys.contains(key));
-                }
-            }
-            Ok(())
-        })
-    }
-
     fn describe_classic<'a>(&'a self, name: Option<&'a str>) -> Call<'a, Vec<ClassicLoadBalancer>> {
         self.call("elasticloadbalancing:DescribeLoadBalancers", READ, |state, _| {
             let all = state.classic.values().map(|held| held.load_balancer.clone());
@@ -307,13 +294,6 @@ impl Account for Memory {
         })
     }
 
-    fn remove_classic_tags<'a>(&'a self, name: &'a str, keys: &'a BTreeSet<String>) -> Call<'a, ()> {
-        self.call("elasticloadbalancing:RemoveTags", WRITE, |state, _| {
-            state.classic(name)?.tags.retain(|key, _| !keys.contains(key));
-            Ok(())
-        })
-    }
-
     fn describe_security_groups<'a>(&'a self, filter: &'a GroupFilter) -> Call<'a, Vec<SecurityGroup>> {
         self.call("ec2:DescribeSecurityGroups", READ, |state, _| Ok(state.find_groups(filter)))
     }
@@ -360,16 +340,6 @@ impl Account for Memory {
         self.call("ec2:DescribeInstances", READ, |state, _| Ok(state.find_instances(filter)))
     }
 
-    fn describe_vpcs<'a>(&'a self, ids: &'a [String]) -> Call<'a, Vec<Vpc>> {
-        self.call("ec2:DescribeVpcs", READ, |state, _| Ok(state.find_vpcs(ids)))
-    }
-
-    fn describe_addresses<'a>(&'a self, allocations: &'a [String]) -> Call<'a, Vec<Address>> {
-        self.call("ec2:DescribeAddresses", READ, |state, _| {
-            Ok(allocations.iter().filter_map(|id| state.addresses.get(id).cloned()).collect())
-        })
-    }
-
     fn create_route<'a>(&'a self, table: &'a str, to: Cidr, via: &'a RouteTarget) -> Call<'a, ()> {
         self.call("ec2:CreateRoute", WRITE, |state, _| state.add_route(table, to, via))
     }
@@ -395,7 +365,19 @@ impl Account for Memory {
         })
     }
 
-    fn delete_tags<'a>(&'a self, ids: &'a [String], keys: &'a BTreeSet<String>) -> Call<'a, ()> {
-        self.call("ec2:DeleteTags", WRITE, |state, _| state.tag(ids, |has| has.retain(|key, _| !keys.contains(key))))
+    fn try_out<'a>(&'a self, trial: Trial<'a>) -> Call<'a, ()> {
+        let action = match trial {
+            Trial::CreateGroup(_) => "ec2:CreateSecurityGroup",
+            Trial::DeleteGroup(_) => "ec2:DeleteSecurityGroup",
+            Trial::Authorize(_, Direction::Ingress, _) => "ec2:AuthorizeSecurityGroupIngress",
+            Trial::Authorize(_, Direction::Egress, _) => "ec2:AuthorizeSecurityGroupEgress",
+            Trial::Revoke(_, Direction::Ingress, _) => "ec2:RevokeSecurityGroupIngress",
+            Trial::Revoke(_, Direction::Egress, _) => "ec2:RevokeSecurityGroupEgress",
+            Trial::Tag(..) => "ec2:CreateTags",
+            Trial::CreateRoute(..) => "ec2:CreateRoute",
+            Trial::DeleteRoute(..) => "ec2:DeleteRoute",
+            Trial::SourceDestCheck(_) => "ec2:ModifyInstanceAttribute",
+        };
+        self.call(action, READ, |_, _| Ok(()))
     }
 }

@@ -3,7 +3,6 @@
 use super::{State, invalid, not_found};
 use crate::account::{AwsError, Instance, InstanceFilter, Kind, RouteEntry, RouteTarget, Subnet, SubnetFilter, Tags};
 use net::Cidr;
-use std::collections::BTreeSet;
 
 type Outcome<T> = Result<T, AwsError>;
 
@@ -60,11 +59,5 @@ impl State {
             }
         }
         Ok(())
-    }
-
-    /// The VPCs with these ids.
-    pub(super) fn find_vpcs(&self, ids: &[String]) -> Vec<crate::account::Vpc> {
-        let ids: BTreeSet<&String> = ids.iter().collect();
-        self.vpcs.values().filter(|vpc| ids.contains(&vpc.id)).cloned().collect()
     }
 }

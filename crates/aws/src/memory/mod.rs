@@ -139,6 +139,8 @@ struct Inner {
     killed: bool,
     lingers: u32,
     forgets: bool,
+    /// Actions that the role may not do.
+    denied: BTreeSet<String>,
 }
 
 /// An account in memory.
@@ -188,6 +190,11 @@ impl Memory {
         inner.fault = Some((at, fault));
     }
 
+    /// Takes these permissions away, until other ones are.
+    pub fn deny(&self, actions: &[&str]) {
+        self.inner.lock().denied = actions.iter().map(|action| (*action).to_owned()).collect();
+    }
+
     /// Takes the fault away, and a crash with it; says whether it was met.
     pub fn mend(&self) -> bool {
         let mut inner = self.inner.lock();
@@ -228,6 +235,7 @@ impl Memory {
         }
         let fault = inner.fault.filter(|(at, _)| *at == inner.made.len()).map(|(_, fault)| fault);
         inner.made.push(Made { action, write: access == Access::Write });
+        let fault = fault.or_else(|| inner.denied.contains(action).then_some(Fault::Deny));
         match fault {
             Some(Fault::Fail) => {
                 let (code, request_id) = ("InternalFailure".to_owned(), "memory".to_owned());

@@ -4,7 +4,7 @@
 mod tests;
 
 use crate::{
-    account::{AwsError, RouteTable, RouteTarget},
+    account::{AwsError, Instance, InstanceFilter, RouteEntry, RouteTable, RouteTarget},
     apply::Aws,
     model::nodes,
 };
@@ -19,7 +19,7 @@ fn failed(error: AwsError) -> CloudError {
 
 impl Aws {
     /// The table of `RouteTableID`, else the only one with the cluster's tag.
-    async fn table(&self) -> Result<RouteTable, CloudError> {
+    pub(crate) async fn table(&self) -> Result<RouteTable, CloudError> {
         let cluster = &self.settings.cluster;
         let mut tables = self.account.describe_route_tables(&cluster.vpc).await.map_err(failed)?;
         match &self.route_table {
@@ -57,42 +57,74 @@ impl Aws {
         Ok(routes.collect())
     }
 
-    /// The id of a node's instance; AWS is only asked for it when the node does not say it.
-    async fn instance_of(&self, node: &Node) -> Result<String, CloudError> {
-        if let Some(id) = nodes::instance_of(node) {
-            return Ok(id.to_owned());
-        }
+    /// The instance of a node, if it is the cluster's.
+    async fn own_instance_of(&self, node: &Node) -> Result<String, CloudError> {
+        let named = nodes::instance_of(node).is_some();
         let found = self.find_instance(node).await.map_err(failed)?;
-        let running = found.filter(|instance| instance.state == "running");
-        running.map(|instance| instance.id).ok_or_else(|| CloudError::Later {
-            reason: format!("node {} has no provider id, and no instance has its name", node.name_any()),
-            after: std::time::Duration::from_secs(10),
-        })
+        let Some(instance) = found.filter(|instance| named || instance.state == "running") else {
+            let reason = match nodes::instance_of(node) {
+                Some(id) => format!("{id}, which node {} says it is, is not there", node.name_any()),
+                None => format!("node {} has no provider id, and no instance has its name", node.name_any()),
+            };
+            return Err(CloudError::Later { reason, after: std::time::Duration::from_secs(10) });
+        };
+        self.check_own(&instance)?;
+        Ok(instance.id)
+    }
+
+    /// Refuses what is not the cluster's. Who may write a Node's provider id could otherwise have any machine of the account forward
+    /// packets, or lose its routes.
+    fn check_own(&self, instance: &Instance) -> Result<(), CloudError> {
+        let cluster = &self.settings.cluster;
+        let problem = match (instance.vpc == cluster.vpc, cluster.uses(&instance.tags)) {
+            (true, true) => return Ok(()),
+            (false, _) => format!("is in {:?}, not in {}", instance.vpc, cluster.vpc),
+            (true, false) => format!("does not have the tag {}", cluster.tag()),
+        };
+        Err(CloudError::Refused(format!("{} {problem}; it and routes to it are left alone", instance.id)))
+    }
+
+    /// Refuses to take away a route that leads to somebody else's instance, or to no instance.
+    async fn check_removable(&self, table: &RouteTable, route: &RouteEntry) -> Result<(), CloudError> {
+        let id = match &route.via {
+            _ if route.blackhole => return Ok(()),
+            RouteTarget::Instance(id) => id,
+            other => {
+                let to = route.to.map(|to| to.to_string()).unwrap_or_default();
+                return Err(CloudError::Refused(format!(
+                    "{} has a route to {to} that is not to an instance ({other:?}); it is left alone",
+                    table.id
+                )));
+            }
+        };
+        let filter = InstanceFilter { ids: [id.clone()].into(), ..InstanceFilter::default() };
+        let found = self.account.describe_instances(&filter).await.map_err(failed)?;
+        found.iter().try_for_each(|instance| self.check_own(instance))
     }
 
     async fn make_route(&self, node: &Node, route: &Route) -> Result<(), CloudError> {
         let table = self.table().await?;
-        let instance = self.instance_of(node).await?;
+        let instance = self.own_instance_of(node).await?;
+        let via = RouteTarget::Instance(instance.clone());
+        let before = table.routes.iter().find(|has| has.to == Some(route.pods));
+        let stays = before.is_some_and(|has| has.via == via && !has.blackhole);
+        if let Some(has) = before.filter(|_| !stays) {
+            self.check_removable(&table, has).await?;
+        }
         self.account.set_source_dest_check(&instance, false).await.map_err(failed)?;
-        let via = RouteTarget::Instance(instance);
-        match table.routes.iter().find(|has| has.to == Some(route.pods)) {
-            Some(has) if has.via == via && !has.blackhole => return Ok(()),
-            Some(has) if has.blackhole || matches!(has.via, RouteTarget::Instance(_)) => {
-                self.account.delete_route(&table.id, route.pods).await.map_err(failed)?;
-            }
-            Some(has) => {
-                return Err(CloudError::Refused(format!(
-                    "{} has a route to {} that is not to an instance ({:?}); it is left alone",
-                    table.id, route.pods, has.via
-                )));
-            }
-            None => {}
+        if stays {
+            return Ok(());
+        }
+        if before.is_some() {
+            self.account.delete_route(&table.id, route.pods).await.map_err(failed)?;
         }
         self.account.create_route(&table.id, route.pods, &via).await.map_err(failed)
     }
 
     async fn drop_route(&self, route: &Route) -> Result<(), CloudError> {
         let table = self.table().await?;
+        let Some(has) = table.routes.iter().find(|has| has.to == Some(route.pods)) else { return Ok(()) };
+        self.check_removable(&table, has).await?;
         match self.account.delete_route(&table.id, route.pods).await {
             Err(error) if error.is_not_found() => Ok(()),
             outcome => outcome.map_err(failed),

@@ -90,3 +90,39 @@ async fn the_table_is_named_or_tagged() {
     });
     assert!(aws.list(&Example { nodes: 2 }.nodes()).await.unwrap().is_empty());
 }
+
+#[tokio::test]
+async fn only_instances_of_the_cluster_in_its_vpc_get_routes_and_forward_packets() {
+    type Change = fn(&mut crate::account::Instance);
+    for (change, expected) in [
+        ((|instance| instance.tags.clear()) as Change, "i-0001 does not have the tag kubernetes.io/cluster/example"),
+        (
+            |instance| instance.tags = [("kubernetes.io/cluster/other".to_owned(), "owned".to_owned())].into(),
+            "i-0001 does not have the tag kubernetes.io/cluster/example",
+        ),
+        (|instance| instance.vpc = "vpc-2".to_owned(), "i-0001 is in \"vpc-2\", not in vpc-1"),
+    ] {
+        let memory = Arc::new(Memory::new(Example { nodes: 2 }.state()));
+        let aws = Aws::new(memory.clone(), settings()).with_route_table(Some("rtb-main".into()));
+        for pods in ["10.244.1.0/24", "fd00:244:0:1::/64"] {
+            aws.create(&node(1), &route("node-1", pods)).await.unwrap();
+        }
+        memory.change(|state| change(state.instances.get_mut("i-0001").unwrap()));
+        let before = memory.state();
+        for pods in ["10.244.1.0/24", "fd00:244:0:1::/64"] {
+            // Made anew, given to another node, taken away: all of them change what is somebody else's.
+            for outcome in [
+                aws.create(&node(1), &route("node-1", pods)).await,
+                aws.create(&node(0), &route("node-0", pods)).await,
+                aws.delete(&route("node-1", pods)).await,
+            ] {
+                let Err(CloudError::Refused(why)) = outcome else { panic!("{expected}: {outcome:?}") };
+                assert!(why.starts_with(expected), "{why}");
+            }
+        }
+        assert_eq!(memory.state(), before, "nothing has changed");
+        memory.change(|state| drop(state.instances.remove("i-0001")));
+        let gone = aws.create(&node(1), &route("node-1", "10.244.5.0/24")).await;
+        assert!(matches!(gone, Err(CloudError::Later { .. })), "{gone:?}");
+    }
+}

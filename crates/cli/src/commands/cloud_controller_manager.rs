@@ -13,7 +13,13 @@ use crate::{
     read,
 };
 use account::{Opened, Place};
-use aws::{apply::Aws, cloud_config, cloud_config::CloudConfig, model, nodes};
+use aws::{
+    apply::Aws,
+    cloud_config,
+    cloud_config::CloudConfig,
+    model, nodes,
+    preflight::{self, ForRoutes},
+};
 use control::{
     framework::{self, Options},
     routes,
@@ -104,6 +110,8 @@ fn run(settings: Settings) -> anyhow::Result<()> {
         let settings = model::Settings::of(&config, cluster);
         let aws = Arc::new(Aws::new(account, settings).with_route_table(table));
         tell_in_events(&aws, Events::new(client.clone(), "service-controller"), &tasks);
+        let routes = if clusters.is_empty() { ForRoutes::NotNeeded } else { ForRoutes::Needed };
+        preflight::look(Arc::clone(&aws), routes, client.clone(), &admin, &tasks);
         let provider = Provider::new(Shared(Arc::clone(&aws)));
         let options = Options {
             service_lb: service_lb::Options {

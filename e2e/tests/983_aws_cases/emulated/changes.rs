@@ -7,6 +7,7 @@ use aws::{
     },
     memory::{HeldBalancer, HeldClassic, HeldListener, HeldTargetGroup, State},
 };
+use e2e::aws_strict::{Api, Strict};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Names that a state gives to what is new in it, and their real ARNs.
@@ -47,15 +48,45 @@ fn differing(old: &Tags, new: &Tags) -> (Tags, BTreeSet<String>) {
 }
 
 async fn retag(account: &dyn Account, arn: &str, old: &Tags, new: &Tags) -> Result<(), AwsError> {
-    let (set, gone) = differing(old, new);
+    let (set, _) = differing(old, new);
     let arns = [arn.to_owned()];
     if !set.is_empty() {
         account.add_tags(&arns, &set).await?;
     }
-    if !gone.is_empty() {
-        account.remove_tags(&arns, &gone).await?;
-    }
     Ok(())
+}
+
+/// Tags that go: the manager never takes any away, so its clients cannot.
+pub(super) fn untag(strict: &Strict, before: &State, after: &State) {
+    let balancers = before
+        .load_balancers
+        .iter()
+        .filter_map(|(arn, old)| Some((arn, &old.tags, &after.load_balancers.get(arn)?.tags)));
+    let groups = before
+        .target_groups
+        .iter()
+        .filter_map(|(arn, old)| Some((arn, &old.tags, &after.target_groups.get(arn)?.tags)));
+    let listeners =
+        before.listeners.iter().filter_map(|(arn, old)| Some((arn, &old.tags, &after.listeners.get(arn)?.tags)));
+    for (arn, old, new) in balancers.chain(groups).chain(listeners) {
+        for key in differing(old, new).1 {
+            let params = [("ResourceArns.member.1", arn.as_str()), ("TagKeys.member.1", key.as_str())];
+            strict.look(Api::Elbv2, "RemoveTags", &params).expect("tags can go");
+        }
+    }
+    for (name, old) in &before.classic {
+        let Some(new) = after.classic.get(name) else { continue };
+        for key in differing(&old.tags, &new.tags).1 {
+            let params = [("LoadBalancerNames.member.1", name.as_str()), ("Tags.member.1.Key", key.as_str())];
+            strict.look(Api::Elb, "RemoveTags", &params).expect("tags can go");
+        }
+    }
+    for (id, old) in &before.groups {
+        let Some(new) = after.groups.get(id) else { continue };
+        for key in differing(&old.tags, &new.tags).1 {
+            strict.look(Api::Ec2, "DeleteTags", &[("ResourceId.1", id), ("Tag.1.Key", &key)]).expect("tags can go");
+        }
+    }
 }
 
 fn changed(old: &Attributes, new: &Attributes) -> Option<Attributes> {
@@ -190,10 +221,6 @@ async fn classic(account: &dyn Account, old: &HeldClassic, new: &HeldClassic) ->
     if !less.is_empty() {
         account.deregister_classic_instances(name, &less).await?;
     }
-    let (_, gone) = differing(&old.tags, &new.tags);
-    if !gone.is_empty() {
-        account.remove_classic_tags(name, &gone).await?;
-    }
     Ok(())
 }
 
@@ -212,13 +239,10 @@ async fn groups(account: &dyn Account, before: &State, after: &State) -> Result<
                 account.authorize(id, direction, &more).await?;
             }
         }
-        let (set, gone) = differing(&old.tags, &new.tags);
+        let (set, _) = differing(&old.tags, &new.tags);
         let ids = [id.clone()];
         if !set.is_empty() {
             account.create_tags(&ids, &set).await?;
-        }
-        if !gone.is_empty() {
-            account.delete_tags(&ids, &gone).await?;
         }
     }
     Ok(())

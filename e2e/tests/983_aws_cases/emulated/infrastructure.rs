@@ -14,6 +14,17 @@ fn ec2(strict: &Strict, action: &str, params: &[(&str, &str)]) -> Element {
     strict.look(Api::Ec2, action, params).unwrap_or_else(|said| panic!("{action}: {}", said.body))
 }
 
+/// Elastic addresses, and what has them.
+pub(super) fn read_addresses(strict: &Strict, state: &mut State) {
+    let told = ec2(strict, "DescribeAddresses", &[]);
+    for item in told.all("addressesSet/item") {
+        if let Some(address) = state.addresses.get_mut(item.text("allocationId")) {
+            let association = item.text("associationId");
+            address.association = (!association.is_empty()).then(|| association.to_owned());
+        }
+    }
+}
+
 /// What nobody but a case changes.
 pub(super) fn alone(state: &State) -> State {
     let mut around = state.clone();

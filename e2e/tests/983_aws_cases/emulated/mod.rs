@@ -35,6 +35,7 @@ pub(crate) fn start(example: Example) -> Arc<Emulated> {
     let state = example.state();
     infrastructure::build(&strict, &state);
     strict.take_calls();
+    strict.obey_policy(Example::CLUSTER, Example::VPC);
     let (account, aside) = (client(&strict, "test"), client(&strict, ASIDE));
     Arc::new(Emulated { strict: Some(strict), account, aside, around: infrastructure::alone(&state).into() })
 }
@@ -55,14 +56,16 @@ fn client(strict: &Strict, key: &str) -> Arc<RealAccount> {
 }
 
 impl Emulated {
-    fn strict(&self) -> &Strict {
+    pub(crate) fn strict(&self) -> &Strict {
         self.strict.as_ref().expect("it is in use")
     }
 
     /// What it holds now.
     pub(crate) fn state(&self) -> State {
         let (aside, around) = (Arc::clone(&self.aside), self.around.lock().clone());
-        self.strict().wait(async move { reading::read(&*aside, around).await.unwrap() })
+        let mut state = self.strict().wait(async move { reading::read(&*aside, around).await.unwrap() });
+        infrastructure::read_addresses(self.strict(), &mut state);
+        state
     }
 
     /// Changes it as somebody else would.
@@ -71,6 +74,7 @@ impl Emulated {
         let mut after = before.clone();
         change(&mut after);
         infrastructure::follow(self.strict(), &before, &after);
+        changes::untag(self.strict(), &before, &after);
         *self.around.lock() = infrastructure::alone(&after);
         let aside = Arc::clone(&self.aside);
         self.strict().wait(async move { changes::make(&*aside, &before, &after).await.unwrap() });

@@ -16,9 +16,6 @@ pub(super) async fn read(account: &dyn Account, around: State) -> Result<State, 
         let found = found.into_iter().filter(|group| group.name != "default");
         state.groups.extend(found.map(|group| (group.id.clone(), group)));
     }
-    let allocations: Vec<String> = state.addresses.keys().cloned().collect();
-    let addresses = account.describe_addresses(&allocations).await?;
-    state.addresses = addresses.into_iter().map(|address| (address.allocation.clone(), address)).collect();
     network(account, &mut state).await?;
     targets(account, &mut state).await?;
     tags(account, &mut state).await?;

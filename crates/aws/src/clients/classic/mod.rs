@@ -168,15 +168,6 @@ impl Classic {
         let request = self.client.add_tags().load_balancer_names(name).set_tags(Some(tags));
         self.caller.sdk(actions::ADD_TAGS, || request.clone().send()).await.map(drop)
     }
-
-    pub(super) async fn remove_tags(&self, name: &str, keys: &BTreeSet<String>) -> Result<(), AwsError> {
-        if keys.is_empty() {
-            return Ok(());
-        }
-        let keys = keys.iter().map(|key| sdk::TagKeyOnly::builder().key(key).build()).collect();
-        let request = self.client.remove_tags().load_balancer_names(name).set_tags(Some(keys));
-        self.caller.sdk(actions::REMOVE_TAGS, || request.clone().send()).await.map(drop)
-    }
 }
 
 fn list(values: &BTreeSet<String>) -> Option<Vec<String>> {

@@ -3,7 +3,11 @@
 use super::{Ec2, Filters, batches, cidr, one, tags};
 use crate::{
     account::{AwsError, Direction, GroupFilter, Kind, NewSecurityGroup, Peer, Protocol, Rule, SecurityGroup},
-    clients::{actions, query::Form, xml::Element},
+    clients::{
+        actions::{self, Action},
+        query::Form,
+        xml::Element,
+    },
 };
 use net::{Family, HasFamily};
 use std::collections::BTreeSet;
@@ -25,22 +29,12 @@ impl Ec2 {
     }
 
     pub(in crate::clients) async fn create_security_group(&self, new: &NewSecurityGroup) -> Result<String, AwsError> {
-        let mut form = Form::default();
-        form.set("GroupName", &new.name);
-        form.set("GroupDescription", &new.description);
-        form.set("VpcId", &new.vpc);
-        if !new.tags.is_empty() {
-            form.set("TagSpecification.1.ResourceType", "security-group");
-            form.tags("TagSpecification.1.Tag", &new.tags);
-        }
-        let answer = self.query.ask(actions::CREATE_SECURITY_GROUP, &form).await?;
+        let answer = self.query.ask(actions::CREATE_SECURITY_GROUP, &new_form(new)).await?;
         Ok(answer.text(&["groupId"]).to_owned())
     }
 
     pub(in crate::clients) async fn delete_security_group(&self, id: &str) -> Result<(), AwsError> {
-        let mut form = Form::default();
-        form.set("GroupId", id);
-        self.query.ask(actions::DELETE_SECURITY_GROUP, &form).await.map(drop)
+        self.query.ask(actions::DELETE_SECURITY_GROUP, &rules_form(id, &BTreeSet::new())).await.map(drop)
     }
 
     pub(in crate::clients) async fn authorize(
@@ -49,11 +43,7 @@ impl Ec2 {
         direction: Direction,
         rules: &BTreeSet<Rule>,
     ) -> Result<(), AwsError> {
-        let action = match direction {
-            Direction::Ingress => actions::AUTHORIZE_INGRESS,
-            Direction::Egress => actions::AUTHORIZE_EGRESS,
-        };
-        self.query.ask(action, &rules_form(group, rules)).await.map(drop)
+        self.query.ask(authorize_action(direction), &rules_form(group, rules)).await.map(drop)
     }
 
     pub(in crate::clients) async fn revoke(
@@ -62,16 +52,38 @@ impl Ec2 {
         direction: Direction,
         rules: &BTreeSet<Rule>,
     ) -> Result<(), AwsError> {
-        let action = match direction {
-            Direction::Ingress => actions::REVOKE_INGRESS,
-            Direction::Egress => actions::REVOKE_EGRESS,
-        };
-        let answer = self.query.ask(action, &rules_form(group, rules)).await?;
+        let answer = self.query.ask(revoke_action(direction), &rules_form(group, rules)).await?;
         match rules_of(&answer, "unknownIpPermissionSet").into_iter().next() {
             Some(rule) => Err(AwsError::NotFound { kind: Kind::Rule, message: rule.to_string() }),
             None => Ok(()),
         }
     }
+}
+
+pub(super) fn authorize_action(direction: Direction) -> Action {
+    match direction {
+        Direction::Ingress => actions::AUTHORIZE_INGRESS,
+        Direction::Egress => actions::AUTHORIZE_EGRESS,
+    }
+}
+
+pub(super) fn revoke_action(direction: Direction) -> Action {
+    match direction {
+        Direction::Ingress => actions::REVOKE_INGRESS,
+        Direction::Egress => actions::REVOKE_EGRESS,
+    }
+}
+
+pub(super) fn new_form(new: &NewSecurityGroup) -> Form {
+    let mut form = Form::default();
+    form.set("GroupName", &new.name);
+    form.set("GroupDescription", &new.description);
+    form.set("VpcId", &new.vpc);
+    if !new.tags.is_empty() {
+        form.set("TagSpecification.1.ResourceType", "security-group");
+        form.tags("TagSpecification.1.Tag", &new.tags);
+    }
+    form
 }
 
 fn group(element: &Element) -> SecurityGroup {
@@ -122,7 +134,7 @@ fn protocol(permission: &Element) -> Option<Protocol> {
     })
 }
 
-fn rules_form(group: &str, rules: &BTreeSet<Rule>) -> Form {
+pub(super) fn rules_form(group: &str, rules: &BTreeSet<Rule>) -> Form {
     let mut form = Form::default();
     form.set("GroupId", group);
     for (number, rule) in (1..).zip(rules) {

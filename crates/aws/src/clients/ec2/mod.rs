@@ -5,6 +5,7 @@ mod instances;
 mod network;
 #[cfg(test)]
 mod tests;
+mod trial;
 
 use super::{
     actions,
@@ -28,33 +29,29 @@ pub(super) struct Ec2 {
 
 impl Ec2 {
     pub(super) async fn set_source_dest_check(&self, instance: &str, check: bool) -> Result<(), AwsError> {
-        let mut form = Form::default();
-        form.set("InstanceId", instance);
-        form.set("SourceDestCheck.Value", check.to_string());
-        self.query.ask(actions::MODIFY_INSTANCE_ATTRIBUTE, &form).await.map(drop)
+        self.query.ask(actions::MODIFY_INSTANCE_ATTRIBUTE, &check_form(instance, check)).await.map(drop)
     }
 
     pub(super) async fn create_tags(&self, ids: &[String], tags: &Tags) -> Result<(), AwsError> {
         if ids.is_empty() || tags.is_empty() {
             return Ok(());
         }
-        let mut form = Form::default();
-        form.list("ResourceId", ids);
-        form.tags("Tag", tags);
-        self.query.ask(actions::CREATE_TAGS, &form).await.map(drop)
+        self.query.ask(actions::CREATE_TAGS, &tags_form(ids, tags)).await.map(drop)
     }
+}
 
-    pub(super) async fn delete_tags(&self, ids: &[String], keys: &BTreeSet<String>) -> Result<(), AwsError> {
-        if ids.is_empty() || keys.is_empty() {
-            return Ok(());
-        }
-        let mut form = Form::default();
-        form.list("ResourceId", ids);
-        for (number, key) in (1..).zip(keys) {
-            form.set(format!("Tag.{number}.Key"), key);
-        }
-        self.query.ask(actions::DELETE_TAGS, &form).await.map(drop)
-    }
+fn check_form(instance: &str, check: bool) -> Form {
+    let mut form = Form::default();
+    form.set("InstanceId", instance);
+    form.set("SourceDestCheck.Value", check.to_string());
+    form
+}
+
+fn tags_form(ids: &[String], tags: &Tags) -> Form {
+    let mut form = Form::default();
+    form.list("ResourceId", ids);
+    form.tags("Tag", tags);
+    form
 }
 
 /// Filters of a call: all must be met, each by one of its values. One without values is left out.

@@ -2,11 +2,10 @@
 
 use super::{Ec2, Filters, batches, cidr, one, tags};
 use crate::{
-    account::{Address, AvailabilityZone, AwsError, RouteEntry, RouteTable, RouteTarget, Subnet, SubnetFilter, Vpc},
+    account::{AvailabilityZone, AwsError, RouteEntry, RouteTable, RouteTarget, Subnet, SubnetFilter},
     clients::{actions, query::Form, xml::Element},
 };
 use net::{Cidr, Family, HasFamily};
-use std::collections::BTreeSet;
 
 impl Ec2 {
     pub(in crate::clients) async fn describe_subnets(&self, filter: &SubnetFilter) -> Result<Vec<Subnet>, AwsError> {
@@ -43,46 +42,13 @@ impl Ec2 {
         Ok(answer.items("availabilityZoneInfo").map(zone).collect())
     }
 
-    pub(in crate::clients) async fn describe_vpcs(&self, ids: &[String]) -> Result<Vec<Vpc>, AwsError> {
-        let mut vpcs = Vec::new();
-        for ids in some_batches(ids) {
-            let mut filters = Filters::default();
-            filters.add("vpc-id", &ids);
-            let read = |page: &Element| vpcs.extend(page.items("vpcSet").map(vpc));
-            self.query.pages(actions::DESCRIBE_VPCS, &filters.paged(), read).await?;
-        }
-        Ok(vpcs)
-    }
-
-    pub(in crate::clients) async fn describe_addresses(&self, ids: &[String]) -> Result<Vec<Address>, AwsError> {
-        let mut addresses = Vec::new();
-        for ids in some_batches(ids) {
-            let mut filters = Filters::default();
-            filters.add("allocation-id", &ids);
-            let answer = self.query.ask(actions::DESCRIBE_ADDRESSES, &filters.form).await?;
-            addresses.extend(answer.items("addressesSet").filter_map(address));
-        }
-        Ok(addresses)
-    }
-
     pub(in crate::clients) async fn create_route(
         &self,
         table: &str,
         to: Cidr,
         via: &RouteTarget,
     ) -> Result<(), AwsError> {
-        let mut form = route_form(table, to);
-        match via {
-            RouteTarget::Gateway(id) => form.set("GatewayId", id),
-            RouteTarget::Instance(id) => form.set("InstanceId", id),
-            RouteTarget::Interface(id) => form.set("NetworkInterfaceId", id),
-            RouteTarget::Other(id) => {
-                let message =
-                    format!("a route through {id} cannot be made; accepted are gateways, instances, interfaces");
-                return Err(AwsError::Invalid { code: "InvalidParameterValue".to_owned(), message });
-            }
-        }
-        self.query.ask(actions::CREATE_ROUTE, &form).await.map(drop)
+        self.query.ask(actions::CREATE_ROUTE, &new_route_form(table, to, via)?).await.map(drop)
     }
 
     pub(in crate::clients) async fn delete_route(&self, table: &str, to: Cidr) -> Result<(), AwsError> {
@@ -90,13 +56,21 @@ impl Ec2 {
     }
 }
 
-/// Ids in groups that a filter takes; none without ids, for which a filter would give everything.
-fn some_batches(ids: &[String]) -> Vec<Vec<String>> {
-    let ids: BTreeSet<String> = ids.iter().cloned().collect();
-    if ids.is_empty() { Vec::new() } else { batches(&ids) }
+pub(super) fn new_route_form(table: &str, to: Cidr, via: &RouteTarget) -> Result<Form, AwsError> {
+    let mut form = route_form(table, to);
+    match via {
+        RouteTarget::Gateway(id) => form.set("GatewayId", id),
+        RouteTarget::Instance(id) => form.set("InstanceId", id),
+        RouteTarget::Interface(id) => form.set("NetworkInterfaceId", id),
+        RouteTarget::Other(id) => {
+            let message = format!("a route through {id} cannot be made; accepted are gateways, instances, interfaces");
+            return Err(AwsError::Invalid { code: "InvalidParameterValue".to_owned(), message });
+        }
+    }
+    Ok(form)
 }
 
-fn route_form(table: &str, to: Cidr) -> Form {
+pub(super) fn route_form(table: &str, to: Cidr) -> Form {
     let mut form = Form::default();
     form.set("RouteTableId", table);
     let name = match to.family() {
@@ -123,22 +97,6 @@ fn subnet(element: &Element) -> Subnet {
         free_ipv4: element.text(&["availableIpAddressCount"]).parse().unwrap_or(0),
         tags: tags(element),
     }
-}
-
-fn vpc(element: &Element) -> Vpc {
-    let mut cidrs = associated(element, "cidrBlockAssociationSet", "cidrBlock", "cidrBlockState");
-    let first = cidr(element.text(&["cidrBlock"])).filter(|first| !cidrs.contains(first));
-    cidrs.splice(0..0, first);
-    cidrs.extend(associated(element, "ipv6CidrBlockAssociationSet", "ipv6CidrBlock", "ipv6CidrBlockState"));
-    Vpc { id: element.text(&["vpcId"]).to_owned(), cidrs }
-}
-
-fn address(element: &Element) -> Option<Address> {
-    Some(Address {
-        allocation: element.some("allocationId")?,
-        public_ipv4: element.text(&["publicIp"]).parse().ok()?,
-        association: element.some("associationId"),
-    })
 }
 
 fn route_table(element: &Element) -> RouteTable {

@@ -6,7 +6,7 @@ use crate::{
     clients::actions,
 };
 use aws_sdk_elasticloadbalancingv2::operation::describe_tags::DescribeTagsOutput;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// Resources that one call takes.
 const RESOURCES: usize = 20;
@@ -43,22 +43,6 @@ impl Elbv2 {
         for some in arns.chunks(RESOURCES) {
             let request = self.client.add_tags().set_resource_arns(Some(some.to_vec())).set_tags(to_tags(tags));
             self.caller.sdk(actions::ADD_TAGS, || request.clone().send()).await?;
-        }
-        Ok(())
-    }
-
-    pub(in crate::clients) async fn remove_tags(
-        &self,
-        arns: &[String],
-        keys: &BTreeSet<String>,
-    ) -> Result<(), AwsError> {
-        if keys.is_empty() {
-            return Ok(());
-        }
-        for some in arns.chunks(RESOURCES) {
-            let keys = keys.iter().cloned().collect();
-            let request = self.client.remove_tags().set_resource_arns(Some(some.to_vec())).set_tag_keys(Some(keys));
-            self.caller.sdk(actions::REMOVE_TAGS, || request.clone().send()).await?;
         }
         Ok(())
     }

@@ -37,7 +37,7 @@ fn what_is_no_error_of_aws_is_told_as_it_is() {
         assert_eq!(failure.class(), Class::Passing);
     }
     assert_eq!(failure(404, "nothing here").class(), Class::Final);
-    let error = failure(404, "nothing here").into_error(&actions::DESCRIBE_VPCS);
+    let error = failure(404, "nothing here").into_error(&actions::DESCRIBE_SUBNETS);
     assert!(matches!(error, AwsError::Other { .. }), "{error:?}");
 }
 
