@@ -12,7 +12,7 @@ help: ## this list
 
 up: ## build and start everything, print what to try
 	@scripts/need up
-	@cargo build --release --package cli
+	@cargo build --locked --release --package cli
 	@"$(CARGO_TARGET_DIR)/release/twinstack" up $(ARGS)
 
 test: ## install what tests need, lint, run all tests
@@ -20,14 +20,15 @@ test: ## install what tests need, lint, run all tests
 
 test-faults: ## AWS behind moto: each fault at each call of each change, and 500 Services; an hour
 	@scripts/need test
-	@TWINSTACK_FAULTS=all PATH="$$PATH:$(TWINSTACK_TOOLS)" cargo test --package e2e --test 985_aws_cut_off --test 980_aws
+	@TWINSTACK_FAULTS=all PATH="$$PATH:$(TWINSTACK_TOOLS)" cargo test --locked --package e2e --test 985_aws_cut_off --test 980_aws
 
 test-ipvs: ## IPVS mode of the proxy for real: Debian's kernel in qemu, a few minutes
 	@scripts/test-ipvs
 
-lint: ## format, clippy and layer rules
+lint: ## format, supply chain, clippy and layer rules
 	cargo fmt --all --check
-	cargo clippy --workspace --all-targets -- -D warnings
+	cargo xtask deny
+	cargo clippy --locked --workspace --all-targets -- -D warnings
 	cargo xtask deps
 
 bench: ## figures, and ratios where a peer is named (KUBE_APISERVER, ...)
@@ -37,5 +38,5 @@ fmt: ## format the code
 	cargo fmt --all
 
 dist: ## the small binary for release
-	cargo build --profile dist --package cli
+	cargo build --locked --profile dist --package cli
 	@ls -l "$(CARGO_TARGET_DIR)/dist/twinstack"

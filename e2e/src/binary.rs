@@ -15,7 +15,7 @@ pub fn twinstack() -> PathBuf {
         }
         let output = Command::new(env!("CARGO"))
             // The whole workspace, so that crates have the features with which the tests were built and nothing is built twice.
-            .args(["build", "--quiet", "--workspace", "--bins", "--message-format=json"])
+            .args(["build", "--quiet", "--locked", "--workspace", "--bins", "--message-format=json"])
             .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
             .output()
             .expect("cargo runs");

@@ -1,5 +1,6 @@
-//! Chores of the repository: `cargo xtask deps` checks the layer rules, `cargo xtask types` renews the table of API types.
+//! Chores of the repository: `cargo xtask deps` checks the layer rules, `cargo xtask deny` what comes from others, `cargo xtask types` renews the table of API types.
 
+mod deny;
 mod deps;
 mod types;
 
@@ -7,6 +8,7 @@ use std::process::ExitCode;
 
 const USAGE: &str = "usage: cargo xtask <command>
 
+  deny              check licences, bans and sources of all dependencies against deny.toml
   deps              check the layer rules of docs/ARCHITECTURE.md
   types --from DIR  renew crates/api/src/schema/types.txt from the Go modules of the Kubernetes API in DIR
                     (\"$(go env GOMODCACHE)/k8s.io\"; xtask/README.md tells more)";
@@ -14,6 +16,7 @@ const USAGE: &str = "usage: cargo xtask <command>
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let result = match args.split_first() {
+        Some((command, rest)) if command == "deny" && rest.is_empty() => deny::run(),
         Some((command, rest)) if command == "deps" && rest.is_empty() => deps::run(),
         Some((command, rest)) if command == "types" => types::run(rest),
         _ => Err(USAGE.to_owned()),
