@@ -173,6 +173,12 @@ impl Strict {
         });
     }
 
+    /// From now on callers may do everything.
+    pub fn forget_policy(&self) {
+        let shared = Arc::clone(&self.shared);
+        self.wait(async move { shared.world.lock().await.kept.policy = None });
+    }
+
     /// What the policy did not allow so far; counting begins anew.
     pub fn take_denials(&self) -> Vec<String> {
         std::mem::take(&mut self.shared.faults.lock().denials)

@@ -20,6 +20,7 @@ const KNOWN: KnownFlags<'static> = KnownFlags {
         "anonymous-auth",
     ],
     controller_manager: &[
+        "leader-elect",
         "node-cidr-mask-size",
         "node-cidr-mask-size-ipv4",
         "node-cidr-mask-size-ipv6",

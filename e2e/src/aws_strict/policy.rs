@@ -102,7 +102,7 @@ impl World {
         for (kind, id) in existing(call) {
             let resource = format!("{kind}/{id}");
             // What is gone is not found, whoever asks.
-            let Some(tags) = self.tags_of(call.api, &id).await else { continue };
+            let Some(tags) = self.resource_tags(call.api, &id).await else { continue };
             let tags = tags.into_iter().map(|(key, value)| (format!("aws:ResourceTag/{key}"), value)).collect();
             questions.push(Question { action: action.clone(), resource, context: with(tags) });
         }
@@ -130,7 +130,7 @@ impl World {
         questions
     }
 
-    async fn tags_of(&self, api: Api, id: &str) -> Option<Vec<(String, String)>> {
+    async fn resource_tags(&self, api: Api, id: &str) -> Option<Vec<(String, String)>> {
         let (params, path, names) = match api {
             Api::Ec2 => {
                 (vec![("Filter.1.Name", "resource-id"), ("Filter.1.Value.1", id)], "tagSet/item", ["key", "value"])

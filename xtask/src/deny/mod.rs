@@ -9,12 +9,14 @@ mod policy;
 
 use policy::{Package, Policy};
 use serde_json::Value;
-use std::{fs, process::Command};
+use std::{collections::BTreeSet, fs, process::Command};
 
 /// Checks the workspace around the current directory.
 pub(crate) fn run() -> Result<(), String> {
     let policy = Policy::parse(&read("deny.toml")?)?;
-    let packages = packages(&metadata()?)?;
+    let built = built()?;
+    let packages = packages(&metadata()?)?.into_iter().filter(|package| built.contains(&package.id()));
+    let packages: Vec<Package> = packages.collect();
     let mut broken = policy.check(&packages);
     broken.extend(policy::unsealed(&read("Cargo.lock")?));
     if !broken.is_empty() {
@@ -33,14 +35,28 @@ fn cargo() -> Command {
     Command::new(std::env::var("CARGO").unwrap_or_else(|_| "cargo".into()))
 }
 
-/// Everything that any target and any feature could bring, as the lock file has it.
-fn metadata() -> Result<Value, String> {
-    let output = cargo().args(["metadata", "--format-version=1", "--locked"]).output();
-    let output = output.map_err(|error| format!("cargo metadata: {error}"))?;
+fn printed(words: &[&str]) -> Result<String, String> {
+    let output = cargo().args(words).output().map_err(|error| format!("cargo {}: {error}", words[0]))?;
     if !output.status.success() {
-        return Err(format!("cargo metadata: {}", String::from_utf8_lossy(&output.stderr)));
+        return Err(format!("cargo {}: {}", words[0], String::from_utf8_lossy(&output.stderr)));
     }
-    serde_json::from_slice(&output.stdout).map_err(|error| format!("cargo metadata: {error}"))
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+fn metadata() -> Result<Value, String> {
+    let text = printed(&["metadata", "--format-version=1", "--locked"])?;
+    serde_json::from_str(&text).map_err(|error| format!("cargo metadata: {error}"))
+}
+
+/// What is built for some target, as `name version`. `cargo metadata` also lists what only a feature would bring that nobody asks for.
+fn built() -> Result<BTreeSet<String>, String> {
+    let tree =
+        printed(&["tree", "--locked", "--workspace", "--target=all", "--edges=all", "--prefix=none", "--format={p}"])?;
+    let line = |line: &str| {
+        let (name, rest) = line.split_once(" v")?;
+        Some(format!("{name} {}", rest.split(' ').next()?))
+    };
+    Ok(tree.lines().filter_map(line).collect())
 }
 
 fn packages(metadata: &Value) -> Result<Vec<Package>, String> {

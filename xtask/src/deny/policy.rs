@@ -17,6 +17,13 @@ pub(super) struct Package {
     pub(super) source: Option<String>,
 }
 
+impl Package {
+    /// `name version`.
+    pub(super) fn id(&self) -> String {
+        format!("{} {}", self.name, self.version)
+    }
+}
+
 /// What may come in.
 #[derive(Debug)]
 pub(super) struct Policy {
@@ -31,7 +38,7 @@ impl Policy {
         let list = |name: &str| {
             let start = lines.find(&format!("\n{name} = [")).ok_or_else(|| format!("deny.toml: no list {name:?}"))?;
             let rest = &lines[start..];
-            let end = rest.find("\n]").or_else(|| rest.find("]\n")).unwrap_or(rest.len());
+            let end = rest.find("]\n").unwrap_or(rest.len());
             Ok::<_, String>(rest[..end].to_owned())
         };
         for needed in ["unknown-registry = \"deny\"", "unknown-git = \"deny\"", "multiple-versions = \"allow\""] {

@@ -56,37 +56,39 @@ async fn retag(account: &dyn Account, arn: &str, old: &Tags, new: &Tags) -> Resu
     Ok(())
 }
 
-/// Tags that go: the manager never takes any away, so its clients cannot.
-pub(super) fn untag(strict: &Strict, before: &State, after: &State) {
-    let balancers = before
-        .load_balancers
-        .iter()
-        .filter_map(|(arn, old)| Some((arn, &old.tags, &after.load_balancers.get(arn)?.tags)));
-    let groups = before
-        .target_groups
-        .iter()
-        .filter_map(|(arn, old)| Some((arn, &old.tags, &after.target_groups.get(arn)?.tags)));
-    let listeners =
-        before.listeners.iter().filter_map(|(arn, old)| Some((arn, &old.tags, &after.listeners.get(arn)?.tags)));
-    for (arn, old, new) in balancers.chain(groups).chain(listeners) {
-        for key in differing(old, new).1 {
-            let params = [("ResourceArns.member.1", arn.as_str()), ("TagKeys.member.1", key.as_str())];
-            strict.look(Api::Elbv2, "RemoveTags", &params).expect("tags can go");
-        }
+/// Takes tags away, which the manager never does, so that its clients cannot. Says whether the cluster's was among them.
+pub(super) fn untag(strict: &Strict, before: &State, after: &State) -> bool {
+    let mut gone: Vec<(Api, String, String)> = Vec::new();
+    let mut note = |api: Api, id: &str, old: &Tags, new: Option<&Tags>| {
+        let keys = new.map(|new| differing(old, new).1).unwrap_or_default();
+        gone.extend(keys.into_iter().map(|key| (api, id.to_owned(), key)));
+    };
+    for (arn, old) in &before.load_balancers {
+        note(Api::Elbv2, arn, &old.tags, after.load_balancers.get(arn).map(|new| &new.tags));
+    }
+    for (arn, old) in &before.target_groups {
+        note(Api::Elbv2, arn, &old.tags, after.target_groups.get(arn).map(|new| &new.tags));
+    }
+    for (arn, old) in &before.listeners {
+        note(Api::Elbv2, arn, &old.tags, after.listeners.get(arn).map(|new| &new.tags));
     }
     for (name, old) in &before.classic {
-        let Some(new) = after.classic.get(name) else { continue };
-        for key in differing(&old.tags, &new.tags).1 {
-            let params = [("LoadBalancerNames.member.1", name.as_str()), ("Tags.member.1.Key", key.as_str())];
-            strict.look(Api::Elb, "RemoveTags", &params).expect("tags can go");
-        }
+        note(Api::Elb, name, &old.tags, after.classic.get(name).map(|new| &new.tags));
     }
     for (id, old) in &before.groups {
-        let Some(new) = after.groups.get(id) else { continue };
-        for key in differing(&old.tags, &new.tags).1 {
-            strict.look(Api::Ec2, "DeleteTags", &[("ResourceId.1", id), ("Tag.1.Key", &key)]).expect("tags can go");
-        }
+        note(Api::Ec2, id, &old.tags, after.groups.get(id).map(|new| &new.tags));
     }
+    for (api, id, key) in &gone {
+        let (action, params) = match api {
+            Api::Elbv2 => ("RemoveTags", [("ResourceArns.member.1", id.as_str()), ("TagKeys.member.1", key.as_str())]),
+            Api::Elb => {
+                ("RemoveTags", [("LoadBalancerNames.member.1", id.as_str()), ("Tags.member.1.Key", key.as_str())])
+            }
+            _ => ("DeleteTags", [("ResourceId.1", id.as_str()), ("Tag.1.Key", key.as_str())]),
+        };
+        strict.look(*api, action, &params).expect("tags can go");
+    }
+    gone.iter().any(|(_, _, key)| key.starts_with("kubernetes.io/cluster/"))
 }
 
 fn changed(old: &Attributes, new: &Attributes) -> Option<Attributes> {

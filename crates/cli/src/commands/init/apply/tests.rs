@@ -21,9 +21,12 @@ featureSet: TechPreviewNoUpgrade
 ";
 
 fn objects(text: &str) -> Vec<Value> {
-    let read =
-        install::read(Path::new("lab.yaml"), text, install::KnownFlags { api_server: &[], controller_manager: &[] })
-            .unwrap();
+    let read = install::read(
+        Path::new("lab.yaml"),
+        text,
+        install::KnownFlags { api_server: &[], controller_manager: &["node-cidr-mask-size-ipv6"] },
+    )
+    .unwrap();
     let folder = tempfile::tempdir().unwrap();
     let target = folder.path().join("lab");
     install::write(&read.cluster, "1.2.3", &target, install::Overwrite::No, std::time::SystemTime::now()).unwrap();
