@@ -109,8 +109,14 @@ fn refuse_duplicates(call: &Call, options: &WriteOptions, duplicates: &[String])
 
 async fn apply_patch(call: &Call, part: Part, bytes: &[u8]) -> Result<Answer, ApiError> {
     let options = WriteOptions::new(&call.query, Write::Apply)?;
-    if part != Part::Main {
-        call.exists()?;
+    if part != Part::Main
+        && let Err(missing) = call.exists()
+    {
+        // Upstream would create such a kind here: who may not create is told that, as by PUT.
+        if call.resource.rules.create_on_update() {
+            call.authorize("create")?;
+        }
+        return Err(missing);
     }
     let Parsed { mut value, duplicates } = body::parse(bytes, "application/yaml")?;
     refuse_duplicates(call, &options, &duplicates)?;
