@@ -6,7 +6,7 @@ export CARGO_TARGET_DIR ?= $(CACHE)/target
 export TWINSTACK_TOOLS ?= $(CACHE)/tools
 export TWINSTACK_GIT_COMMIT := $(shell git rev-parse --short HEAD 2>/dev/null)
 
-.PHONY: help up test test-faults test-ipvs lint bench fmt dist
+.PHONY: help up test test-faults test-ipvs fuzz lint bench fmt dist
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
@@ -24,6 +24,9 @@ test-faults: ## AWS behind moto: each fault at each call of each change, and 500
 
 test-ipvs: ## IPVS mode of the proxy for real: Debian's kernel in qemu, a few minutes
 	@scripts/test-ipvs
+
+fuzz: ## look for inputs that break a parser, 20 s for each (FUZZ_SECONDS)
+	@scripts/fuzz $(TARGETS)
 
 lint: ## format, supply chain, clippy and layer rules
 	cargo fmt --all --check

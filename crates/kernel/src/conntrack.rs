@@ -93,7 +93,7 @@ impl Conntrack for RealConntrack {
 }
 
 /// A flow, if it is UDP.
-fn read(entry: &[u8]) -> Option<Flow> {
+pub(crate) fn read(entry: &[u8]) -> Option<Flow> {
     let original = attribute(entry, ORIGINAL)?;
     let reply = attribute(entry, REPLY)?;
     let protocol = attribute(attribute(original, 2)?, 1)?;

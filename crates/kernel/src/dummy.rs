@@ -161,7 +161,7 @@ fn address_message(kind: u16, index: u32, ip: IpAddr) -> Message {
 }
 
 /// The number of the interface, and the address.
-fn read_address(answer: &[u8]) -> Option<(u32, IpAddr)> {
+pub(crate) fn read_address(answer: &[u8]) -> Option<(u32, IpAddr)> {
     let index = u32::from_ne_bytes(*answer.get(4..)?.first_chunk()?);
     let attributes = answer.get(ADDRESS_HEADER..)?;
     // With a peer, the second is ours and the first is theirs.

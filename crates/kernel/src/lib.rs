@@ -3,6 +3,8 @@
 
 #[allow(unsafe_code)]
 pub mod allocations;
+#[doc(hidden)]
+pub mod answers;
 pub mod child;
 pub mod conntrack;
 pub mod dummy;

@@ -248,7 +248,7 @@ fn error(body: &[u8]) -> io::Result<()> {
 }
 
 /// Kind and body of the first message, and what follows it.
-fn next_message(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
+pub(crate) fn next_message(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
     let length = usize::try_from(u32::from_ne_bytes(*bytes.first_chunk()?)).ok()?;
     let kind = u16::from_ne_bytes(*bytes.get(4..)?.first_chunk()?);
     let body = bytes.get(HEADER..length)?;

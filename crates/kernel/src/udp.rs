@@ -4,10 +4,10 @@
 //! was sent ([`learn_destination`]), and the answer leaves from there. Addresses and control messages are read and
 //! written as bytes ([`address`], [`control`]); the three system calls are in [`calls`], and nothing else here is unsafe.
 
-mod address;
+pub(crate) mod address;
 #[allow(unsafe_code)]
 mod calls;
-mod control;
+pub(crate) mod control;
 #[cfg(test)]
 mod tests;
 

@@ -10,7 +10,7 @@ const LAYERS: &[&[&str]] = &[
     &["apiserver", "install", "control", "aws", "ingress", "dns", "proxy", "node"],
     &["inspect"],
     &["cli"],
-    &["xtask", "e2e", "bench"],
+    &["xtask", "e2e", "bench", "fuzz"],
 ];
 
 /// Where no async may stand: whole crates, and files that decide.

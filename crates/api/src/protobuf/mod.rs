@@ -78,7 +78,21 @@ pub fn decode(body: &[u8], expected: Option<&'static Struct>) -> Result<Value, E
     }
     // Protobuf clients write empty fields that JSON leaves out.
     schema::decode(&Shape::Named(&structure.name), &mut value);
+    // A level of messages may be several of JSON, and JSON inside of it has levels of its own. What nests deeper than a body
+    // of JSON may could be stored, but not read again.
+    if !nests_within(&value, schema::NESTING_LIMIT) {
+        return Err(Error::malformed("nested too deep"));
+    }
     Ok(value)
+}
+
+fn nests_within(value: &Value, levels: usize) -> bool {
+    match value {
+        Value::Array(_) | Value::Object(_) if levels == 0 => false,
+        Value::Array(list) => list.iter().all(|item| nests_within(item, levels - 1)),
+        Value::Object(map) => map.values().all(|item| nests_within(item, levels - 1)),
+        _ => true,
+    }
 }
 
 /// Writes a built-in object as a body. `value` must have gone through `schema::decode`.

@@ -120,6 +120,19 @@ fn a_message_nested_too_deep_is_refused() {
     assert!(error.ends_with("nested too deep"), "{error}");
 }
 
+#[test]
+fn what_nests_deeper_than_json_may_is_refused_though_its_messages_do_not() {
+    let nested = |levels: usize| {
+        let schema = (0..levels).fold(json!({"type": "object"}), |inside, _| json!({"properties": {"x": inside}}));
+        let version = json!({"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema}});
+        json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+            "spec": {"group": "g", "names": {"kind": "K", "plural": "ks"}, "scope": "Cluster", "versions": [version]}})
+    };
+    let read = |levels: usize| decode(&encode(&nested(levels)).unwrap(), None);
+    assert!(read(40).is_ok());
+    assert_eq!(read(62).unwrap_err().to_string(), "nested too deep");
+}
+
 proptest! {
     #[test]
     fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {

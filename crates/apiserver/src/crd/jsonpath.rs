@@ -3,6 +3,22 @@
 //! `JsonPath::parse` refuses what it does not know; `find` never fails, what is missing is not found.
 
 use serde_json::Value;
+use std::cell::Cell;
+
+/// Most values that a path looks at. `[*,*]` a few times over, `..` after `..` or filters in filters would come to more than
+/// there is time and memory for; what is beyond is not found.
+const MOST_VALUES: usize = 100_000;
+
+/// Values that may still be looked at.
+struct Budget(Cell<usize>);
+
+impl Budget {
+    fn spend(&self) -> bool {
+        let left = self.0.get();
+        self.0.set(left.saturating_sub(1));
+        left > 0
+    }
+}
 
 /// A parsed path.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,10 +99,14 @@ impl JsonPath {
 
     /// What the path leads to, in order.
     pub fn find<'v>(&self, value: &'v Value) -> Vec<&'v Value> {
+        self.within(value, &Budget(Cell::new(MOST_VALUES)))
+    }
+
+    fn within<'v>(&self, value: &'v Value, budget: &Budget) -> Vec<&'v Value> {
         let mut found = vec![value];
         for step in &self.steps {
             let mut next = Vec::new();
-            found.into_iter().for_each(|value| step.take(value, &mut next));
+            found.into_iter().for_each(|value| step.take(value, &mut next, budget));
             found = next;
         }
         found
@@ -255,21 +275,25 @@ fn operand(text: &str, depth: usize) -> Result<(Operand, &str), PathError> {
 }
 
 impl Step {
-    fn take<'v>(&self, value: &'v Value, found: &mut Vec<&'v Value>) {
+    fn take<'v>(&self, value: &'v Value, found: &mut Vec<&'v Value>, budget: &Budget) {
+        let afford = |_: &&'v Value| budget.spend();
         match (self, value) {
-            (Self::Field(name), _) => found.extend(value.get(name)),
-            (Self::Each, Value::Array(list)) => found.extend(list),
-            (Self::Each, Value::Object(map)) => found.extend(map.values()),
-            (Self::Item(place), Value::Array(list)) => found.extend(at(list, *place)),
+            (Self::Field(name), _) => found.extend(value.get(name).filter(afford)),
+            (Self::Each, Value::Array(list)) => found.extend(list.iter().take_while(afford)),
+            (Self::Each, Value::Object(map)) => found.extend(map.values().take_while(afford)),
+            (Self::Item(place), Value::Array(list)) => found.extend(at(list, *place).filter(afford)),
             (Self::Slice(from, to, step), Value::Array(list)) => {
                 let place = |n: i64| usize::try_from(if n < 0 { n + list.len() as i64 } else { n }).unwrap_or(0);
                 let to = to.map_or(list.len(), place).min(list.len());
                 let from = from.map_or(0, place).min(to);
-                found.extend(list[from..to].iter().step_by(usize::try_from(*step).unwrap_or(1)));
+                let step = usize::try_from(*step).unwrap_or(1);
+                found.extend(list[from..to].iter().step_by(step).take_while(afford));
             }
-            (Self::Union(steps), _) => steps.iter().for_each(|step| step.take(value, found)),
-            (Self::Filter(filter), Value::Array(list)) => found.extend(list.iter().filter(|item| filter.holds(item))),
-            (Self::Below, _) => below(value, found),
+            (Self::Union(steps), _) => steps.iter().for_each(|step| step.take(value, found, budget)),
+            (Self::Filter(filter), Value::Array(list)) => {
+                found.extend(list.iter().take_while(afford).filter(|item| filter.holds(item, budget)));
+            }
+            (Self::Below, _) => below(value, found, budget),
             _ => {}
         }
     }
@@ -280,22 +304,25 @@ fn at(list: &[Value], place: i64) -> Option<&Value> {
     list.get(usize::try_from(place).ok()?)
 }
 
-fn below<'v>(value: &'v Value, found: &mut Vec<&'v Value>) {
+fn below<'v>(value: &'v Value, found: &mut Vec<&'v Value>, budget: &Budget) {
+    if !budget.spend() {
+        return;
+    }
     found.push(value);
     match value {
-        Value::Array(list) => list.iter().for_each(|item| below(item, found)),
-        Value::Object(map) => map.values().for_each(|item| below(item, found)),
+        Value::Array(list) => list.iter().for_each(|item| below(item, found, budget)),
+        Value::Object(map) => map.values().for_each(|item| below(item, found, budget)),
         _ => {}
     }
 }
 
 impl Filter {
-    fn holds(&self, item: &Value) -> bool {
-        let left = self.left.find(item);
+    fn holds(&self, item: &Value, budget: &Budget) -> bool {
+        let left = self.left.within(item, budget);
         let Test::Compare(comparison, operand) = &self.test else { return !left.is_empty() };
         let right = match operand {
             Operand::Literal(literal) => Some(literal),
-            Operand::Path(path) => path.find(item).first().copied(),
+            Operand::Path(path) => path.within(item, budget).first().copied(),
         };
         left.first().is_some_and(|left| right.is_some_and(|right| comparison.holds(left, right)))
     }
@@ -379,6 +406,21 @@ mod tests {
             ".a[x]",
         ] {
             assert!(JsonPath::parse(path).is_err(), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_path_that_multiplies_ends() {
+        let deep = (0..90).fold(json!([1, 2]), |inside, _| json!([inside]));
+        let wide = json!({"a": vec![json!({"b": [1, 2, 3]}); 300]});
+        let filter = |inside: &str| format!("..[?(@{inside})]");
+        for (path, object) in [
+            ("[*,*]".repeat(90), &deep),
+            ("..*".repeat(60), &deep),
+            ((0..7).fold(String::new(), |inside, _| filter(&inside)), &wide),
+        ] {
+            let parsed = JsonPath::parse(&path).unwrap_or_else(|why| panic!("{path}: {why}"));
+            assert!(parsed.find(object).len() <= super::MOST_VALUES, "{path}");
         }
     }
 

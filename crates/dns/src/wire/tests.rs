@@ -258,6 +258,7 @@ fn records_are_read_from_text_and_shown_as_text() {
         ("a 5 IN SRV 1 2 3 b", "a.\t5\tIN\tSRV\t1 2 3 b."),
         ("a 5 IN SOA ns.a h.a ( 1 2h 3 4 5 ) ; five", "a.\t5\tIN\tSOA\tns.a. h.a. 1 7200 3 4 5"),
         ("a 5 IN TYPE999 \\# 2 abCD", "a.\t5\tIN\tTYPE999\t\\# 2 abcd"),
+        ("a 5 class513 A 192.0.2.1", "a.\t5\tCLASS513\tA\t192.0.2.1"),
         ("a 5 IN HTTPS \\# 0", "a.\t5\tIN\tHTTPS\t\\# 0"),
         ("a 5 IN HINFO \"ANY obsoleted\" x", "a.\t5\tIN\tHINFO\t\"ANY obsoleted\" \"x\""),
     ] {
@@ -279,6 +280,13 @@ fn records_are_read_from_text_and_shown_as_text() {
     ] {
         assert_eq!(text.parse::<Record>().unwrap_err().to_string(), problem, "{text}");
     }
+}
+
+#[test]
+fn data_that_no_record_can_hold_is_refused() {
+    let long = |length: usize| format!("a 5 IN TXT {}", "x".repeat(length)).parse::<Record>();
+    assert_eq!(long(60_000).map(|record| record.data.len()), Ok(60_236));
+    assert_eq!(long(65_500).unwrap_err().to_string(), "the data is longer than 65535 bytes");
 }
 
 proptest! {

@@ -9,6 +9,9 @@ use std::str::FromStr;
 /// TTL of a record that does not say one.
 const DEFAULT_TTL: u32 = 3600;
 
+/// No more can be written into a record, whose length is a 16-bit number.
+const LONGEST_DATA: usize = 65_535;
+
 /// Text that is no record.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
@@ -35,7 +38,7 @@ impl FromStr for Record {
             let upper = text.to_ascii_uppercase();
             if ttl.is_none() && text.starts_with(|c: char| c.is_ascii_digit()) {
                 ttl = Some(lifetime(text)?);
-            } else if let Some(number) = class::number(&upper).filter(|_| class.is_none()) {
+            } else if let Some(number) = class_number(&upper).filter(|_| class.is_none()) {
                 class = Some(number);
             } else if let Some(number) = type_number(&upper) {
                 break number;
@@ -45,8 +48,15 @@ impl FromStr for Record {
         };
         let rest: Vec<&Word> = words.collect();
         let data = data(rtype, &rest)?;
+        if data.len() > LONGEST_DATA {
+            return refuse(format!("the data is longer than {LONGEST_DATA} bytes"));
+        }
         Ok(Self { name, rtype, class: class.unwrap_or(class::IN), ttl: ttl.unwrap_or(DEFAULT_TTL), data })
     }
+}
+
+fn class_number(text: &str) -> Option<u16> {
+    class::number(text).or_else(|| text.strip_prefix("CLASS")?.parse().ok())
 }
 
 fn type_number(text: &str) -> Option<u16> {

@@ -105,7 +105,7 @@ fn nest(message: &mut Message, kind: u16, write: impl FnOnce(&mut Message)) {
 }
 
 /// The entries in one piece of a list; what is not of this kind is left out.
-pub(super) fn read(kind: Kind, answer: &[u8]) -> Vec<Entry> {
+pub(crate) fn read(kind: Kind, answer: &[u8]) -> Vec<Entry> {
     let entries = attribute(answer, ENTRIES).unwrap_or_default();
     attributes(entries).filter(|(entry, _)| *entry == DATA).filter_map(|(_, data)| read_entry(kind, data)).collect()
 }

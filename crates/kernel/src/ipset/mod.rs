@@ -3,7 +3,7 @@
 //! `message` writes and reads what goes over the wire, and is pure; [`RealIpset`] sends it, [`FakeIpset`] keeps it in memory.
 
 mod fake;
-mod message;
+pub(crate) mod message;
 mod real;
 
 use std::fmt;

@@ -147,7 +147,7 @@ fn address(ip: IpAddr) -> [u8; 16] {
 }
 
 /// A server, unless it is one by firewall mark or of another transport: those are not ours.
-pub(super) fn read_service(answer: &[u8]) -> Option<Server> {
+pub(crate) fn read_service(answer: &[u8]) -> Option<Server> {
     let value = attribute(answer, SERVICE)?;
     let family = number16(value, 1)?;
     let protocol = Protocol::of_number(number16(value, 2)?)?;
@@ -164,7 +164,7 @@ pub(super) fn read_service(answer: &[u8]) -> Option<Server> {
 }
 
 /// A destination of a server of `family`; kernels before 3.18 do not say the family.
-pub(super) fn read_destination(server: &ServerKey, answer: &[u8]) -> Option<Destination> {
+pub(crate) fn read_destination(server: &ServerKey, answer: &[u8]) -> Option<Destination> {
     let value = attribute(answer, DESTINATION)?;
     let family = number16(value, 11).unwrap_or_else(|| family(server.at.ip()));
     let count = |kind| number32(value, kind).map_or(0, u64::from);

@@ -3,7 +3,7 @@
 //! `message` writes and reads what goes over the wire, and is pure; [`RealIpvs`] sends it, [`FakeIpvs`] keeps it in memory.
 
 mod fake;
-mod message;
+pub(crate) mod message;
 mod real;
 mod sysctl;
 

@@ -8,7 +8,7 @@ pub(super) const LONGEST: usize = 28;
 const V4: usize = 16;
 
 /// The address in what the kernel wrote; `None` for a family that is neither.
-pub(super) fn read(bytes: &[u8]) -> Option<SocketAddr> {
+pub(crate) fn read(bytes: &[u8]) -> Option<SocketAddr> {
     let family = u16::from_ne_bytes(*bytes.first_chunk()?);
     let port = u16::from_be_bytes(*bytes.get(2..)?.first_chunk()?);
     match i32::from(family) {

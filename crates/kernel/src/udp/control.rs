@@ -13,7 +13,7 @@ const WORD: usize = size_of::<usize>();
 const HEADER: usize = WORD + 8;
 
 /// The address in what the kernel wrote; messages of other kinds are passed over.
-pub(super) fn read(mut bytes: &[u8]) -> Option<Asked> {
+pub(crate) fn read(mut bytes: &[u8]) -> Option<Asked> {
     loop {
         let length = usize::from_ne_bytes(*bytes.first_chunk()?);
         let level = i32::from_ne_bytes(*bytes.get(WORD..)?.first_chunk()?);

@@ -268,7 +268,9 @@ impl Plugin for Kept {
             }
             return;
         }
-        if reply.cacheable && self.concerns(query) && reply.count(Section::Answer) < 1000 {
+        // What upstream compressed may be longer here than any message, and than places of TTLs are counted.
+        let fits = reply.count(Section::Answer) < 1000 && reply.records().len() <= usize::from(u16::MAX);
+        if reply.cacheable && self.concerns(query) && fits {
             self.keep(query, reply);
         }
     }

@@ -126,6 +126,21 @@ fn a_good_answer_goes_before_a_denial_if_that_is_wanted() {
 }
 
 #[test]
+fn what_is_longer_than_a_message_is_not_kept() {
+    let kept = Asked::new(". {\n cache\n}");
+    for (records, expected) in [(200, true), (300, false)] {
+        let name = format!("n{records}.test");
+        kept.after("cache", crate::testing::query(&name, rtype::TXT), |reply| {
+            let record: Record = format!("{name} 60 IN TXT {}", "x".repeat(250)).parse().unwrap();
+            (0..records).for_each(|_| reply.add(Section::Answer, &record));
+            reply.cacheable = true;
+        });
+        let reply = kept.answer(crate::testing::query(&name, rtype::TXT));
+        assert_eq!(reply.count(Section::Answer) == records, expected, "{records}");
+    }
+}
+
+#[test]
 fn mistakes_are_named() {
     for (text, expected) in [
         ("cache 0", "\"0\": plugin cache: accepted: a number of seconds from 1"),

@@ -7,14 +7,21 @@ use std::fmt::Write;
 
 /// A template may call others, and itself.
 const DEPTH: usize = 100;
-/// Longest text: no record is longer.
+/// Longest text, shown or kept in a variable: no record is longer.
 const LONGEST: usize = 65_536;
+/// Most parts that run for one text: loops in loops, and templates that call others twice, would go on for ever.
+const MOST_STEPS: usize = 100_000;
 
 impl Template {
     /// The text for this data.
     pub(crate) fn render(&self, data: &Value) -> Result<String, String> {
-        let mut run =
-            Run { template: self, text: String::new(), variables: vec![(String::new(), data.clone())], depth: 0 };
+        let mut run = Run {
+            template: self,
+            text: String::new(),
+            variables: vec![(String::new(), data.clone())],
+            depth: 0,
+            steps: 0,
+        };
         run.nodes(&self.body, data)?;
         Ok(run.text)
     }
@@ -25,6 +32,7 @@ struct Run<'a> {
     text: String,
     variables: Vec<(String, Value)>,
     depth: usize,
+    steps: usize,
 }
 
 /// How a list of nodes ended.
@@ -50,6 +58,7 @@ impl Run<'_> {
     }
 
     fn node(&mut self, node: &Node, dot: &Value) -> Result<Flow, String> {
+        self.step()?;
         match node {
             Node::Text(text) => self.text.push_str(text),
             Node::Show(pipeline) => {
@@ -90,6 +99,11 @@ impl Run<'_> {
         Ok(Flow::On)
     }
 
+    fn step(&mut self) -> Result<(), String> {
+        self.steps += 1;
+        if self.steps > MOST_STEPS { Err(format!("does not end within {MOST_STEPS} steps")) } else { Ok(()) }
+    }
+
     fn range(
         &mut self,
         names: &[String],
@@ -113,6 +127,7 @@ impl Run<'_> {
             return self.nodes(otherwise, dot);
         }
         for (key, item) in items {
+            self.step()?;
             let declared = self.variables.len();
             match names {
                 [value] => self.variables.push((value.clone(), item.clone())),
@@ -170,7 +185,7 @@ impl Run<'_> {
             Operand::Function(name) => {
                 let mut arguments = rest.iter().map(|word| self.operand(word, dot)).collect::<Result<Vec<_>, _>>()?;
                 arguments.extend(last);
-                functions::call(name, &arguments)
+                bounded(functions::call(name, &arguments)?)
             }
             Operand::Chain { of, fields } => {
                 let mut arguments = rest.iter().map(|word| self.operand(word, dot)).collect::<Result<Vec<_>, _>>()?;
@@ -234,5 +249,13 @@ impl Run<'_> {
             return Err("can't give argument to non-function".to_owned());
         }
         Ok(value)
+    }
+}
+
+/// What is printed of a text twice is twice as long, and so on.
+fn bounded(value: Value) -> Result<Value, String> {
+    match &value {
+        Value::Text(text) if text.len() > LONGEST => Err(format!("a text grew beyond {LONGEST} bytes")),
+        _ => Ok(value),
     }
 }

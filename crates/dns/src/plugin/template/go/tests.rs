@@ -94,6 +94,27 @@ fn mistakes_are_told_when_compiling_or_running() {
     }
 }
 
+#[test]
+fn templates_that_go_on_and_on_are_ended() {
+    let doubling = format!("{{{{ $x := \"0123456789\" }}}}{}", "{{ $x = print $x $x }}".repeat(60));
+    let calls: String = (0..60)
+        .map(|n| {
+            format!("{{{{ define \"t{n}\" }}}}{}{{{{ end }}}}", format!("{{{{ template \"t{}\" }}}}", n + 1).repeat(2))
+        })
+        .collect();
+    for (text, expected) in [
+        ("{{ range 60000 }}{{ range 60000 }}{{ end }}{{ end }}".to_owned(), "does not end within 100000 steps"),
+        (
+            format!("{calls}{{{{ define \"t60\" }}}}{{{{ end }}}}{{{{ template \"t0\" }}}}"),
+            "does not end within 100000 steps",
+        ),
+        (doubling, "a text grew beyond 65536 bytes"),
+        ("{{ range 60000 }}0123456789{{ end }}".to_owned(), "the text grew beyond 65536 bytes"),
+    ] {
+        assert_eq!(render(&text), Err(expected.to_owned()), "{text}");
+    }
+}
+
 proptest! {
     #[test]
     fn any_text_compiles_or_is_refused(text in r#"(\{\{|\}\}| |if|end|range|\.Name|\$x|:=|"|`|\(|\)|\||[0-9]|index|-|else|'|printf|%[0-9]*[a-z]|\.){0,30}"#) {
