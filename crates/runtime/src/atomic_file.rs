@@ -43,7 +43,13 @@ pub fn close_directory(path: &Path) -> io::Result<()> {
         let text = "is shared by everyone on this machine (sticky bit); choose a directory of its own";
         return Err(io::Error::new(io::ErrorKind::PermissionDenied, text));
     }
-    restrict(path, 0o700)
+    restrict(path, 0o700).map_err(|error| match error.kind() {
+        io::ErrorKind::PermissionDenied => {
+            let text = "is open to others, and only its owner can close it (chmod 700); let this user own it";
+            io::Error::new(io::ErrorKind::PermissionDenied, text)
+        }
+        _ => error,
+    })
 }
 
 /// Takes away what `mode` does not give; what is narrower already stays.
