@@ -43,6 +43,9 @@ impl Level {
     /// `aws_` begins the names of all crates of the AWS SDK.
     const QUIET: [&str; 6] = ["aws_", "h2", "hyper", "hyper_util", "rustls", "tower"];
 
+    /// Where kube warns of each watch that a server ended without a farewell; our own watch tells what comes of it.
+    const HUSHED: &str = "kube_client::client";
+
     /// Kubernetes' `-v`: up to 3 is information, 4 and 5 help to debug, 6 and more show requests and everything else.
     #[must_use]
     pub fn from_verbosity(verbosity: u8) -> Self {
@@ -55,8 +58,9 @@ impl Level {
 
     fn all(default: LevelFilter) -> Self {
         let hold_back = default == LevelFilter::INFO || default == LevelFilter::DEBUG;
-        let parts =
-            Self::QUIET.iter().filter(|_| hold_back).map(|part| ((*part).to_owned(), LevelFilter::WARN)).collect();
+        let quiet =
+            Self::QUIET.map(|part| (part, LevelFilter::WARN)).into_iter().chain([(Self::HUSHED, LevelFilter::ERROR)]);
+        let parts = quiet.filter(|_| hold_back).map(|(part, level)| (part.to_owned(), level)).collect();
         Self { default, parts }
     }
 

@@ -109,7 +109,7 @@ impl Cluster {
             let output = process.output();
             let since = &output[before[name]..];
             assert_eq!((since.matches(AWAY).count(), since.matches(BACK).count()), (1, 1), "{name}:\n{since}");
-            assert!(since.contains("api=https://127.0.0.1:644"), "{name}:\n{since}");
+            assert!(since.contains("https://127.0.0.1:644"), "{name}:\n{since}");
             let absence = since.split(BACK).next().unwrap_or_default();
             assert!(absence.lines().count() < 25, "a flood of {name}:\n{absence}");
         }

@@ -11,7 +11,7 @@ use kube::{
 };
 use std::path::{Path, PathBuf};
 
-pub use said::said;
+pub use said::{is_unreachable, said};
 pub use stack::client;
 
 /// Why there is no client. Not retryable but by changing what the flag names.

@@ -20,6 +20,15 @@ pub fn said(error: &(dyn Error + 'static)) -> String {
     line
 }
 
+/// Whether there was no answer at all: told once for the whole process when the API goes, so that nobody else need warn of it.
+#[must_use]
+pub fn is_unreachable(error: &(dyn Error + 'static)) -> bool {
+    let gone = |error: &kube::Error| {
+        matches!(error, kube::Error::Service(_) | kube::Error::HyperError(_) | kube::Error::ReadEvents(_))
+    };
+    iter::successors(Some(error), |error| (**error).source()).any(|one| one.downcast_ref().is_some_and(gone))
+}
+
 /// Errors of kube hold it in a box, which is what they name as their cause.
 fn status<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a Status> {
     match error.downcast_ref::<kube::Error>() {
@@ -41,6 +50,16 @@ mod tests {
     #[derive(Debug, thiserror::Error)]
     #[error("not reached: {0}")]
     struct Repeats(#[source] io::Error);
+
+    #[test]
+    fn only_silence_is_unreachable() {
+        let refused = || kube::Error::Service(Box::new(io::Error::other("refused")));
+        assert!(is_unreachable(&refused()));
+        assert!(is_unreachable(&watcher::Error::InitialListFailed(refused())));
+        let status = Status::failure("no", "NotFound").with_code(404).boxed();
+        assert!(!is_unreachable(&kube::Error::Api(status)));
+        assert!(!is_unreachable(&io::Error::other("refused")));
+    }
 
     #[test]
     fn one_line_says_everything_once() {

@@ -15,7 +15,7 @@ use kube::{
     api::{DynamicObject, PartialObjectMeta},
 };
 use runtime::{
-    client::said,
+    client::{is_unreachable, said},
     watch::{self, Event, watch},
 };
 use std::{
@@ -54,7 +54,9 @@ pub(super) async fn follow(shared: &Shared) -> Result<()> {
                 look = tokio::time::Instant::now() + LOOK;
                 if let Err(error) = watches.refresh(shared).await {
                     look = tokio::time::Instant::now() + SETTLE * 4;
-                    tracing::warn!(error = said(&*error), "kinds could not be discovered; tried again");
+                    if !is_unreachable(&*error) {
+                        tracing::warn!(error = said(&*error), "kinds could not be discovered; tried again");
+                    }
                 }
             }
             Some((kind, event)) = watches.streams.next(), if !watches.streams.is_empty() => {
