@@ -26,7 +26,7 @@ async fn write(store: &Store, ops: impl IntoIterator<Item = Op>) -> u64 {
 /// What happened after a revision, one word per event: revision, key, before and after.
 async fn since(store: &Store, revision: u64) -> Result<Vec<String>, ReadError> {
     let text = |entry: Option<&store::Entry>| {
-        entry.map_or("-".into(), |entry| String::from_utf8_lossy(entry.value()).into_owned())
+        entry.map_or_else(|| "-".into(), |entry| String::from_utf8_lossy(entry.value()).into_owned())
     };
     let line = |event: &Event| {
         format!("{} {} {} {}", event.revision(), event.key(), text(event.previous()), text(event.entry()))
@@ -89,7 +89,7 @@ async fn what_is_over_stays_over_and_the_file_does_not_keep_it() {
 
     // Time that passes while nobody has the file open counts too.
     let brief = Retention { age: Duration::from_millis(1), ..Retention::default() };
-    std::thread::sleep(Duration::from_millis(5));
+    tokio::time::sleep(Duration::from_millis(5)).await;
     let store = open(&path, brief);
     assert_eq!(since(&store, 3_000).await, Err(ReadError::Compacted { requested: 3_000, oldest: 3_001 }));
     assert_eq!(since(&store, 3_001).await.unwrap(), [""; 0]);
