@@ -78,6 +78,7 @@ impl Cluster {
         self.until("the definitions are served", || {
             INGRESS_LISTS.iter().all(|list| self.get(&format!("/apis/{list}")).is_some())
         });
+        self.configure();
         self.until("the DNS resource is there", || self.get("/apis/operator.openshift.io/v1/dnses/default").is_some());
         let work = format!("--working-dir={}", self.folder.path().join("router").display());
         let program = format!("--haproxy={}", haproxy::tool("haproxy").expect("checked").display());
