@@ -217,13 +217,26 @@ fn a_running_pod_is_debugged_and_resized() {
                    - {name: web, image: nginx, resources: {requests: {cpu: 100m, memory: 64Mi}}}\n";
         kubectl.ok_with(&["apply", "-f", "-"], pod);
         let before = kubectl.ok(&["get", "pod", "web", "-o", "jsonpath={.metadata.labels}{.spec.containers}"]);
-        kubectl.ok(&["debug", "web", "--image=busybox", "--target=web", "--container=look", "--attach=false"]);
+        let path = format!("/api/v1/namespaces/{namespace}/pods/web");
+        let read =
+            || -> serde_json::Value { serde_json::from_str(&kubectl.ok(&["get", "--raw", &path])).expect("a pod") };
+        let minor: u32 = kubectl.version.split('.').nth(1).and_then(|minor| minor.parse().ok()).expect("1.MINOR");
+        if minor > 22 {
+            kubectl.ok(&["debug", "web", "--image=busybox", "--target=web", "--container=look", "--attach=false"]);
+        } else {
+            // It sent a kind of its own then, which no server knows any more.
+            let mut wanted = read();
+            wanted["metadata"]["labels"] = serde_json::json!({"x": "y"});
+            let look = serde_json::json!({"name": "look", "image": "busybox", "targetContainerName": "web"});
+            wanted["spec"]["ephemeralContainers"] = serde_json::json!([look]);
+            kubectl
+                .ok_with(&["replace", "--raw", &format!("{path}/ephemeralcontainers"), "-f", "-"], &wanted.to_string());
+        }
         let added = "jsonpath={.spec.ephemeralContainers[*].name} {.spec.ephemeralContainers[*].targetContainerName}";
         assert_eq!(kubectl.ok(&["get", "pod", "web", "-o", added]), "look web");
         assert_eq!(kubectl.ok(&["get", "pod", "web", "-o", "jsonpath={.metadata.labels}{.spec.containers}"]), before);
 
-        let path = format!("/api/v1/namespaces/{namespace}/pods/web");
-        let mut wanted: serde_json::Value = serde_json::from_str(&kubectl.ok(&["get", "--raw", &path])).expect("a pod");
+        let mut wanted = read();
         wanted["metadata"]["labels"] = serde_json::json!({"x": "y"});
         wanted["spec"]["containers"][0]["image"] = "other".into();
         wanted["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "150m".into();
