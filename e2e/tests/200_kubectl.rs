@@ -322,3 +322,48 @@ fn services_show_both_families() {
         }
     });
 }
+
+#[test]
+fn flow_control_reads_as_upstreams() {
+    with_each(|kubectl, _| {
+        let table = |what: &str| {
+            let text = squeezed(&kubectl.ok(&["get", what]));
+            // The age is whatever it is.
+            let seconds = |word: &str| word.len() > 1 && word.trim_end_matches(['s', 'm', 'h']).parse::<f64>().is_ok();
+            let line = |line: &str| {
+                let words = line
+                    .split(' ')
+                    .map(|word| if seconds(word) && !word.ends_with(char::is_numeric) { "AGE" } else { word });
+                words.collect::<Vec<_>>().join(" ")
+            };
+            text.lines().map(line).collect::<Vec<_>>().join("\n")
+        };
+        let schemas = "NAME PRIORITYLEVEL MATCHINGPRECEDENCE DISTINGUISHERMETHOD AGE MISSINGPL\n\
+                       exempt exempt 1 <none> AGE False\n\
+                       probes exempt 2 <none> AGE False\n\
+                       system-leader-election leader-election 100 ByUser AGE False\n\
+                       system-node-high node-high 400 ByUser AGE False\n\
+                       system-nodes system 500 ByUser AGE False\n\
+                       kube-controller-manager workload-high 800 ByNamespace AGE False\n\
+                       kube-scheduler workload-high 800 ByNamespace AGE False\n\
+                       kube-system-service-accounts workload-high 900 ByNamespace AGE False\n\
+                       service-accounts workload-low 9000 ByUser AGE False\n\
+                       global-default global-default 9900 ByUser AGE False\n\
+                       catch-all catch-all 10000 ByUser AGE False";
+        let told = wait_for(Duration::from_secs(60), || (table("flowschemas") == schemas).then_some(()));
+        assert!(told.is_some(), "{}", table("flowschemas"));
+        assert_eq!(
+            table("prioritylevelconfigurations"),
+            "NAME TYPE NOMINALCONCURRENCYSHARES QUEUES HANDSIZE QUEUELENGTHLIMIT AGE\n\
+             catch-all Limited 5 <none> <none> <none> AGE\n\
+             exempt Exempt <none> <none> <none> <none> AGE\n\
+             global-default Limited 20 128 6 50 AGE\n\
+             leader-election Limited 10 16 4 50 AGE\n\
+             node-high Limited 40 64 6 50 AGE\n\
+             system Limited 30 64 6 50 AGE\n\
+             workload-high Limited 40 128 6 50 AGE\n\
+             workload-low Limited 100 128 6 50 AGE"
+        );
+        assert!(kubectl.ok(&["explain", "flowschemas.spec"]).contains("matchingPrecedence"));
+    });
+}

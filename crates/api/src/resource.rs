@@ -165,6 +165,8 @@ pub trait Rules: Send + Sync {
     fn shows_as_stored(&self, _revision: u64) -> bool {
         true
     }
+    /// Puts the objects of a list into the order in which a table shows them.
+    fn in_table_order(&self, _objects: &mut [Value]) {}
     /// Table columns.
     fn columns(&self) -> Vec<Column> {
         crate::kinds::columns::name_and_age()

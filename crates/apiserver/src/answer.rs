@@ -82,8 +82,9 @@ pub fn list(call: &Call, page: &Page) -> Result<Answer, ApiError> {
         }
         View::Table(version) => {
             let mut table = table::empty(resource, version, "");
-            table["rows"] =
-                objects().map(|object| Ok(table::row(call, object?))).collect::<Result<Vec<_>, ApiError>>()?.into();
+            let mut objects = objects().collect::<Result<Vec<_>, ApiError>>()?;
+            resource.rules.in_table_order(&mut objects);
+            table["rows"] = objects.into_iter().map(|object| table::row(call, object)).collect();
             table
         }
     };

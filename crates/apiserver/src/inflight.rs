@@ -1,4 +1,5 @@
-//! How many requests are served at a time: a flood of one sort waits outside and cannot starve the control loops.
+//! How many requests are served at a time where priority and fairness are switched off: a flood of one sort waits outside and
+//! cannot starve the control loops.
 //!
 //! Upstream's two limits (`--max-requests-inflight`, `--max-mutating-requests-inflight`); watches and connections to nodes
 //! do not count, as they last. On top of them, in place of upstream's flow schemas: components of the system have a share of
@@ -29,7 +30,7 @@ pub struct Place(#[allow(dead_code)] Option<OwnedSemaphorePermit>);
 
 /// How much depends on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Weight {
+pub enum Weight {
     /// Anybody's.
     Common,
     /// Of a component.
@@ -41,7 +42,8 @@ enum Weight {
 }
 
 impl Weight {
-    fn of(asked: &Attributes<'_>) -> Self {
+    /// Of a request.
+    pub fn of(asked: &Attributes<'_>) -> Self {
         let probe = |path: &str| ["healthz", "livez", "readyz"].contains(&path.split('/').nth(1).unwrap_or_default());
         if asked.user.in_group(MASTERS) || asked.path.is_some_and(probe) {
             return Self::Exempt;
@@ -68,11 +70,7 @@ impl Inflight {
     }
 
     /// A place for a request, or 429.
-    pub fn enter(&self, asked: &Attributes<'_>, mutating: bool, long_running: bool) -> Result<Place, ApiError> {
-        if long_running {
-            return Ok(Place(None));
-        }
-        let weight = Weight::of(asked);
+    pub fn take(&self, weight: Weight, mutating: bool) -> Result<Place, ApiError> {
         let common = if mutating { &self.writing } else { &self.reading };
         let shares: &[&Arc<Semaphore>] = match weight {
             // Who is never turned away leaves the shares to those who would be.
@@ -99,6 +97,12 @@ fn is_system(user: &User) -> bool {
 mod tests {
     use super::*;
 
+    impl Inflight {
+        fn enter(&self, asked: &Attributes<'_>, mutating: bool) -> Result<Place, ApiError> {
+            self.take(Weight::of(asked), mutating)
+        }
+    }
+
     fn code(entered: &Result<Place, ApiError>) -> u16 {
         entered.as_ref().err().map_or(200, |error| error.code)
     }
@@ -108,14 +112,13 @@ mod tests {
         let inflight = Inflight::new(2, 2);
         let (flooder, node) = (User::new("eve", ["dev"]), User::new("system:node:a", ["system:nodes"]));
         let pods = |user| Attributes::resource(user, "list", "", "pods");
-        let held: Vec<_> = (0..2).map(|_| inflight.enter(&pods(&flooder), false, false).unwrap()).collect();
-        assert_eq!(code(&inflight.enter(&pods(&flooder), false, false)), 429);
-        let served = inflight.enter(&pods(&node), false, false).unwrap();
-        assert_eq!(code(&inflight.enter(&pods(&node), false, false)), 429, "the share is bounded too");
-        assert_eq!(code(&inflight.enter(&pods(&flooder), true, false)), 200, "writes have their own limit");
-        assert_eq!(code(&inflight.enter(&pods(&flooder), false, true)), 200, "watches do not count");
+        let held: Vec<_> = (0..2).map(|_| inflight.enter(&pods(&flooder), false).unwrap()).collect();
+        assert_eq!(code(&inflight.enter(&pods(&flooder), false)), 429);
+        let served = inflight.enter(&pods(&node), false).unwrap();
+        assert_eq!(code(&inflight.enter(&pods(&node), false)), 429, "the share is bounded too");
+        assert_eq!(code(&inflight.enter(&pods(&flooder), true)), 200, "writes have their own limit");
         drop((held, served));
-        assert_eq!(code(&inflight.enter(&pods(&flooder), false, false)), 200);
+        assert_eq!(code(&inflight.enter(&pods(&flooder), false)), 200);
     }
 
     #[test]
@@ -125,8 +128,8 @@ mod tests {
         let manager = User::new("system:kube-controller-manager", ["system:authenticated"]);
         let account = User::service_account("kube-system", "dns", "1");
         let floods = Attributes::resource(&manager, "update", "", "pods");
-        let held: Vec<_> = (0..3).map(|_| inflight.enter(&floods, true, false).unwrap()).collect();
-        assert_eq!(code(&inflight.enter(&floods, true, false)), 429);
+        let held: Vec<_> = (0..3).map(|_| inflight.enter(&floods, true).unwrap()).collect();
+        assert_eq!(code(&inflight.enter(&floods, true)), 429);
         for (user, group, resource) in [
             (&node, "coordination.k8s.io", "leases"),
             (&node, "", "nodes"),
@@ -134,7 +137,7 @@ mod tests {
             (&account, "coordination.k8s.io", "leases"),
         ] {
             let asked = Attributes::resource(user, "update", group, resource);
-            assert_eq!(code(&inflight.enter(&asked, true, false)), 200, "{} {resource}", user.name);
+            assert_eq!(code(&inflight.enter(&asked, true)), 200, "{} {resource}", user.name);
         }
         drop(held);
     }
@@ -145,7 +148,7 @@ mod tests {
         let (eve, admin) = (User::new("eve", ["dev"]), User::new("root", ["system:masters"]));
         let stranger = User::anonymous();
         let other = User::service_account("dev", "app", "1");
-        let _held = inflight.enter(&Attributes::resource(&eve, "list", "", "pods"), false, false).unwrap();
+        let _held = inflight.enter(&Attributes::resource(&eve, "list", "", "pods"), false).unwrap();
         for (asked, want) in [
             (Attributes::resource(&admin, "list", "", "pods"), 200),
             (Attributes::path(&stranger, "get", "/readyz"), 200),
@@ -153,7 +156,7 @@ mod tests {
             (Attributes::path(&stranger, "get", "/version"), 429),
             (Attributes::resource(&other, "list", "coordination.k8s.io", "leases"), 429),
         ] {
-            let places: Vec<_> = (0..9).map(|_| inflight.enter(&asked, false, false)).collect();
+            let places: Vec<_> = (0..9).map(|_| inflight.enter(&asked, false)).collect();
             assert!(places.iter().all(|place| code(place) == want), "{asked:?}");
         }
     }
@@ -163,7 +166,7 @@ mod tests {
         let inflight = Inflight::new(0, 0);
         let eve = User::new("eve", ["dev"]);
         let held: Vec<_> =
-            (0..1000).map(|_| inflight.enter(&Attributes::path(&eve, "get", "/version"), false, false)).collect();
+            (0..1000).map(|_| inflight.enter(&Attributes::path(&eve, "get", "/version"), false)).collect();
         assert!(held.iter().all(Result::is_ok));
     }
 }

@@ -5,6 +5,7 @@ use crate::{
     audit::{Open, Request as Audited},
     authn::{Credentials, User},
     authz::{Attributes, Decision},
+    fairness::Flow,
     request::{
         body,
         info::{RequestInfo, ResourceRequest},
@@ -49,6 +50,7 @@ pub struct Journal {
     received: jiff::Timestamp,
     labels: Labels,
     record: Option<Open>,
+    flow: Option<Flow>,
 }
 
 impl Journal {
@@ -72,6 +74,7 @@ impl Journal {
             received: jiff::Timestamp::now(),
             labels,
             record: None,
+            flow: None,
         }
     }
 
@@ -124,6 +127,11 @@ impl Journal {
         }
     }
 
+    /// Notes which flow it belongs to.
+    pub fn flow(&mut self, flow: Option<&Flow>) {
+        self.flow = flow.cloned();
+    }
+
     /// Notes whom the request goes on as.
     pub fn impersonated(&mut self, user: &User) {
         if let Some(record) = &mut self.record {
@@ -147,6 +155,9 @@ impl Journal {
         server.requests.0.get_or_create(&self.labels).inc();
         if let Some(record) = self.record.take() {
             response = record.finish(response);
+        }
+        if let Some(flow) = &self.flow {
+            flow.mark(response.headers_mut());
         }
         if let Ok(id) = HeaderValue::from_str(&self.id) {
             response.headers_mut().insert("audit-id", id);

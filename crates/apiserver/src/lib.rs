@@ -18,6 +18,7 @@ pub mod definitions;
 pub mod discovery;
 pub mod encryption;
 pub mod events;
+pub mod fairness;
 pub mod follow;
 pub mod inflight;
 pub mod journal;
@@ -37,6 +38,7 @@ pub mod stored;
 pub mod subresource;
 pub mod table;
 pub mod testing;
+pub mod turn;
 pub mod verbs;
 
 pub use runtime::http::Body;

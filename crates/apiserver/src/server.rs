@@ -9,16 +9,18 @@ use crate::{
         service_account::{Issuer, ObjectKind, Objects},
     },
     definitions::Definitions,
+    fairness::Fairness,
     inflight::Inflight,
     journal::RequestMetrics,
     kubelet::Kubelets,
     openapi::Documents,
     registry::Registry,
+    request::bodies::Bodies,
     services::Services,
     stored,
 };
 use arc_swap::ArcSwap;
-use runtime::admin::Admin;
+use runtime::{admin::Admin, http::Pace};
 use serde_json::Value;
 use std::{sync::Arc, time::Duration};
 use store::Store;
@@ -40,6 +42,8 @@ pub struct Config {
     pub jwks_uri: String,
     /// How long a request may take that does not last by its nature.
     pub request_timeout: Duration,
+    /// How slowly the body of a request may arrive.
+    pub body_pace: Pace,
 }
 
 impl Default for Config {
@@ -50,6 +54,8 @@ impl Default for Config {
             server_address: "localhost:6443".into(),
             jwks_uri: "https://kubernetes.default.svc/openid/v1/jwks".into(),
             request_timeout: Duration::from_secs(60),
+            // The largest body has a minute and a bit.
+            body_pace: Pace { grace: Duration::from_secs(20), bytes_per_second: 64 * 1024 },
         }
     }
 }
@@ -72,8 +78,12 @@ pub struct ApiServer {
     pub issuer: Option<Issuer>,
     /// Connections to nodes.
     pub kubelets: Kubelets,
-    /// How much at a time.
+    /// Who is served before whom; none when it is switched off (`--enable-priority-and-fairness=false`).
+    pub fairness: Option<Fairness>,
+    /// How much at a time, when there is no fairness.
     pub inflight: Inflight,
+    /// How much of request bodies is kept at a time.
+    pub bodies: Arc<Bodies>,
     /// The audit log.
     pub auditor: Option<Auditor>,
     /// OpenAPI documents.

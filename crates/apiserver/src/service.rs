@@ -6,23 +6,24 @@ use crate::{
     authn::{Credentials, Impersonation, User},
     authz::{Attributes, forbidden},
     call::Call,
-    inflight::Place,
     journal::Journal,
     kubelet, paths,
     request::{
         accept::Accept,
+        body::Whole,
         info::{RequestInfo, ResourceRequest},
         query::Query,
         route,
     },
     subresource,
+    turn::{Held, Lasting, Turn},
     verbs::{create, delete, delete_collection, finish::Part, get, list, patch, update, watch},
 };
 use api::{error::ApiError, resource::Verbs};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
-use http_body_util::BodyExt;
-use runtime::http::{BoxError, Peer};
+use http_body_util::{BodyExt, Full};
+use runtime::http::{BoxError, Peer, Unhurried, holding};
 use std::{convert::Infallible, sync::Arc};
 
 /// The sender of an in-process request, put into its extensions by `client`.
@@ -68,17 +69,24 @@ where
         }
         None => user,
     };
-    let lasting = matches!(&info, RequestInfo::Resource(asked) if is_long(asked, &query));
+    let lasting = match &info {
+        RequestInfo::Resource(asked) => lasting(asked, &query),
+        RequestInfo::Path { .. } => Lasting::No,
+    };
     let wanted = attributes(&user, &info, &query);
-    let place = server.inflight.enter(&wanted, is_mutating(request.method()), lasting)?;
+    let turn = Turn::of(server, &wanted, is_mutating(request.method()), lasting);
+    journal.flow(turn.flow());
     let decision = server.access.chain().authorize(&wanted);
     journal.decided(&decision);
     if !decision.allowed() {
         return Err(forbidden(&wanted, decision.reason()));
     }
     match info {
-        RequestInfo::Path { path, .. } => paths::serve(server, &request, &path, &query),
-        RequestInfo::Resource(asked) => resource(server, request, query, asked, user, place, journal).await,
+        RequestInfo::Path { path, .. } => {
+            let held = turn.take(server, 1).await?;
+            Ok(paths::serve(server, &request, &path, &query)?.map(|body| holding(body, held)))
+        }
+        RequestInfo::Resource(asked) => resource(server, request, query, asked, user, turn, journal).await,
     }
 }
 
@@ -122,10 +130,29 @@ fn is_mutating(method: &Method) -> bool {
 }
 
 /// Requests that last: watches, and connections to nodes.
-fn is_long(asked: &ResourceRequest, query: &Query) -> bool {
-    asked.verb == "watch"
-        || matches!(asked.subresource.as_str(), "exec" | "attach" | "portforward" | "proxy")
-        || (asked.subresource == "log" && query.flag("follow"))
+fn lasting(asked: &ResourceRequest, query: &Query) -> Lasting {
+    match asked.subresource.as_str() {
+        "exec" | "attach" | "portforward" | "proxy" => Lasting::Connection,
+        "log" if query.flag("follow") => Lasting::Connection,
+        _ if asked.verb == "watch" => Lasting::Watch,
+        _ => Lasting::No,
+    }
+}
+
+/// How many seats a request needs: more than one only for what reads a collection, also as the beginning of a watch.
+fn width(server: &ApiServer, call: &Call) -> u32 {
+    let query = &call.query;
+    let reads_all = match call.request.verb {
+        "list" => true,
+        "watch" => query.flag("sendInitialEvents") || matches!(query.get("resourceVersion"), "" | "0"),
+        _ => false,
+    };
+    match &server.fairness {
+        Some(fairness) if reads_all && call.request.name.is_empty() => {
+            fairness.widths.list(&call.key(), query.get("limit").parse().unwrap_or_default())
+        }
+        _ => 1,
+    }
 }
 
 async fn resource<B>(
@@ -134,7 +161,7 @@ async fn resource<B>(
     query: Query,
     asked: ResourceRequest,
     user: User,
-    place: Place,
+    turn: Turn,
     journal: &mut Journal,
 ) -> Result<Response<Body>, ApiError>
 where
@@ -164,24 +191,25 @@ where
         warnings: parking_lot::Mutex::default(),
         annotations: parking_lot::Mutex::default(),
     });
-    let (mutating, lasting) = (is_mutating(request.method()), is_long(&call.request, &call.query));
-    let (connection, bytes) = kubelet::Connection::split(&call, request).await?;
-    journal.request_body(&bytes, &call.content_type);
+    let (mutating, lasting) = (is_mutating(request.method()), lasting(&call.request, &call.query));
+    let (connection, body) = kubelet::Connection::split(&call, request).await?;
+    if let Some(body) = &body {
+        journal.request_body(&body.bytes, &call.content_type);
+    }
+    let held = turn.take(server, width(server, &call)).await?;
     let asked = Arc::clone(&call);
-    let work = async move {
-        let answer = dispatch(asked, connection, bytes).await;
-        // Others may come in when the work is done, not when the client has left.
-        drop(place);
-        answer
-    };
+    // The place goes along with the work: a write that nobody waits for any more still takes it until it has ended.
+    let work = async move { dispatch(asked, connection, body).await.map(|answer| (answer, held)) };
     let answer = match (lasting, mutating) {
-        (true, _) => work.await,
-        (false, false) => in_time(server, work).await,
+        (Lasting::Watch | Lasting::Connection, _) => work.await,
+        (Lasting::No, false) => in_time(server, work).await,
         // A write goes on to its end even if nobody waits for the answer any more: half a write would leak.
-        (false, true) => in_time(server, async { server.writes.spawn(work).await.map_err(ApiError::internal)? }).await,
+        (Lasting::No, true) => {
+            in_time(server, async { server.writes.spawn(work).await.map_err(ApiError::internal)? }).await
+        }
     };
     let mut response = match answer {
-        Ok(answer) => respond(answer),
+        Ok((answer, held)) => respond(answer, held, lasting),
         Err(error) => refusal(&error),
     };
     journal.annotations(&call.annotations.lock());
@@ -199,13 +227,13 @@ fn quoted(text: &str) -> String {
     printable.replace('\\', "\\\\").replace('"', "\\\"")
 }
 
-async fn in_time(server: &ApiServer, work: impl Future<Output = Result<Answer, ApiError>>) -> Result<Answer, ApiError> {
+async fn in_time<T>(server: &ApiServer, work: impl Future<Output = Result<T, ApiError>>) -> Result<T, ApiError> {
     let late = || ApiError::timeout("request did not complete within the allotted timeout");
     tokio::time::timeout(server.config.request_timeout, work).await.map_err(|_| late())?
 }
 
-async fn dispatch(call: Arc<Call>, connection: kubelet::Connection, bytes: Bytes) -> Result<Answer, ApiError> {
-    let bytes = &bytes[..];
+async fn dispatch(call: Arc<Call>, connection: kubelet::Connection, body: Option<Whole>) -> Result<Answer, ApiError> {
+    let bytes = body.as_ref().map_or(&[][..], |body| &body.bytes[..]);
     let one = !call.request.name.is_empty();
     if !call.request.subresource.is_empty() {
         return subresource::serve(call, connection, bytes).await;
@@ -251,7 +279,11 @@ pub fn refusal(error: &ApiError) -> Response<Body> {
 
 /// A whole body.
 pub fn full(status: u16, content_type: &str, body: Bytes) -> Response<Body> {
-    let mut response = Response::new(runtime::http::full(body));
+    with_body(status, content_type, runtime::http::full(body))
+}
+
+fn with_body(status: u16, content_type: &str, body: Body) -> Response<Body> {
+    let mut response = Response::new(body);
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
     let headers = response.headers_mut();
     if let Ok(value) = HeaderValue::from_str(content_type) {
@@ -261,11 +293,18 @@ pub fn full(status: u16, content_type: &str, body: Bytes) -> Response<Body> {
     response
 }
 
-fn respond(answer: Answer) -> Response<Body> {
+/// The answer with what its request holds, which goes when the answer has.
+fn respond(answer: Answer, held: Held, lasting: Lasting) -> Response<Body> {
     match answer {
-        Answer::Full { status, content_type, body } => full(status, content_type, body),
-        Answer::Handed(response) => response,
+        Answer::Full { status, content_type, body } => with_body(status, content_type, holding(Full::new(body), held)),
+        Answer::Handed(mut response) if lasting == Lasting::Connection => {
+            response.extensions_mut().insert(Unhurried);
+            response
+        }
+        Answer::Handed(response) => response.map(|body| holding(body, held)),
         Answer::Stream(stream) => {
+            // Only the beginning of a watch costs anything.
+            drop(held);
             let frames = futures::stream::unfold(stream, async |mut stream| {
                 stream.next().await.map(|bytes| (Ok::<_, BoxError>(http_body::Frame::data(bytes)), stream))
             });

@@ -1,6 +1,8 @@
 //! From parts to a server that can be asked: what is loaded and mended before it is ready, and what it keeps doing then.
 
-use crate::{ApiServer, authz::rbac::write_back, bootstrap, crd, definitions, follow, registry::Registry, services};
+use crate::{
+    ApiServer, authz::rbac::write_back, bootstrap, crd, definitions, fairness, follow, registry::Registry, services,
+};
 use api::error::ApiError;
 use runtime::task::Tasks;
 use std::sync::Arc;
@@ -35,6 +37,7 @@ pub async fn run(server: &Arc<ApiServer>, tasks: &Tasks) -> Result<(), StartErro
     // Roles that were just made count before anybody is let in.
     follow::prime(server).await?;
     services::bootstrap(server).await?;
+    fairness::keep::prime(server).await?;
     for storage in follow::followed() {
         let server = Arc::clone(server);
         tasks.restarting(&format!("follow {storage}"), move |stop| follow::run(Arc::clone(&server), storage, stop));
@@ -43,6 +46,8 @@ pub async fn run(server: &Arc<ApiServer>, tasks: &Tasks) -> Result<(), StartErro
     let filled = Arc::clone(server);
     tasks.restarting("aggregate roles", move |stop| write_back::run(Arc::clone(&filled), stop));
     tasks.restarting("follow definitions", move |stop| definitions::run(Arc::clone(&followed), stop));
+    let followed = Arc::clone(server);
+    tasks.restarting("flow control", move |stop| fairness::keep::run(Arc::clone(&followed), stop));
     let followed = Arc::clone(server);
     tasks.restarting("services", move |stop| services::run(Arc::clone(&followed), stop));
     Ok(())

@@ -12,6 +12,7 @@ pub mod definition;
 pub mod edit;
 mod endpoints;
 mod event;
+pub mod flowcontrol;
 mod ingress;
 pub mod meta;
 pub mod names;

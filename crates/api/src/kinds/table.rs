@@ -11,6 +11,7 @@ use super::{
     definition::Definition,
     endpoints::{EndpointSlice, Endpoints},
     event::{CoreEvent, NewEvent},
+    flowcontrol::{FlowSchema, PriorityLevel},
     ingress::{Ingress, IngressClass},
     namespace::Namespace,
     node::Node,
@@ -92,6 +93,8 @@ pub fn table() -> Vec<Arc<Resource>> {
             .short("ev")
             .select(of_event("regarding"))
             .select(["reason", "reportingController", "type"]),
+        row(flow("FlowSchema"), "flowschemas", Cluster, FlowSchema).sub(["status"]),
+        row(flow("PriorityLevelConfiguration"), "prioritylevelconfigurations", Cluster, PriorityLevel).sub(["status"]),
         row(access("ClusterRoleBinding"), "clusterrolebindings", Cluster, rbac::Binding(Cluster)),
         row(access("ClusterRole"), "clusterroles", Cluster, rbac::Role(Cluster)),
         row(access("RoleBinding"), "rolebindings", Namespaced, rbac::Binding(Namespaced)),
@@ -133,6 +136,10 @@ fn networking(kind: &'static str) -> GroupKind {
 
 fn access(kind: &'static str) -> GroupKind {
     ("rbac.authorization.k8s.io", kind)
+}
+
+fn flow(kind: &'static str) -> GroupKind {
+    ("flowcontrol.apiserver.k8s.io", kind)
 }
 
 fn asking(kind: &'static str) -> GroupKind {

@@ -1,7 +1,14 @@
 //! What is kept of a request that may be handed over. Made by `service` for every request to a resource.
 
 use super::headers;
-use crate::{Body, call::Call, request::body, request::info::ResourceRequest};
+use crate::{
+    Body,
+    call::Call,
+    request::{
+        body::{self, Whole},
+        info::ResourceRequest,
+    },
+};
 use api::error::ApiError;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, Uri, header};
@@ -44,13 +51,18 @@ pub fn is_handed_over(asked: &ResourceRequest) -> bool {
 
 impl Connection {
     /// Keeps what is handed over, reads the body of everything else.
-    pub async fn split<B>(call: &Call, mut request: Request<B>) -> Result<(Self, Bytes), ApiError>
+    pub async fn split<B>(call: &Call, mut request: Request<B>) -> Result<(Self, Option<Whole>), ApiError>
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
         if !is_handed_over(&call.request) {
-            return Ok((Self(None), body::read(request.into_body()).await?));
+            let body = request.into_body();
+            if body.is_end_stream() {
+                return Ok((Self(None), None));
+            }
+            let kept = call.server.bodies.begin(&call.user.name);
+            return Ok((Self(None), Some(body::read(body, call.server.config.body_pace, kept).await?)));
         }
         // HTTP/2 has no such upgrade, and a client in this process no connection.
         let protocol =
@@ -70,7 +82,7 @@ impl Connection {
             upgrade,
         };
         let handed = Handed { head, body: body.map_err(Into::into).boxed_unsync() };
-        Ok((Self(Some(Box::new(handed))), Bytes::new()))
+        Ok((Self(Some(Box::new(handed))), None))
     }
 
     /// The request, if it is handed over.

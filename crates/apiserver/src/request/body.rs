@@ -1,6 +1,6 @@
 //! Request bodies: read within limits, understood by their content type, brought into the shape of their kind.
 
-use super::query::FieldValidation;
+use super::{bodies::Kept, query::FieldValidation};
 use crate::apply::Claim;
 use api::{
     error::ApiError,
@@ -10,7 +10,7 @@ use api::{
     schema::{self, Decoded, Shape},
 };
 use bytes::Bytes;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
+use runtime::http::{BoxError, CollectError, Pace, collect};
 use serde_json::{Value, json};
 
 /// Upstream's limit for a request body.
@@ -19,17 +19,36 @@ pub const MOST_BYTES: usize = 3 * 1024 * 1024;
 /// What a create or update accepts.
 const ACCEPTED: &str = "application/json, application/yaml, application/vnd.kubernetes.protobuf";
 
-/// Reads a whole body, refusing more than the limit.
-pub async fn read<B>(body: B) -> Result<Bytes, ApiError>
+/// A body that was read, and what it takes of the memory there is for bodies.
+pub struct Whole {
+    /// The body.
+    pub bytes: Bytes,
+    _kept: Kept,
+}
+
+/// Why a body was not read; only here to be turned into an answer.
+struct Unread(ApiError);
+
+impl From<CollectError> for Unread {
+    fn from(error: CollectError) -> Self {
+        Self(match error {
+            CollectError::TooLarge(most) => ApiError::too_large(most),
+            CollectError::TooSlow { .. } => ApiError::new(408, "RequestTimeout", error.to_string()),
+            CollectError::Broken(error) => {
+                ApiError::bad_request(format!("the request body could not be read: {error}"))
+            }
+        })
+    }
+}
+
+/// Reads a whole body, refusing more than the limit, slower than `pace`, and more at a time than there is memory for.
+pub async fn read<B>(body: B, pace: Pace, mut kept: Kept) -> Result<Whole, ApiError>
 where
     B: http_body::Body<Data = Bytes>,
-    B::Error: Into<Box<dyn std::error::Error + Send + Sync>>,
+    B::Error: Into<BoxError>,
 {
-    match Limited::new(body, MOST_BYTES).collect().await {
-        Ok(collected) => Ok(collected.to_bytes()),
-        Err(error) if error.is::<LengthLimitError>() => Err(ApiError::too_large(MOST_BYTES)),
-        Err(error) => Err(ApiError::bad_request(format!("the request body could not be read: {error}"))),
-    }
+    let read = collect(body, MOST_BYTES, pace, |bytes| kept.add(bytes).map_err(Unread)).await;
+    read.map(|bytes| Whole { bytes, _kept: kept }).map_err(|Unread(error)| error)
 }
 
 /// A body as a value, and the fields that stood in it twice.

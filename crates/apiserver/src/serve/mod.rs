@@ -18,6 +18,7 @@ use crate::{
         service_account::{Issuer, KeyError, PublicKey, Settings, SigningKey, Verifier},
     },
     encryption::Encryption,
+    fairness::Fairness,
     inflight::Inflight,
     journal::RequestMetrics,
     kubelet::{self, Kubelets},
@@ -31,7 +32,7 @@ use runtime::{
     admin::Admin,
     atomic_file,
     health::Scope,
-    http::{Limits, Server},
+    http::Server,
     kubeconfig::{Credential, Kubeconfig, Url},
     listen::{self, ListenError, Machine},
     task::Tasks,
@@ -111,9 +112,10 @@ pub async fn start(options: Options, admin: Admin, tasks: &Tasks) -> Result<Star
     write_kubeconfig(&kubeconfig, &reachable, &certificates)?;
     let tls = certificates.server_config()?;
     let (requests, ended) = (Arc::clone(&server), Arc::clone(&server));
+    let limits = options.limits;
     tasks.serve("api server", move |stop| async move {
         let serve = tower::service_fn(move |request| service::handle(Arc::clone(&requests), request));
-        let serving = Server { listeners, tls: Some(tls), limits: Limits::default() }.run(serve, stop.clone());
+        let serving = Server { listeners, tls: Some(tls), limits }.run(serve, stop.clone());
         // Watches go on until they are told; they must end before the connections can.
         let telling = async {
             stop.cancelled().await;
@@ -180,7 +182,9 @@ fn assemble(
         issuer: Some(Issuer::new(signing, settings)),
         kubelets: Kubelets::new(kubelet::Settings { own_port: Some(port), ..options.kubelets.clone() })
             .map_err(CertificatesError::from)?,
+        fairness: fairness(options, &admin),
         inflight: Inflight::new(options.max_requests, options.max_mutating_requests),
+        bodies: Arc::default(),
         auditor: options.audit.as_ref().map(auditor).transpose()?.inspect(|auditor| auditor.register(&admin.metrics)),
         documents: Documents::default(),
         requests: RequestMetrics::new(&admin.metrics),
@@ -191,6 +195,7 @@ fn assemble(
             jwks_uri: format!("https://{advertised}/openid/v1/jwks"),
             server_address: advertised.to_string(),
             request_timeout: options.request_timeout,
+            ..Config::default()
         },
         stop: tokio_util::sync::CancellationToken::new(),
         writes: tokio_util::task::TaskTracker::new(),
@@ -201,6 +206,13 @@ fn assemble(
 fn advertised(options: &Options, reachable: &[SocketAddr]) -> SocketAddr {
     let here = reachable.first().copied().unwrap_or_else(|| (Machine::look().loopback(), options.port).into());
     options.advertise.map_or(here, |addresses| SocketAddr::new(*addresses.primary(), here.port()))
+}
+
+/// Without any limit there is nothing to share out.
+fn fairness(options: &Options, admin: &Admin) -> Option<Fairness> {
+    let seats = options.max_requests.saturating_add(options.max_mutating_requests);
+    let wanted = options.priority_and_fairness && seats > 0;
+    wanted.then(|| Fairness::new(seats, options.request_timeout, &admin.metrics))
 }
 
 fn machine(what: impl Into<String>, source: io::Error) -> ServeError {

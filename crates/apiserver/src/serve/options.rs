@@ -9,7 +9,7 @@ use crate::{
     services::{KubernetesService, RuleSet},
 };
 use net::{DualStack, PortRange, ServiceRange};
-use runtime::listen::Hosts;
+use runtime::{http::Limits, listen::Hosts};
 use std::{net::IpAddr, path::PathBuf, time::Duration};
 use store::EtcdConfig;
 
@@ -54,6 +54,10 @@ pub struct Options {
     pub kubernetes_service: KubernetesService,
     /// `--audit-log-path` and its kin.
     pub audit: Option<Audit>,
+    /// `--max-connections` and `--max-connections-per-source`, and how patient the sockets are.
+    pub limits: Limits,
+    /// `--enable-priority-and-fairness`.
+    pub priority_and_fairness: bool,
     /// `--max-requests-inflight`.
     pub max_requests: usize,
     /// `--max-mutating-requests-inflight`.

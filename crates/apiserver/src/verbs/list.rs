@@ -145,6 +145,11 @@ impl Continue {
 /// GET of a collection.
 pub async fn list(call: &Call) -> Result<Answer, ApiError> {
     let page = read(call).await?;
+    let whole = ["labelSelector", "fieldSelector", "continue"].iter().all(|name| call.query.get(name).is_empty());
+    if let Some(fairness) = call.server.fairness.as_ref().filter(|_| whole) {
+        let more = usize::try_from(page.remaining.unwrap_or_default()).unwrap_or(usize::MAX);
+        fairness.widths.note(&call.key(), page.entries.len().saturating_add(more));
+    }
     answer::list(call, &page)
 }
 

@@ -1,4 +1,4 @@
-//! Namespace, ConfigMap, Secret, Event, Lease, roles and bindings, reviews.
+//! Namespace, ConfigMap, Secret, Event, Lease, roles and bindings, reviews, flow control.
 
 use super::*;
 
@@ -168,4 +168,122 @@ fn reviews() {
             ("/target/kind", json!("Pod"), "target.kind", NotSupported),
         ],
     );
+}
+
+#[test]
+fn flow_schemas() {
+    let group = "flowcontrol.apiserver.k8s.io";
+    let good = json!({"spec": {
+        "priorityLevelConfiguration": {"name": "low"}, "distinguisherMethod": {"type": "ByUser"},
+        "rules": [{
+            "subjects": [{"kind": "ServiceAccount", "serviceAccount": {"namespace": "d", "name": "*"}}],
+            "resourceRules": [{"verbs": ["list"], "apiGroups": [""], "resources": ["pods"], "namespaces": ["d"]}],
+            "nonResourceRules": [{"verbs": ["get"], "nonResourceURLs": ["/metrics/*"]}],
+        }],
+    }});
+    refuses(
+        group,
+        "flowschemas",
+        &good,
+        &[
+            ("/spec/matchingPrecedence", json!(10_001), "spec.matchingPrecedence", Invalid),
+            ("/spec/matchingPrecedence", json!(1), "spec.matchingPrecedence", Invalid),
+            ("/spec/distinguisherMethod/type", json!("ByName"), "spec.distinguisherMethod.type", NotSupported),
+            ("/spec/priorityLevelConfiguration/name", json!(""), "spec.priorityLevelConfiguration.name", Required),
+            ("/spec/rules/0/subjects", json!([]), "spec.rules[0].subjects", Required),
+            ("/spec/rules/0/subjects/0/kind", json!("Robot"), "spec.rules[0].subjects[0].kind", NotSupported),
+            ("/spec/rules/0/subjects/0/user", json!({"name": "a"}), "spec.rules[0].subjects[0].user", Forbidden),
+            (
+                "/spec/rules/0/subjects/0/serviceAccount/namespace",
+                json!(""),
+                "spec.rules[0].subjects[0].serviceAccount.namespace",
+                Required,
+            ),
+            (
+                "/spec/rules/0/resourceRules/0/verbs/0",
+                json!("eat"),
+                "spec.rules[0].resourceRules[0].verbs",
+                NotSupported,
+            ),
+            (
+                "/spec/rules/0/resourceRules/0/verbs",
+                json!(["*", "get"]),
+                "spec.rules[0].resourceRules[0].verbs",
+                Invalid,
+            ),
+            (
+                "/spec/rules/0/resourceRules/0/namespaces",
+                json!([]),
+                "spec.rules[0].resourceRules[0].namespaces",
+                Required,
+            ),
+            (
+                "/spec/rules/0/nonResourceRules/0/nonResourceURLs/0",
+                json!("metrics"),
+                "spec.rules[0].nonResourceRules[0].nonResourceURLs[0]",
+                Invalid,
+            ),
+        ],
+    );
+    let (stored, _) = create(&resource(group, "flowschemas"), &good);
+    assert_eq!(stored.int_at("spec.matchingPrecedence"), Some(1000));
+    let repeated = json!({"conditions": [{"type": "Dangling"}, {"type": "Dangling"}]});
+    let mistakes = update_status(&resource(group, "flowschemas"), repeated, &stored);
+    assert_eq!(mistakes, [("status.conditions[1].type".to_owned(), Duplicate)]);
+}
+
+#[test]
+fn priority_levels() {
+    let group = "flowcontrol.apiserver.k8s.io";
+    let queuing = json!({"queues": 16, "handSize": 4, "queueLengthLimit": 10});
+    let good = json!({"spec": {
+        "type": "Limited", "limited": {"limitResponse": {"type": "Queue", "queuing": queuing}, "lendablePercent": 50},
+    }});
+    let queue = "/spec/limited/limitResponse/queuing";
+    refuses(
+        group,
+        "prioritylevelconfigurations",
+        &good,
+        &[
+            ("/spec/type", json!("Open"), "spec.type", NotSupported),
+            ("/spec/exempt", json!({}), "spec.exempt", Forbidden),
+            ("/spec/limited/lendablePercent", json!(101), "spec.limited.lendablePercent", Invalid),
+            ("/spec/limited/borrowingLimitPercent", json!(-1), "spec.limited.borrowingLimitPercent", Invalid),
+            ("/spec/limited/limitResponse/type", json!("Reject"), "spec.limited.limitResponse.queuing", Forbidden),
+            (&format!("{queue}/handSize"), json!(17), "spec.limited.limitResponse.queuing.handSize", Invalid),
+            (&format!("{queue}/queues"), json!(40_000), "spec.limited.limitResponse.queuing.handSize", Invalid),
+            (
+                &format!("{queue}/queueLengthLimit"),
+                json!(-1),
+                "spec.limited.limitResponse.queuing.queueLengthLimit",
+                Invalid,
+            ),
+        ],
+    );
+    let (stored, _) = create(&resource(group, "prioritylevelconfigurations"), &good);
+    assert_eq!(stored.int_at("spec.limited.nominalConcurrencyShares"), Some(30));
+}
+
+#[test]
+fn what_every_cluster_has_is_valid_and_stays_as_it_is() {
+    use crate::kinds::flowcontrol::defaults::{self, Need};
+    let group = "flowcontrol.apiserver.k8s.io";
+    for (plural, objects) in [("flowschemas", defaults::schemas()), ("prioritylevelconfigurations", defaults::levels())]
+    {
+        let rules = resource(group, plural);
+        for (need, object) in objects {
+            let name = object.str_at("metadata.name").to_owned();
+            let (stored, mistakes) = create(&rules, &object);
+            assert_eq!(mistakes, [], "{plural} {name}");
+            assert_eq!(stored.at("spec"), object.at("spec"), "{plural} {name}: nothing is filled in");
+            let (pointer, value) = match plural {
+                "flowschemas" => ("/spec/rules/0/subjects/0", json!({"kind": "User", "user": {"name": "eve"}})),
+                _ if name == "exempt" => ("/spec/exempt/nominalConcurrencyShares", json!(7)),
+                _ => ("/spec/limited/nominalConcurrencyShares", json!(7)),
+            };
+            let fixed = need == Need::Mandatory && (plural, name.as_str()) != ("prioritylevelconfigurations", "exempt");
+            let wanted = if fixed { vec![("spec".to_owned(), Invalid)] } else { vec![] };
+            assert_eq!(update(&rules, &changed(&stored, pointer, &value), &stored), wanted, "{plural} {name}");
+        }
+    }
 }

@@ -14,12 +14,15 @@ use apiserver::{
 use net::flags;
 use runtime::{
     config::Settings,
+    http::Limits,
     listen::Hosts,
     pki::{Bundle, Identity},
 };
 use std::{path::PathBuf, str::FromStr, sync::Arc, time::Duration};
 use store::{AsItIs, EtcdConfig, EtcdTls, Retention};
 
+/// What the number of connections may be: without any, nobody could be served.
+const AT_LEAST_ONE: &str = "a number from 1 on";
 const DURATION: &str = "a length of time such as 90s or 1h30m";
 
 /// Reads them all.
@@ -63,6 +66,8 @@ pub(crate) fn read(given: &mut Settings) -> Option<Options> {
             false => KubernetesService::Primary,
         },
         audit: audit(given),
+        limits: limits(given),
+        priority_and_fairness: given.or("enable-priority-and-fairness", true, "true, false", str::parse::<bool>),
         max_requests: given.or("max-requests-inflight", 400, "a number", str::parse::<usize>),
         max_mutating_requests: given.or("max-mutating-requests-inflight", 200, "a number", str::parse::<usize>),
         request_timeout: given.or("request-timeout", Duration::from_secs(60), DURATION, read::duration),
@@ -99,6 +104,21 @@ fn pair(given: &mut Settings, first: &'static str, second: &'static str) -> Opti
             None
         }
         (None, None) => None,
+    }
+}
+
+fn limits(given: &mut Settings) -> Limits {
+    let usual = Limits::default();
+    let positive = |text: &str| text.parse::<std::num::NonZeroUsize>().map(usize::from);
+    Limits {
+        connections: given.or("max-connections", usual.connections, AT_LEAST_ONE, positive),
+        connections_per_source: given.or(
+            "max-connections-per-source",
+            usual.connections_per_source,
+            AT_LEAST_ONE,
+            positive,
+        ),
+        ..usual
     }
 }
 
