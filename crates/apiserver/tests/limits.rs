@@ -1,6 +1,7 @@
 //! Nobody can block the others, on real sockets: slow bodies, answers that nobody reads and a flood of one account, each
 //! beside a node that goes on being served.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::disallowed_methods, reason = "connections of a test end with its runtime")]
 
 mod support;
 

@@ -25,7 +25,7 @@ pub use width::Widths;
 use crate::authz::Attributes;
 use api::{error::ApiError, kinds::flowcontrol::defaults as objects, object::Fields};
 use arc_swap::ArcSwap;
-use http::{HeaderMap, HeaderValue};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use level::{Level, Offer};
 use metrics::{FlowCounts, FlowMetrics};
 use parking_lot::Mutex;
@@ -42,9 +42,9 @@ use std::{
 };
 
 /// Header that names the FlowSchema of a request.
-const SCHEMA_HEADER: &str = "x-kubernetes-pf-flowschema-uid";
+static SCHEMA_HEADER: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowschema-uid");
 /// Header that names its PriorityLevelConfiguration.
-const LEVEL_HEADER: &str = "x-kubernetes-pf-prioritylevel-uid";
+static LEVEL_HEADER: HeaderName = HeaderName::from_static("x-kubernetes-pf-prioritylevel-uid");
 
 /// All seats of the server.
 pub struct Fairness {
@@ -204,8 +204,8 @@ impl Flow {
     /// Says in the answer which objects decided about the request.
     pub fn mark(&self, headers: &mut HeaderMap) {
         let [schema, level] = &self.flows.headers;
-        headers.insert(SCHEMA_HEADER, schema.clone());
-        headers.insert(LEVEL_HEADER, level.clone());
+        headers.insert(&SCHEMA_HEADER, schema.clone());
+        headers.insert(&LEVEL_HEADER, level.clone());
     }
 
     /// Names of schema and level.

@@ -94,14 +94,11 @@ async fn a_request_that_waits_is_served_when_an_answer_has_gone() {
         held.push(response);
         assert!(held.len() <= 30);
     }
-    let waits = tokio::spawn({
-        let server = Arc::clone(&server);
-        async move { get(&server, &quiet, "/api/v1/namespaces").await.status() }
-    });
-    tokio::time::sleep(Duration::from_millis(50)).await;
-    assert!(!waits.is_finished());
+    let mut waits = std::pin::pin!(get(&server, &quiet, "/api/v1/namespaces"));
+    let early = tokio::time::timeout(Duration::from_millis(50), waits.as_mut()).await;
+    assert!(early.is_err(), "there was a seat");
     drop(held.pop());
-    assert_eq!(waits.await.unwrap(), 200);
+    assert_eq!(waits.await.status(), 200);
 }
 
 #[tokio::test]

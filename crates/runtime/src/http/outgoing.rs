@@ -13,6 +13,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use hyper::rt::Executor;
+use hyper_util::rt::TokioExecutor;
 use parking_lot::Mutex;
 use tokio::time::{Instant, Sleep};
 
@@ -67,7 +68,7 @@ where
     F::Output: Send + 'static,
 {
     fn execute(&self, stream: F) {
-        tokio::spawn(async move {
+        TokioExecutor::new().execute(async move {
             let stall = Arc::new(Stall::default());
             let mut timer = None;
             let mut stream = std::pin::pin!(stream);
