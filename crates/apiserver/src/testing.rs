@@ -25,7 +25,7 @@ use tokio_util::sync::CancellationToken;
 /// Parts of a server in memory; change what a test is about, then `start`.
 pub struct Lab {
     /// The parts.
-    pub server: ApiServer,
+    pub server: Box<ApiServer>,
     tasks: Tasks,
 }
 
@@ -42,7 +42,7 @@ impl Lab {
         let settings = Settings::new("https://kubernetes.default.svc.cluster.local");
         let admin = Admin { health: Health::new(), metrics: Metrics::new() };
         let tasks = Tasks::new(&admin.metrics, &admin.health);
-        let server = ApiServer {
+        let server = Box::new(ApiServer {
             store,
             registry: arc_swap::ArcSwap::from_pointee(start::registry()),
             definitions: Definitions::default(),
@@ -65,7 +65,7 @@ impl Lab {
             config: Config { admission: Plugins { service_account: false, ..Plugins::default() }, ..Config::default() },
             stop: CancellationToken::new(),
             writes: tokio_util::task::TaskTracker::new(),
-        };
+        });
         Self { server, tasks }
     }
 
@@ -76,7 +76,7 @@ impl Lab {
 
     /// Starts it and ends what runs beside requests, for tests that call such a part themselves and count what it did.
     pub async fn start_still(self) -> Arc<ApiServer> {
-        let server = Arc::new(self.server);
+        let server = Arc::from(self.server);
         start::run(&server, &self.tasks).await.expect("a server in memory starts");
         self.tasks.abort();
         server
@@ -84,7 +84,7 @@ impl Lab {
 
     /// Starts it, or says why it does not.
     pub async fn try_start(self) -> Result<Arc<ApiServer>, start::StartError> {
-        let server = Arc::new(self.server);
+        let server = Arc::from(self.server);
         start::run(&server, &self.tasks).await?;
         Ok(server)
     }

@@ -30,7 +30,7 @@ fn definition() -> Value {
 
 /// A server that does nothing by itself.
 async fn idle(store: &Store) -> Arc<ApiServer> {
-    let server = Arc::new(Lab::on(store.clone()).server);
+    let server = Arc::from(Lab::on(store.clone()).server);
     super::prime(&server).await.unwrap();
     server
 }
