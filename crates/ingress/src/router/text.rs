@@ -26,7 +26,7 @@ pub(crate) fn is_host(text: &str) -> bool {
 }
 
 /// A path as requests have it: begins with a slash, only what RFC 3986 allows, percent signs only before two digits, at most
-/// 4096 long.
+/// 4096 long. Without `.` and `..` as segments, in whatever spelling: requests with them are refused.
 pub(crate) fn is_path(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~!$&'()*+,;=:@".contains(&byte);
     let bytes = text.as_bytes();
@@ -34,6 +34,29 @@ pub(crate) fn is_path(text: &str) -> bool {
     text.starts_with('/')
         && text.len() <= 4096
         && bytes.iter().enumerate().all(|(at, byte)| plain(*byte) || (*byte == b'%' && escape(at)))
+        && !text.contains("%00")
+        && !canonical_path(text).split('/').any(|segment| segment == "." || segment == "..")
+}
+
+/// A path in the one spelling that paths are looked up in: everything but letters, digits, `-._~` and slashes is escaped,
+/// an escaped slash is a slash, and several slashes are one. HAProxy does the same to requests (`haproxy::request`).
+pub(crate) fn canonical_path(path: &str) -> String {
+    let mut found = String::with_capacity(path.len());
+    let mut rest = path.bytes();
+    while let Some(byte) = rest.next() {
+        let digit = |byte: Option<u8>| byte.and_then(|byte| char::from(byte).to_digit(16));
+        let escaped = (byte == b'%').then(|| {
+            let mut ahead = rest.clone();
+            let value = digit(ahead.next()).zip(digit(ahead.next())).and_then(|(a, b)| u8::try_from(a << 4 | b).ok());
+            value.inspect(|_| rest = ahead)
+        });
+        match escaped.flatten().unwrap_or(byte) {
+            b'/' if found.ends_with('/') => {}
+            byte if byte.is_ascii_alphanumeric() || b"-._~/".contains(&byte) => found.push(char::from(byte)),
+            byte => found += &format!("%{byte:02X}"),
+        }
+    }
+    found
 }
 
 /// A file's path that needs no quotes anywhere: absolute, of letters, digits and a few signs.
@@ -176,8 +199,34 @@ mod tests {
             ("/\"", false),
             ("/{", false),
             ("/é", false),
+            ("/a/../b", false),
+            ("/a/.", false),
+            ("/%2e%2E/b", false),
+            ("/a%2f./b", false),
+            ("/a%00", false),
+            ("/.well-known/...", true),
         ] {
             assert_eq!(is_path(path), good, "{path:?}");
+        }
+    }
+
+    #[test]
+    fn a_path_has_one_spelling() {
+        for (path, expected) in [
+            ("/", "/"),
+            ("/a/b/", "/a/b/"),
+            ("/%70rivate", "/private"),
+            ("//a///b", "/a/b"),
+            ("/a%2Fb", "/a/b"),
+            ("/a%2f%2Fb", "/a/b"),
+            ("/a%252Fb", "/a%252Fb"),
+            ("/a;b=c:d@e", "/a%3Bb%3Dc%3Ad%40e"),
+            ("/a%3bb", "/a%3Bb"),
+            ("/a%20b+c", "/a%20b%2Bc"),
+            ("/%c3%a9", "/%C3%A9"),
+        ] {
+            assert_eq!(canonical_path(path), expected, "{path}");
+            assert_eq!(canonical_path(expected), expected, "{path}: once is enough");
         }
     }
 

@@ -1,11 +1,12 @@
 //! HAProxy: its configuration, its maps, its runtime socket and its process.
 //!
-//! [`write`](mod@write) makes the files of a generation, [`process`] checks and starts one beside the last, [`live`] keeps what
+//! [`write`](mod@write) makes the files of a generation ([`request`]: what every request goes through), [`process`] checks and starts one beside the last, [`live`] keeps what
 //! the running one holds and changes it through the socket ([`servers`], [`spare`]), and says when only a new generation will do.
 
 mod backend;
 mod live;
 mod process;
+mod request;
 mod senders;
 mod servers;
 mod socket;

@@ -318,7 +318,7 @@ fn long_allow_lists_of_both_families_keep_every_entry() {
 #[test]
 fn redirects_leave_the_port_out() {
     let written = Written::new(&settings(&[]), &cluster().model(Default::default()));
-    let host = "http-request set-var(txn.host) req.hdr(Host),host_only,rtrim(.)";
+    let host = "http-request set-var(txn.host) var(txn.host),host_only,rtrim(.)";
     assert!(written.section("frontend public ").contains(&host));
     let redirect = "http-request redirect code 302 location https://%[var(txn.host)]%[pathq]";
     assert_eq!(written.section("backend to_https "), [redirect]);

@@ -4,7 +4,7 @@
 //! reads. Certificates are shared, named by their content.
 
 use super::{
-    backend, senders,
+    backend, request, senders,
     spare::{self, Pool, TuneMap},
 };
 use crate::router::{
@@ -92,6 +92,7 @@ impl Places {
             Map::TlsExact => "tls-exact.map",
             Map::TlsPrefix => "tls-prefix.map",
             Map::Sni => "sni.map",
+            Map::Claimed => "claimed.map",
         };
         self.generation(number).join(name)
     }
@@ -217,6 +218,7 @@ pub(super) fn value<'a>(leads: &Leads, names: &'a HashMap<Id, String>) -> Option
     match leads {
         Leads::To(id) => names.get(id).map(String::as_str),
         Leads::ToHttps => Some("to_https"),
+        Leads::Nowhere => Some("openshift_default"),
     }
 }
 
@@ -377,44 +379,11 @@ fn forwarded(rule: &str, if_none: bool) -> String {
     text
 }
 
-/// What every request goes through: no headers that only the router may set, one spelling of the host, then the maps.
-fn lookup(files: Files<'_>, number: u64, exact: Map, prefix: Map, proto: &str) -> String {
-    let (exact, prefix) = (files.map_path(number, exact), files.map_path(number, prefix));
-    let missing = "unless { var(txn.backend) -m found }";
-    let unique = files.settings.http.unique_id_header.as_ref();
-    let unique = unique
-        .map(|name| format!("  unique-id-format %{{+X}}o\\ %ci:%cp_%fi:%fp_%Ts_%rt:%pid\n  unique-id-header {name}\n"));
-    let http = &files.settings.http;
-    let captures: String = http.captures.iter().map(|line| format!("  {line}\n")).collect();
-    let headers = backend::headers("http-request", &http.request_headers)
-        + &backend::headers("http-response", &http.response_headers);
-    let mut text = format!(
-        "{}  http-request del-header Proxy\n  http-request set-var(txn.proto) str({proto})\n  \
-         http-request set-header Host %[req.hdr(Host),lower]\n  \
-         http-request set-var(txn.host) req.hdr(Host),host_only,rtrim(.)\n  http-request set-var(txn.path) path\n  \
-         http-request set-var(txn.key) var(txn.host),concat(,txn.path)\n  \
-         http-request set-var(txn.backend) var(txn.key),map_str({exact})\n  \
-         http-request set-var(txn.backend) var(txn.key),map_beg({prefix}) {missing}\n",
-        unique.unwrap_or_default(),
-    );
-    // The name's domain, then every name.
-    for key in ["var(txn.host),regsub(^[^.]*,)", "str(*)"] {
-        let _ = write!(
-            text,
-            "  http-request set-var(txn.key) {key},concat(,txn.path) {missing}\n  \
-             http-request set-var(txn.backend) var(txn.key),map_str({exact}) {missing}\n  \
-             http-request set-var(txn.backend) var(txn.key),map_beg({prefix}) {missing}\n",
-        );
-    }
-    text += "  use_backend %[var(txn.backend)] if { var(txn.backend) -m found }\n  default_backend openshift_default\n";
-    captures + &headers + &text
-}
-
 fn public(files: Files<'_>, number: u64) -> String {
     let (before, binds) = senders::binds(files, "public", files.settings.listen.http, number);
-    let lookup = lookup(files, number, Map::HttpExact, Map::HttpPrefix, "http");
+    let rules = request::rules(files, number, Map::HttpExact, Map::HttpPrefix, "http");
     format!(
-        "{before}frontend public from http\n{binds}  monitor-uri {MONITOR}\n  http-request del-header X-SSL -m beg\n{lookup}"
+        "{before}frontend public from http\n{binds}  monitor-uri {MONITOR}\n  http-request del-header X-SSL -m beg\n{rules}"
     )
 }
 
@@ -474,5 +443,5 @@ fn ending_tls(files: Files<'_>, number: u64) -> String {
             text += "  http-request deny deny_status 403 unless subject_allowed\n";
         }
     }
-    text + &lookup(files, number, Map::TlsExact, Map::TlsPrefix, "https")
+    text + &request::rules(files, number, Map::TlsExact, Map::TlsPrefix, "https")
 }

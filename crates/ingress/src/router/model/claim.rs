@@ -58,7 +58,7 @@ pub enum Host {
     Exact(String),
     /// Every name directly below this domain.
     Below(String),
-    /// Every name; only an Ingress can ask for that.
+    /// Every name that nobody has claimed; only an Ingress can ask for that.
     Any,
 }
 

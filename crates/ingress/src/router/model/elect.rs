@@ -4,13 +4,14 @@
 //! is either passed through or ended here, whichever the oldest TLS claim says.
 
 use super::{Claim, Host, Id, Insecure, PathKind, Refusal, Termination};
+use crate::router::text;
 use std::{collections::HashMap, sync::Arc};
 
 /// What became of each claim.
 pub(super) type Verdicts = Vec<(Id, Result<(), Refusal>)>;
 
 /// Something that is given once: a path as it is compared, or the whole name for passthrough.
-type Place<'a> = (&'a str, Sort);
+type Place = (String, Sort);
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Sort {
@@ -25,7 +26,7 @@ pub(super) fn elect(claims: &[&Arc<Claim>], above: Option<&Claim>, shared: bool)
     order.sort_by(|a, b| (&a.age, &a.id).cmp(&(&b.age, &b.id)));
     let owner = order.first().map(|first| first.id.key.namespace.clone());
     let mut tls: Option<&Claim> = None;
-    let mut given: HashMap<Place<'_>, &Claim> = HashMap::new();
+    let mut given: HashMap<Place, &Claim> = HashMap::new();
     let mut verdicts = Verdicts::new();
     for claim in order {
         let foreign = if shared { None } else { foreign(claim, owner.as_deref(), above) };
@@ -60,16 +61,15 @@ fn foreign(claim: &Claim, owner: Option<&str>, above: Option<&Claim>) -> Option<
 }
 
 /// Passthrough takes the name, and the path of plain HTTP only to redirect it; everything else takes its path.
-fn places(claim: &Claim) -> [Option<Place<'_>>; 2] {
-    let text = claim.path.text.as_str();
+fn places(claim: &Claim) -> [Option<Place>; 2] {
+    let text = text::canonical_path(&claim.path.text);
     let path = match claim.path.kind {
         PathKind::Exact => (text, Sort::Exact),
-        PathKind::Route => (text, Sort::Prefix),
-        PathKind::Prefix if text.len() > 1 => (text.trim_end_matches('/'), Sort::Prefix),
-        PathKind::Prefix => (text, Sort::Prefix),
+        PathKind::Prefix if text.len() > 1 => (text.trim_end_matches('/').to_owned(), Sort::Prefix),
+        PathKind::Route | PathKind::Prefix => (text, Sort::Prefix),
     };
     match passes(claim) {
-        true => [Some(("", Sort::Name)), Some(path).filter(|_| claim.insecure == Insecure::Redirect)],
+        true => [Some((String::new(), Sort::Name)), Some(path).filter(|_| claim.insecure == Insecure::Redirect)],
         false => [Some(path), None],
     }
 }
@@ -78,7 +78,7 @@ fn claimed(claim: &Claim, who: &str) -> Refusal {
     let name = match &claim.host {
         Host::Exact(host) => host.clone(),
         Host::Below(domain) => format!("*.{domain}"),
-        Host::Any => "every host".to_owned(),
+        Host::Any => "every host that nobody has claimed".to_owned(),
     };
     Refusal::new("HostAlreadyClaimed", format!("{name}{} is served for {who}, which is older", claim.path.text))
 }

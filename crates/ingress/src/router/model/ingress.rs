@@ -7,9 +7,10 @@ use super::{
 use crate::router::{settings::Admission, text};
 use k8s_openapi::api::{
     core::v1::Secret,
-    networking::v1::{HTTPIngressPath, Ingress, IngressBackend, IngressClass},
+    networking::v1::{HTTPIngressPath, Ingress, IngressBackend, IngressClass, IngressRule},
 };
 use runtime::controller::Key;
+use std::collections::BTreeSet;
 
 /// The controller of classes that this router takes by themselves.
 pub(crate) const CONTROLLER: &str = "twinstack.dev/router";
@@ -52,7 +53,8 @@ pub(super) fn secrets(ingress: &Ingress) -> Vec<Key> {
     tls.filter_map(|tls| Some(Key::new(namespace.clone(), tls.secret_name.clone()?))).collect()
 }
 
-/// One claim for each path, and the default backend as one for everything.
+/// One claim for each path, and the default backend: for what no path of the rules' hosts takes, and for every host that nobody
+/// has claimed.
 pub(super) fn claims(
     ingress: &Ingress,
     rules: &Admission,
@@ -81,12 +83,27 @@ pub(super) fn claims(
     if let Some(backend) = spec.and_then(|spec| spec.default_backend.as_ref()) {
         let path =
             HTTPIngressPath { backend: backend.clone(), path: Some("/".to_owned()), path_type: "Prefix".to_owned() };
-        let id = id(found.len());
         let at = "spec.defaultBackend".to_owned();
         let fields = Fields { host: at.clone(), path: at.clone(), backend: at };
+        for host in hosts_with_gaps(spec.and_then(|spec| spec.rules.as_deref()).unwrap_or_default()) {
+            let id = id(found.len());
+            found.push((id.clone(), common.claim(id, &fields, &host, &path)));
+        }
+        let id = id(found.len());
         found.push((id.clone(), common.claim(id, &fields, "", &path)));
     }
     found
+}
+
+/// The hosts of rules of which none takes every path.
+fn hosts_with_gaps(rules: &[IngressRule]) -> BTreeSet<String> {
+    let host = |rule: &IngressRule| rule.host.as_deref().unwrap_or_default().to_ascii_lowercase();
+    let takes_all = |path: &HTTPIngressPath| {
+        path.path_type != "Exact" && path.path.as_deref().is_none_or(|path| path.is_empty() || path == "/")
+    };
+    let whole = |rule: &&IngressRule| rule.http.iter().flat_map(|http| &http.paths).any(takes_all);
+    let filled: BTreeSet<String> = rules.iter().filter(whole).map(host).collect();
+    rules.iter().map(host).filter(|host| !host.is_empty() && !filled.contains(host)).collect()
 }
 
 /// What refusals of one claim name.
@@ -107,6 +124,7 @@ struct Common<'a, F> {
 impl<F: Fn(&Key) -> Option<std::sync::Arc<Secret>>> Common<'_, F> {
     fn claim(&self, id: Id, fields: &Fields, host: &str, path: &HTTPIngressPath) -> Result<Claim, Refusal> {
         let name = host.to_ascii_lowercase();
+        let host = self.host(&fields.host, &name)?;
         let field = |rest: &str| format!("{}.{rest}", fields.path);
         let text = path.path.as_deref().filter(|path| !path.is_empty()).unwrap_or("/");
         if !text::is_path(text) {
@@ -124,7 +142,7 @@ impl<F: Fn(&Key) -> Option<std::sync::Arc<Secret>>> Common<'_, F> {
         Ok(Claim {
             id,
             age: self.age.clone(),
-            host: self.host(&fields.host, &name)?,
+            host,
             path: PathMatch { text: text.to_owned(), kind },
             termination: if tls { Termination::Edge } else { Termination::Plain },
             insecure: if tls { Insecure::Redirect } else { Insecure::Refuse },
@@ -138,7 +156,16 @@ impl<F: Fn(&Key) -> Option<std::sync::Arc<Secret>>> Common<'_, F> {
 
     fn host(&self, at: &str, name: &str) -> Result<Host, Refusal> {
         if name.is_empty() {
-            return Ok(Host::Any);
+            return match self.rules.hostless() {
+                true => Ok(Host::Any),
+                false => {
+                    let message = format!(
+                        "{at}: without a host it is for every host, which this router does not allow; accepted: a host, or a router \
+                         that allows wildcards and has no list of domains"
+                    );
+                    Err(Refusal::new("RouteNotAdmitted", message))
+                }
+            };
         }
         let (bare, wildcard) = name.strip_prefix("*.").map_or((name, false), |domain| (domain, true));
         if !text::is_host(bare) {

@@ -34,11 +34,15 @@ pub enum Map {
     TlsPrefix,
     /// TLS passed through, by the name in its beginning.
     Sni,
+    /// Names that somebody has claimed, whatever for: what asks for them is never everybody's. Filled only where a rule without a
+    /// host may be served.
+    Claimed,
 }
 
 impl Map {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::HttpExact, Self::HttpPrefix, Self::TlsExact, Self::TlsPrefix, Self::Sni];
+    pub const ALL: [Self; 6] =
+        [Self::HttpExact, Self::HttpPrefix, Self::TlsExact, Self::TlsPrefix, Self::Sni, Self::Claimed];
 }
 
 /// Where an entry leads.
@@ -48,6 +52,8 @@ pub enum Leads {
     To(Id),
     /// To the same with https.
     ToHttps,
+    /// To the answer for what nobody serves.
+    Nowhere,
 }
 
 /// What the maps hold for one host.
@@ -376,7 +382,10 @@ impl Model {
             stale.insert(id.clone());
             self.verdicts.insert(id, verdict);
         }
-        let entries = entries(&served);
+        let mut entries = entries(&served);
+        if self.rules.hostless() && *host != Host::Any && !served.is_empty() {
+            entries.insert((Map::Claimed, host.map_key()), Leads::Nowhere);
+        }
         match entries.is_empty() {
             true => self.entries.remove(host),
             false => self.entries.insert(host.clone(), entries),
@@ -450,12 +459,12 @@ fn entries(served: &[&Arc<Claim>]) -> Entries {
 
 /// How a path is looked up: as a whole, and as the beginning of a longer one.
 fn keys(claim: &Claim) -> (Option<String>, Option<String>) {
-    let path = claim.path.text.as_str();
+    let path = text::canonical_path(&claim.path.text);
     let bare = path.trim_end_matches('/');
     match claim.path.kind {
-        PathKind::Exact => (Some(path.to_owned()), None),
+        PathKind::Exact => (Some(path), None),
         _ if bare.is_empty() => (None, Some("/".to_owned())),
-        PathKind::Route if path.ends_with('/') => (None, Some(path.to_owned())),
+        PathKind::Route if path.ends_with('/') => (None, Some(path)),
         PathKind::Route | PathKind::Prefix => (Some(bare.to_owned()), Some(format!("{bare}/"))),
     }
 }

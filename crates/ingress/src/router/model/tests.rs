@@ -20,6 +20,7 @@ fn maps(model: &Model) -> Vec<String> {
     let leads = |leads: &Leads| match leads {
         Leads::To(id) => id.to_string(),
         Leads::ToHttps => "https".to_owned(),
+        Leads::Nowhere => "nowhere".to_owned(),
     };
     let mut lines: Vec<String> = model
         .hosts()
@@ -39,6 +40,7 @@ fn paths_become_keys() {
         ("/foo", to(&["HttpExact h.test/foo", "HttpPrefix h.test/foo/"])),
         ("/foo/", to(&["HttpPrefix h.test/foo/"])),
         ("/foo/bar", to(&["HttpExact h.test/foo/bar", "HttpPrefix h.test/foo/bar/"])),
+        ("/%66oo//b;r", to(&["HttpExact h.test/foo/b%3Br", "HttpPrefix h.test/foo/b%3Br/"])),
     ] {
         let mut cluster = Cluster::default();
         cluster.put_route("a", "r", 1, json!({"host": "H.test", "path": path}));
@@ -584,11 +586,17 @@ fn an_ingress_is_one_claim_for_each_path() {
     assert_eq!(
         maps(&model),
         [
+            "Claimed .w.test -> nowhere",
+            "Claimed i.test -> nowhere",
+            "Claimed p.test -> nowhere",
             "HttpExact i.test/foo -> https",
-            "HttpPrefix */ -> a:i:4",
+            "HttpPrefix */ -> a:i:6",
             "HttpPrefix .w.test/ -> a:i:2",
+            "HttpPrefix i.test/ -> https",
             "HttpPrefix i.test/foo/ -> https",
+            "HttpPrefix p.test/ -> a:i:5",
             "TlsExact i.test/foo -> a:i:0",
+            "TlsPrefix i.test/ -> a:i:4",
             "TlsPrefix i.test/foo/ -> a:i:1",
         ]
     );
@@ -602,6 +610,54 @@ fn an_ingress_is_one_claim_for_each_path() {
     model.secret_changed(&Key::new("a", "t"));
     model.settle(&cluster);
     assert!(model.certificates().is_empty() && maps(&model).iter().all(|line| !line.contains("i.test")));
+}
+
+/// What an Ingress of namespace `b` asks for without a host, and how it ends.
+#[test]
+fn a_rule_without_a_host_obeys_the_policy_and_takes_only_what_nobody_claimed() {
+    let list = |domains: &[&str]| domains.iter().map(|domain| (*domain).to_owned()).collect::<Vec<_>>();
+    let backend = json!({"service": {"name": "s", "port": {"number": 80}}});
+    let path = |path: &str| json!({"path": path, "pathType": "Prefix", "backend": backend});
+    let hostless = json!({"rules": [{"http": {"paths": [path("/")]}}]});
+    let default_only = json!({"defaultBackend": backend});
+    for (name, rules, admitted) in [
+        ("no wildcards", Admission::default(), false),
+        ("wildcards", wild(), true),
+        ("shared hosts", shared(), false),
+        ("allowed domains", Admission { allowed_domains: list(&["apps.test"]), ..wild() }, false),
+        ("denied domains", Admission { denied_domains: list(&["other.test"]), ..wild() }, false),
+    ] {
+        for spec in [&hostless, &default_only] {
+            let mut cluster = Cluster::default();
+            cluster.put_route("a", "r", 5, json!({"host": "h.apps.test", "path": "/x", "tls": {"termination": "edge"}}));
+            let meta = json!({"name": "i", "namespace": "b", "creationTimestamp": "2020-01-01T00:00:00Z"});
+            cluster.ingresses.insert(Key::new("b", "i"), read(json!({"metadata": meta, "spec": spec})));
+            let model = cluster.model(rules.clone());
+            let verdicts = model.verdicts(Source::Ingress, &Key::new("b", "i")).unwrap();
+            let refused: Vec<&str> =
+                verdicts.iter().filter_map(|verdict| verdict.as_ref().err()).map(|refusal| refusal.reason).collect();
+            assert_eq!(refused, if admitted { &[][..] } else { &["RouteNotAdmitted"] }, "{name} {spec}");
+            let own = ["TlsExact h.apps.test/x -> a:r", "TlsPrefix h.apps.test/x/ -> a:r"];
+            let expected = match admitted {
+                // Also over plain HTTP and for other paths the name is not everybody's, though its own claim is younger.
+                true => ["Claimed h.apps.test -> nowhere", "HttpPrefix */ -> b:i:0"].into_iter().chain(own).collect(),
+                false => own.to_vec(),
+            };
+            assert_eq!(maps(&model), expected, "{name} {spec}");
+        }
+    }
+}
+
+#[test]
+fn spellings_of_a_path_are_one_claim() {
+    let mut cluster = Cluster::default();
+    let first = cluster.put_route("a", "r1", 1, json!({"host": "h.test", "path": "/foo"}));
+    let second = cluster.put_route("a", "r2", 2, json!({"host": "h.test", "path": "//%66oo"}));
+    let third = cluster.put_route("a", "r3", 3, json!({"host": "h.test", "path": "/x/../foo"}));
+    let model = cluster.model(Admission::default());
+    assert_eq!(reason(&model, &first), "");
+    assert_eq!(reason(&model, &second), "HostAlreadyClaimed");
+    assert_eq!(reason(&model, &third), "ExtendedValidationFailed");
 }
 
 /// Whatever order things come and go in, the outcome is that of reading everything at once.

@@ -59,6 +59,14 @@ pub struct Admission {
     pub ingress_classes: Vec<String>,
 }
 
+impl Admission {
+    /// Whether a rule without a host may be served: it asks for every host that nobody has claimed, so every host must be to be
+    /// had.
+    pub fn hostless(&self) -> bool {
+        self.wildcards && self.allowed_domains.is_empty() && self.denied_domains.is_empty()
+    }
+}
+
 /// ROUTER_IP_V4_V6_MODE.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum IpMode {
