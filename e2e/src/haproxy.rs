@@ -273,7 +273,8 @@ impl World {
         }
     }
 
-    /// A router that is ready; its ports follow each other. HAPROXY in the environment names another program than HAProxy.
+    /// A router that is ready; its ports follow each other. HAPROXY in the environment names another program than HAProxy,
+    /// KUBECONFIG another file than the administrator's.
     pub fn router(&self, name: &str, first: u16, environment: &[(&str, &str)]) -> Router {
         let ports = Ports { http: first, https: first + 1, stats: first + 2 };
         let router = self.start_router(name, ports, environment);
@@ -306,7 +307,8 @@ impl World {
         words.extend(environment.iter().map(|(name, value)| format!("{name}={value}")));
         let haproxy = environment.iter().find(|(name, _)| *name == "HAPROXY").map(|(_, path)| PathBuf::from(path));
         words.extend([twinstack().display().to_string(), "router".to_owned()]);
-        words.push(format!("--kubeconfig={}", self.kubeconfig()));
+        let given = environment.iter().find(|(name, _)| *name == "KUBECONFIG").map(|(_, path)| (*path).to_owned());
+        words.push(format!("--kubeconfig={}", given.unwrap_or_else(|| self.kubeconfig())));
         words.push(format!("--working-dir={}", work.display()));
         words.push(format!("--haproxy={}", haproxy.unwrap_or_else(|| tool("haproxy").expect("checked")).display()));
         let words: Vec<&str> = words.iter().map(String::as_str).collect();

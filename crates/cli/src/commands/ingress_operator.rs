@@ -42,6 +42,7 @@ const FLAGS: &[Flag] = &[
     flag("router-image", "IMAGE", IMAGE, "image of routers; it has twinstack and haproxy"),
     flag("dns-provider", "aws|lab|none", "none", "who publishes DNSRecords: aws (Route53; docs/guide/aws-iam.md), lab (the DNS server's plugin dnsrecords answers from them), or nobody"),
     flag("operand-address", "ADDRESS[,ADDRESS]", "", "with --operand process: where Services reach the router, one address of each family; without it they have no endpoints"),
+    flag("operand-bind-address", "ADDRESS[,ADDRESS]", "all of the machine's", "with --operand process: where routers listen, one address or one of each family"),
     flag("operand-ports", "HTTP,HTTPS,STATS", "10080,10443,11936", "with --operand process: ports of the router, but for the strategy HostNetwork, which brings its own"),
     flag("operand-node", "NAME", "", "with --operand process: the node that the router is on, for Services that keep traffic local"),
     flag("operand-data-dir", "FOLDER", "~/.local/share/twinstack/ingress-operator, or /var/lib/twinstack/ingress-operator for root", "with --operand process: where certificates and HAProxy's files are kept; by it the next operator finds routers that still run"),
@@ -96,7 +97,10 @@ fn flags(given: &mut Settings) -> Option<Flags> {
         _ => Err("is no operand"),
     });
     let folder = given.or("operand-data-dir", super::up::data_dir().join("ingress-operator"), "a folder", read::path);
-    let process = process(given, manager.kubeconfig(), folder);
+    let mut process = process(given, folder);
+    process.listen = addresses(given, "operand-bind-address");
+    // The router is told where it is, wherever it is started.
+    process.kubeconfig = manager.kubeconfig().map(|path| std::path::absolute(path).unwrap_or_else(|_| path.to_owned()));
     let image = given.or("router-image", IMAGE.to_owned(), "an image", |text| match text.trim() {
         "" => Err("is empty"),
         image => Ok(image.to_owned()),
@@ -120,20 +124,21 @@ fn options(image: String, process: Option<Process>, lab: bool) -> Options {
     Options { image, process, dns, own_zone: lab.then(|| lab::ZONE.to_owned()) }
 }
 
-fn process(given: &mut Settings, kubeconfig: Option<&std::path::Path>, directory: PathBuf) -> Process {
-    let addresses = given.optional("operand-address", "", |text| flags::one_or_pair::<IpAddr>("operand-address", text));
+fn addresses(given: &mut Settings, flag: &'static str) -> Option<DualStack<IpAddr>> {
+    given.optional(flag, "", |text| flags::one_or_pair::<IpAddr>(flag, text))
+}
+
+fn process(given: &mut Settings, directory: PathBuf) -> Process {
     let text = |text: &str| Ok::<_, String>(text.to_owned());
-    let mut words = vec!["router".to_owned(), format!("--working-dir={}/{{name}}/haproxy", directory.display())];
-    if let Some(path) = kubeconfig {
-        let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        words.push(format!("--kubeconfig={}", path.display()));
-    }
+    let words = vec!["router".to_owned(), format!("--working-dir={}/{{name}}/haproxy", directory.display())];
     Process {
         program: std::env::current_exe().unwrap_or_else(|_| PathBuf::from("twinstack")),
         words,
         directory,
         ports: given.or("operand-ports", PORTS, "three different ports such as 10080,10443,11936", ports),
-        addresses: addresses.map(|pair: DualStack<IpAddr>| pair.into_iter().collect()).unwrap_or_default(),
+        addresses: addresses(given, "operand-address").map(|pair| pair.into_iter().collect()).unwrap_or_default(),
+        kubeconfig: None,
+        listen: None,
         node: given.optional("operand-node", "a name", text),
         load_balancer_class: given.optional("load-balancer-class", "a class", text),
     }

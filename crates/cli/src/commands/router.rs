@@ -6,7 +6,7 @@ use crate::{
     flag::{Flag, flag},
     kubeconfig, read,
 };
-use ingress::router::{self, Options, settings::Settings as RouterSettings};
+use ingress::router::{self, Options, haproxy::User, settings::Settings as RouterSettings};
 use runtime::{client, config::Settings, watch::report};
 use std::path::PathBuf;
 
@@ -28,6 +28,7 @@ pub(super) const COMMAND: Command = Command {
 const FLAGS: &[Flag] = &[
     flag("haproxy", "FILE", "haproxy", "HAProxy's program, 2.6 or newer"),
     flag("working-dir", "FOLDER", "/var/lib/twinstack/router", "where HAProxy's files and sockets are kept"),
+    flag("haproxy-user", "USER|UID[:GID]|none", "haproxy, or 65533 where there is no such user", "who HAProxy becomes, in a folder with its sockets alone, when the router is root; none: the router's own user"),
     flag("keep-haproxy", "BOOL", "false", "leave HAProxy serving when this is told to stop"),
 ];
 
@@ -54,6 +55,7 @@ fn options(given: &mut Settings) -> Options {
     Options {
         haproxy: given.or("haproxy", "haproxy".to_owned(), "a program", text),
         folder: given.or("working-dir", PathBuf::from("/var/lib/twinstack/router"), "a folder", read::path),
+        user: given.or("haproxy-user", User::default(), "a user other than root, UID, UID:GID, or none", str::parse::<User>),
         keep_haproxy: given.or("keep-haproxy", false, "true, false", str::parse::<bool>),
     }
 }

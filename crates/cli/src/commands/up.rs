@@ -44,6 +44,7 @@ const FLAGS: &[Flag] = &[
     flag("dns-bind-address", "ADDRESS[,ADDRESS]", "127.0.0.1,::1", "where DNS is answered: one address, one of each family, or :: for both"),
     flag("dns-port", "PORT", "10053", "port of DNS for UDP and TCP; 0 takes free ones"),
     flag("ingress-domain", "DOMAIN", "", "domain of the IngressController default, whose router listens on ports 10080 and 10443; without it no operator runs and no port is opened"),
+    flag("ingress-bind-address", "ADDRESS[,ADDRESS]", "127.0.0.1,::1", "where that router listens: one address or one of each family, such as 0.0.0.0,::"),
 ];
 
 fn run(settings: Settings) -> anyhow::Result<()> {

@@ -1,10 +1,7 @@
-//! Access logs for standard output: HAProxy, which has none of its own, sends them to a socket here.
+//! Access logs for standard output, and for sockets that HAProxy does not see: it sends them to a socket here.
 
-use std::{
-    io::Write,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use super::{haproxy::Places, settings::LogTo};
+use std::{io::Write, os::unix::fs::PermissionsExt, time::Duration};
 use tokio::net::UnixDatagram;
 use tokio_util::sync::CancellationToken;
 
@@ -14,30 +11,49 @@ const LONGEST: usize = 65_535;
 /// How often it is looked whether the socket is still where HAProxy looks for it.
 const LOOK: Duration = Duration::from_secs(5);
 
-/// Opens the socket; HAProxy finds it when it writes its first line.
-pub(super) fn open(path: &Path) -> std::io::Result<UnixDatagram> {
+/// Opens the socket; HAProxy finds it when it writes its first line, and nobody else may.
+pub(super) fn open(places: &Places) -> std::io::Result<UnixDatagram> {
+    let path = places.log();
+    places.make_sockets()?;
     // A socket without an owner stays behind when a process is killed.
-    let _ = std::fs::remove_file(path);
-    UnixDatagram::bind(path)
+    let _ = std::fs::remove_file(&path);
+    let socket = UnixDatagram::bind(&path)?;
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
+    if let Some(jail) = places.jail() {
+        std::os::unix::fs::chown(&path, Some(jail.uid), Some(jail.gid))?;
+    }
+    Ok(socket)
 }
 
-/// Prints what arrives until it is told to stop. A socket whose file was removed is opened again.
-pub(super) async fn print(mut socket: UnixDatagram, path: PathBuf, stop: CancellationToken) -> std::io::Result<()> {
+/// Passes on what arrives until it is told to stop. A socket whose file was removed is opened again.
+pub(super) async fn pass_on(
+    mut socket: UnixDatagram,
+    places: Places,
+    to: LogTo,
+    stop: CancellationToken,
+) -> std::io::Result<()> {
     let mut line = vec![0; LONGEST];
+    let outward = UnixDatagram::unbound()?;
+    let path = places.log();
     loop {
         let length = tokio::select! {
             () = stop.cancelled() => return Ok(()),
             received = socket.recv(&mut line) => received?,
             () = tokio::time::sleep(LOOK) => {
-                if !path.exists() && let Ok(again) = open(&path) {
+                if !path.exists() && places.folder().is_dir() && let Ok(again) = open(&places) {
                     socket = again;
                 }
                 continue;
             }
         };
-        let text = String::from_utf8_lossy(&line[..length]);
         // Nobody reads it: nothing to be done about that.
-        let _ = writeln!(std::io::stdout().lock(), "{}", message(text.trim_end()));
+        match &to {
+            LogTo::Stdout => {
+                let text = String::from_utf8_lossy(&line[..length]);
+                let _ = writeln!(std::io::stdout().lock(), "{}", message(text.trim_end()));
+            }
+            LogTo::Syslog(path) => drop(outward.send_to(&line[..length], path).await),
+        }
     }
 }
 

@@ -1,9 +1,10 @@
 //! The router: Routes and Ingresses, served by HAProxy.
 //!
-//! [`watch`] follows the objects, [`model`] decides what they mean, [`haproxy`] does it, [`run`] joins them, and [`status`]
+//! [`watch`] and [`secrets`] follow the objects, [`model`] decides what they mean, [`haproxy`] does it, [`run`] joins them, and [`status`]
 //! tells the objects. [`settings`] is the environment, [`serve`] health and metrics.
 
 mod default_certificate;
+mod families;
 pub mod haproxy;
 mod log;
 mod metrics;
@@ -11,6 +12,7 @@ pub mod model;
 pub mod object;
 mod run;
 mod select;
+mod secrets;
 mod serve;
 pub mod settings;
 mod status;

@@ -1,13 +1,13 @@
 //! The router's loop: what changed, what follows, bring it to HAProxy, tell the objects.
 
 use super::{
-    default_certificate,
-    haproxy::{Files, Haproxy, HaproxyError, Live, Need, Places, Process, Socket, write},
+    default_certificate, families,
+    haproxy::{Files, Haproxy, HaproxyError, Jail, Live, Need, Places, Process, Socket, User, write},
     log,
     metrics::RouterMetrics,
     model::{self, Certificate, Delta, Model, Source},
     serve::Health,
-    settings::{LogTo, ProxyProtocol, Settings},
+    settings::{ProxyProtocol, Settings},
     status::{StatusWriter, Verdict, Verdicts, Whose},
     watch::{Changes, Watched},
     ways,
@@ -40,6 +40,8 @@ pub struct Options {
     pub folder: PathBuf,
     /// Whether HAProxy goes on when the router is told to stop.
     pub keep_haproxy: bool,
+    /// Who HAProxy becomes.
+    pub user: User,
 }
 
 /// How long a stop may take.
@@ -59,9 +61,13 @@ pub fn start(
     admin: &Admin,
     tasks: &Tasks,
 ) -> Result<(), BoxError> {
-    let places = Places::new(&options.folder)?;
+    let places = Places::new(&options.folder)?.with_jail(jail(&options.user)?);
     let process = Process::new(&options.haproxy, places.clone());
-    let settings = Arc::new(within_limits(with_lua(settings, &process)));
+    if !process.has("PCRE") {
+        return Err("this HAProxy was built without PCRE, by which requests are checked".into());
+    }
+    let listen = families::of_this_machine(settings.listen.clone())?;
+    let settings = Arc::new(within_limits(with_lua(Settings { listen, ..settings }, &process)));
     runtime::atomic_file::private_directory(places.folder())?;
     let certificate = default_certificate::read(&settings.tls)?;
     let context = Context::new(client.clone(), (), admin, tasks);
@@ -75,10 +81,10 @@ pub fn start(
         claims: Default::default(),
     });
     serve_health(&health, tasks)?;
-    if settings.log.as_ref().is_some_and(|log| log.to == LogTo::Stdout) {
-        let socket = log::open(&places.log())?;
-        let path = places.log();
-        tasks.once("access-log", |stop| log::print(socket, path, stop));
+    let jailed = places.jail().is_some();
+    if let Some(log) = settings.log.as_ref().filter(|log| log.goes_through_router(jailed)) {
+        let (socket, places, to) = (log::open(&places)?, places.clone(), log.to.clone());
+        tasks.once("access-log", |stop| log::pass_on(socket, places, to, stop));
     }
     let verdicts = Verdicts::default();
     let statuses = context.queue::<Whose>("router-status");
@@ -112,10 +118,22 @@ pub fn start(
     Ok(())
 }
 
+/// Who HAProxy is to become. A user that was named and is not there is a mistake; what the machine does not allow is said.
+fn jail(user: &User) -> Result<Option<Jail>, String> {
+    match (user.jail(), user) {
+        (Ok(jail), _) => Ok(Some(jail)),
+        (Err(reason), User::Named(_)) => Err(reason),
+        (Err(reason), _) => {
+            tracing::warn!(reason, "HAProxy runs as the router's own user and sees what it sees");
+            Ok(None)
+        }
+    }
+}
+
 /// Waiting for a header in pieces takes Lua.
 fn with_lua(mut settings: Settings, process: &Process) -> Settings {
     let listen = &mut settings.listen;
-    if listen.proxy_protocol != ProxyProtocol::Off && listen.split_headers && !process.has_lua() {
+    if listen.proxy_protocol != ProxyProtocol::Off && listen.split_headers && !process.has("LUA") {
         tracing::warn!("this HAProxy has no Lua: connections whose PROXY header arrives in pieces will be closed");
         listen.split_headers = false;
     }
@@ -143,7 +161,8 @@ fn within_limits(mut settings: Settings) -> Settings {
 }
 
 fn serve_health(health: &Arc<Health>, tasks: &Tasks) -> Result<(), BoxError> {
-    let listeners = listen::tcp("STATS_PORT", &Hosts::Everywhere, health.settings.listen.stats)?;
+    let hosts = health.settings.listen.only.clone().map_or(Hosts::Everywhere, Hosts::Each);
+    let listeners = listen::tcp("STATS_PORT", &hosts, health.settings.listen.stats)?;
     let server = Server { listeners, tls: None, limits: Limits::default() };
     let health = Arc::clone(health);
     let service = tower::service_fn(move |request| {
@@ -208,8 +227,18 @@ impl Router {
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         let pending = Arc::clone(&self.watched.pending);
         let mut end = None;
-        // The first generation holds everything there is.
+        // The first generation holds everything there is; who names which Secrets is known when the rest has been read.
+        let first = tokio::task::block_in_place(|| {
+            self.take_objects();
+            self.model.settle(&*self.watched)
+        });
+        let named = self.model.take_named_secrets().unwrap_or_default();
+        tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            () = self.watched.secrets_synced(&named) => {}
+        }
         tokio::task::block_in_place(|| self.take_changes());
+        self.tell(&first);
         loop {
             let due = self.next_replacement();
             tokio::select! {
@@ -245,6 +274,12 @@ impl Router {
 
     /// Brings what changed as far as it goes without a new generation.
     fn take_changes(&mut self) {
+        self.take_objects();
+        self.settle();
+    }
+
+    /// Tells the model which objects changed.
+    fn take_objects(&mut self) {
         let Changes { objects, services, secrets, classes, namespaces } = self.watched.pending.take();
         for (source, key) in objects {
             self.model.object_changed(source, key);
@@ -265,11 +300,13 @@ impl Router {
             let ingresses = self.watched.ingresses.in_namespace(namespace);
             ingresses.iter().for_each(|ingress| self.model.object_changed(Source::Ingress, Key::of(&**ingress)));
         }
-        self.settle();
     }
 
     fn settle(&mut self) {
         let delta = self.model.settle(&*self.watched);
+        if let Some(named) = self.model.take_named_secrets() {
+            self.watched.secrets.name(&named);
+        }
         if let Some(live) = &mut self.live {
             let need = live.apply(&self.model, &delta, &mut self.socket);
             self.need = self.need.or(need);

@@ -3,7 +3,7 @@
 use super::{haproxy::Socket, metrics::haproxy_text, model::Id, settings::Settings};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{Request, Response, StatusCode, header};
-use net::Family;
+use net::HasFamily;
 use parking_lot::Mutex;
 use runtime::{
     http::{Body, text},
@@ -12,7 +12,7 @@ use runtime::{
 use std::{
     collections::HashMap,
     io,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+    net::{IpAddr, SocketAddr},
     path::PathBuf,
     sync::{
         Arc,
@@ -71,9 +71,9 @@ impl Health {
         if !self.synced.load(Ordering::Relaxed) {
             return Err("Routes have not all been read".to_owned());
         }
-        for family in self.settings.listen.mode.families() {
-            let probed = tokio::time::timeout(PATIENCE, probe(&self.settings, *family)).await;
-            match probed {
+        for address in self.settings.listen.addresses() {
+            let family = address.family();
+            match tokio::time::timeout(PATIENCE, probe(&self.settings, address)).await {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => return Err(format!("HAProxy over {family}: {error}")),
                 Err(_) => return Err(format!("HAProxy over {family}: no answer")),
@@ -115,11 +115,8 @@ fn current() -> Result<(), String> {
 }
 
 /// Asks HAProxy through the port that clients use, as a sender on this machine would.
-async fn probe(settings: &Settings, family: Family) -> io::Result<()> {
-    let ip: IpAddr = match family {
-        Family::V4 => Ipv4Addr::LOCALHOST.into(),
-        Family::V6 => Ipv6Addr::LOCALHOST.into(),
-    };
+async fn probe(settings: &Settings, listens: IpAddr) -> io::Result<()> {
+    let ip = if listens.is_unspecified() { listens.family().loopback() } else { listens };
     let mut stream = TcpStream::connect(SocketAddr::new(ip, settings.listen.http)).await?;
     let proxy = if settings.listen.proxy_protocol.expected_from(ip) { "PROXY UNKNOWN\r\n" } else { "" };
     let request = format!("{proxy}GET {} HTTP/1.0\r\n\r\n", super::haproxy::MONITOR);

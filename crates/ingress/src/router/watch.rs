@@ -3,6 +3,7 @@
 use super::{
     model::{Objects, Source, ingress_is_ours, ingress_is_taken},
     object::Route,
+    secrets::Secrets,
     settings::Settings,
 };
 use k8s_openapi::api::{
@@ -10,14 +11,11 @@ use k8s_openapi::api::{
     discovery::v1::EndpointSlice,
     networking::v1::{Ingress, IngressClass},
 };
-use kube::{Api, Client};
+use kube::Client;
 use parking_lot::Mutex;
-use runtime::{
-    controller::{Change, Context, Index, Key, Store, Subscription},
-    watch,
-};
+use runtime::controller::{Change, Context, Index, Key, Store, Subscription};
 use std::{
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeMap, BTreeSet, HashSet},
     net::IpAddr,
     sync::Arc,
     time::Duration,
@@ -54,6 +52,10 @@ impl Pending {
         self.bell.notify_one();
     }
 
+    pub(super) fn secret_changed(&self, key: Key) {
+        self.note(|changes| changes.secrets.extend([key]));
+    }
+
     pub(super) fn take(&self) -> Changes {
         std::mem::take(&mut self.changes.lock())
     }
@@ -68,7 +70,7 @@ pub(super) struct Watched {
     services: Store<Service>,
     slices: Store<EndpointSlice>,
     slices_of: Index,
-    secrets: Store<Secret>,
+    pub(super) secrets: Secrets,
     namespaces: Option<Store<Namespace>>,
     pub(super) pending: Arc<Pending>,
     _subscriptions: Vec<Subscription>,
@@ -85,7 +87,7 @@ impl Watched {
         let slices = context.store::<EndpointSlice>();
         let slices_of =
             slices.index("service", |slice| slice_key(slice).map(|key| key.to_string()).into_iter().collect());
-        let secrets = tls_secrets(context);
+        let secrets = Secrets::new(context.client(), Arc::clone(&pending));
         let namespaces = (!settings.admission.namespaces.is_everything()).then(|| context.store::<Namespace>());
         let mut subscriptions = Vec::new();
         let noting = |source| {
@@ -114,10 +116,6 @@ impl Watched {
         subscriptions.push(slices.on_change(move |change: &Change<'_, EndpointSlice>| {
             let keys: Vec<Key> = change.both().filter_map(|slice| slice_key(slice)).collect();
             bell.note(|changes| changes.services.extend(keys));
-        }));
-        let bell = Arc::clone(&pending);
-        subscriptions.push(secrets.on_change(move |change: &Change<'_, Secret>| {
-            bell.note(|changes| changes.secrets.extend([change.key()]));
         }));
         if let Some(namespaces) = &namespaces {
             let bell = Arc::clone(&pending);
@@ -153,15 +151,20 @@ impl Watched {
         let others = async {
             self.ingresses.synced().await;
             self.classes.synced().await;
-            self.secrets.synced().await;
             if let Some(namespaces) = &self.namespaces {
                 namespaces.synced().await;
             }
         };
         if tokio::time::timeout(PATIENCE, others).await.is_err() {
-            tracing::warn!(
-                "Ingresses, Secrets or Namespaces cannot be read; what depends on them is not served until they can"
-            );
+            tracing::warn!("Ingresses or Namespaces cannot be read; what depends on them is not served until they can");
+        }
+    }
+
+    /// Watches the Secrets that are named, and waits for them for a while.
+    pub(super) async fn secrets_synced(&self, named: &HashSet<Key>) {
+        self.secrets.name(named);
+        if tokio::time::timeout(PATIENCE, self.secrets.synced()).await.is_err() {
+            tracing::warn!("not all Secrets that are named can be read; what depends on them is not served until they can");
         }
     }
 }
@@ -169,12 +172,6 @@ impl Watched {
 async fn is_served(client: &Client) -> bool {
     let found = client.list_api_group_resources("route.openshift.io/v1").await;
     found.is_ok_and(|list| list.resources.iter().any(|resource| resource.name == "routes"))
-}
-
-/// Only Secrets with certificates: the router has no business with others.
-fn tls_secrets<O>(context: &Context<O>) -> Store<Secret> {
-    let config = watch::Config::default().fields("type=kubernetes.io/tls");
-    context.store_of("watch-secrets", Api::all(context.client()), config)
 }
 
 fn slice_key(slice: &EndpointSlice) -> Option<Key> {

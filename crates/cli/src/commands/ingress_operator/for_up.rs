@@ -1,12 +1,13 @@
 //! What `up` needs of the operator: its flag, its start, and the objects that it reads.
 
-use super::{super::up::Part, options, process};
+use super::{super::up::Part, addresses, options, process};
 use api::config::{CLUSTER, CONFIG, INGRESS_NAMESPACE, OPERATOR};
 use ingress::operator::{self, Options};
 use kube::{
     Api, Client,
     api::{ApiResource, DynamicObject, GroupVersionKind},
 };
+use net::{DualStack, Family};
 use runtime::{config::Settings, controller::Context};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -31,7 +32,9 @@ impl ForUp {
                 false => Err("is no DNS name in lower case"),
             }
         });
-        let process = process(given, None, PathBuf::new());
+        let mut process = process(given, PathBuf::new());
+        let loopback = DualStack::pair(Family::V4.loopback(), Family::V6.loopback()).ok();
+        process.listen = addresses(given, "ingress-bind-address").or(loopback);
         Self { options: options(String::new(), Some(process), true), domain }
     }
 
@@ -45,11 +48,8 @@ impl ForUp {
         if let Some(process) = &mut self.options.process {
             process.directory = kubeconfig.with_file_name("ingress");
             let folder = process.directory.join("{name}/haproxy");
-            process.words = vec![
-                "router".to_owned(),
-                format!("--working-dir={}", folder.display()),
-                format!("--kubeconfig={}", kubeconfig.display()),
-            ];
+            process.words = vec!["router".to_owned(), format!("--working-dir={}", folder.display())];
+            process.kubeconfig = Some(kubeconfig);
         }
         operator::start(&beside.with_options(self.options));
     }

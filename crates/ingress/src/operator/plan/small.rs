@@ -14,9 +14,12 @@ pub fn namespace() -> Value {
     }}})
 }
 
+/// Name of the account that routers act as.
+pub const ACCOUNT: &str = "router";
+
 /// Whom routers act as.
 pub fn account() -> Value {
-    json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "router", "namespace": OPERAND_NAMESPACE}})
+    json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT, "namespace": OPERAND_NAMESPACE}})
 }
 
 /// What routers may do.
@@ -30,7 +33,7 @@ pub fn binding() -> Value {
     json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
         "metadata": {"name": "openshift-ingress-router"},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "openshift-ingress-router"},
-        "subjects": [{"kind": "ServiceAccount", "name": "router", "namespace": OPERAND_NAMESPACE}],
+        "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": OPERAND_NAMESPACE}],
     })
 }
 

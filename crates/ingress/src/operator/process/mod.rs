@@ -5,6 +5,7 @@
 //! drives; the next operator takes it over if it would start the same.
 
 mod endpoints;
+mod identity;
 mod running;
 mod supervise;
 #[cfg(test)]
@@ -23,11 +24,12 @@ use super::{
 use api::config::PublishingKind;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
 use kube::{Api, Client};
+use net::DualStack;
 use parking_lot::Mutex;
 use runtime::{atomic_file, controller::Result, task::Tasks};
 use std::{
     collections::BTreeMap,
-    net::IpAddr,
+    net::{IpAddr, SocketAddr},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -43,8 +45,12 @@ pub struct Process {
     pub words: Vec<String>,
     /// Where certificates are laid out for it. The same after a restart, so that what still runs is found.
     pub directory: PathBuf,
+    /// How the operator reaches the API, and so how routers do, as an account of their own. None for a Pod's own.
+    pub kubeconfig: Option<PathBuf>,
     /// Ports to listen on, but for the strategy HostNetwork, which brings its own.
     pub ports: Ports,
+    /// Addresses to listen on, at most one of each family; all of the machine's when not given.
+    pub listen: Option<DualStack<IpAddr>>,
     /// Addresses under which Services find it, one of each family; none leaves Services without endpoints.
     pub addresses: Vec<IpAddr>,
     /// The node that it runs on, for Services that keep traffic local.
@@ -91,7 +97,8 @@ struct Wanted {
     program: PathBuf,
     words: Vec<String>,
     variables: Vec<(String, String)>,
-    stats: u16,
+    /// Where it says whether it is ready.
+    health: Vec<SocketAddr>,
     /// What the process was started with is noted there.
     record: PathBuf,
 }
@@ -112,7 +119,18 @@ impl Drop for Subscription {
 impl Process {
     /// The words for an IngressController's router.
     fn words_for(&self, controller: &str) -> Vec<String> {
-        self.words.iter().map(|word| word.replace("{name}", controller)).collect()
+        let identity = identity::path(&self.directory.join(controller));
+        let identity = self.kubeconfig.as_ref().map(|_| format!("--kubeconfig={}", identity.display()));
+        self.words.iter().map(|word| word.replace("{name}", controller)).chain(identity).collect()
+    }
+
+    /// Where a router's health is asked for.
+    fn health(&self, port: u16) -> Vec<SocketAddr> {
+        let listens = self.listen.iter().flat_map(|pair| pair.iter().copied()).filter(|ip| !ip.is_unspecified());
+        let addresses: Vec<IpAddr> = listens.collect();
+        let loopback = || net::Family::BOTH.map(net::Family::loopback).to_vec();
+        let addresses = if addresses.is_empty() { loopback() } else { addresses };
+        addresses.into_iter().map(|address| SocketAddr::new(address, port)).collect()
     }
 }
 
@@ -182,6 +200,11 @@ impl Processes {
         let ports = if host { environment::ports(input) } else { process.ports };
         self.take_folder(&process.directory)?;
         let folder = process.directory.join(name);
+        if let Some(own) = &process.kubeconfig {
+            // What an earlier operator left may be of an API that is no more.
+            let anew = !self.shared.entries.lock().contains_key(name);
+            identity::write(client, own, &folder, anew).await?;
+        }
         certificate(client, input, &folder).await?;
         let mut variables = environment::environment(input, live)?;
         variables.extend(maps(client, input, &folder).await?);
@@ -194,13 +217,17 @@ impl Processes {
         ] {
             variables.insert(name.to_owned(), value);
         }
+        if let Some(listen) = &process.listen {
+            let addresses: Vec<String> = listen.iter().map(ToString::to_string).collect();
+            variables.insert("ROUTER_LISTEN_ADDRESSES".to_owned(), addresses.join(","));
+        }
         // As many as this machine's limits allow; a node of a cluster has its limits set for more.
         variables.entry("ROUTER_MAX_CONNECTIONS".to_owned()).or_insert_with(|| "auto".to_owned());
         let wanted = Wanted {
             program: process.program.clone(),
             words: process.words_for(name),
             variables: variables.into_iter().collect(),
-            stats: ports.stats,
+            health: process.health(ports.stats),
             record: folder.join("started-with"),
         };
         let known = self.shared.entries.lock().get(name).map(|entry| entry.wanted == wanted);
@@ -247,7 +274,7 @@ impl Entry {
         let found = Found::look_for(&entry.wanted.program, &entry.wanted.words);
         if let Some(found) = found.filter(|found| !is_leaving(found.id) && found.is_as(&entry.wanted)) {
             entry.take_over(found);
-            entry.ready = supervise::ask(entry.wanted.stats).await.is_ok();
+            entry.ready = supervise::ask(&entry.wanted.health).await.is_ok();
         }
         entry
     }

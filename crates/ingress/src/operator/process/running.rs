@@ -99,7 +99,7 @@ impl Found {
 
 /// Stands for all that a process is started with. There are passwords among it.
 fn fingerprint(wanted: &Wanted) -> String {
-    let Wanted { program, words, variables, stats: _, record: _ } = wanted;
+    let Wanted { program, words, variables, health: _, record: _ } = wanted;
     STANDARD.encode(digest(&SHA256, format!("{program:?} {words:?} {variables:?}").as_bytes()))
 }
 

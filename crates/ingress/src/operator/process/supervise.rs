@@ -4,7 +4,7 @@ use super::{
     Entry, Shared,
     running::{Found, Running},
 };
-use std::{net::IpAddr, sync::Arc, time::Duration};
+use std::{net::SocketAddr, sync::Arc, time::Duration};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -53,10 +53,10 @@ async fn round(shared: &Arc<Shared>, name: &str) {
         if !waits {
             entry.keep_running();
         }
-        entry.child.is_some().then_some(entry.wanted.stats)
+        entry.child.is_some().then(|| entry.wanted.health.clone())
     };
     let answer = match probe {
-        Some(port) => ask(port).await,
+        Some(addresses) => ask(&addresses).await,
         None => Err("the router process does not run".to_owned()),
     };
     let changed = {
@@ -132,11 +132,11 @@ impl Entry {
     }
 }
 
-/// Whether the router says that it is ready, over either family.
-pub(super) async fn ask(port: u16) -> Result<(), String> {
+/// Whether the router says that it is ready, at any of these addresses.
+pub(super) async fn ask(addresses: &[SocketAddr]) -> Result<(), String> {
     let mut last = String::new();
-    for address in net::Family::BOTH.map(net::Family::loopback) {
-        match tokio::time::timeout(Duration::from_secs(1), ask_at(address, port)).await {
+    for address in addresses {
+        match tokio::time::timeout(Duration::from_secs(1), ask_at(*address)).await {
             Ok(Ok(200)) => return Ok(()),
             Ok(Ok(status)) => last = format!("the router's health check answers {status}"),
             Ok(Err(error)) if last.is_empty() => last = format!("the router's health check cannot be reached: {error}"),
@@ -147,8 +147,8 @@ pub(super) async fn ask(port: u16) -> Result<(), String> {
     Err(last)
 }
 
-async fn ask_at(address: IpAddr, port: u16) -> std::io::Result<u16> {
-    let mut stream = TcpStream::connect((address, port)).await?;
+async fn ask_at(address: SocketAddr) -> std::io::Result<u16> {
+    let mut stream = TcpStream::connect(address).await?;
     stream.write_all(b"GET /healthz/ready HTTP/1.0\r\nHost: localhost\r\n\r\n").await?;
     let mut answer = [0_u8; 64];
     let read = stream.read(&mut answer).await?;

@@ -16,6 +16,8 @@ fn process(addresses: &[&str]) -> Process {
         program: PathBuf::from("twinstack"),
         words: Vec::new(),
         directory: PathBuf::new(),
+        kubeconfig: None,
+        listen: None,
         ports: PORTS,
         addresses: addresses.iter().map(|address| address.parse().unwrap()).collect(),
         node: Some("n1".to_owned()),
@@ -62,7 +64,7 @@ async fn a_process_that_ends_is_not_ready() {
         words: vec!["-c".to_owned(), format!("echo >> {}/started; exit 3", folder.path().display())],
         variables: Vec::new(),
         // Nobody listens there.
-        stats: 1,
+        health: vec!["127.0.0.1:1".parse().unwrap(), "[::1]:1".parse().unwrap()],
         record: folder.path().join("started-with"),
     };
     processes.shared.entries.lock().insert("default".to_owned(), super::Entry::new(wanted));
@@ -111,7 +113,7 @@ async fn a_process_that_was_left_behind_is_taken_over_unless_its_settings_are_ot
         // Unlike that of any other test.
         words: vec![format!("600.{}", std::process::id())],
         variables: vec![("COLOUR".to_owned(), colour.to_owned())],
-        stats: 1,
+        health: vec!["127.0.0.1:1".parse().unwrap(), "[::1]:1".parse().unwrap()],
         record: folder.path().join("started-with"),
     };
     let mut first = super::Entry::new(wanted("green"));

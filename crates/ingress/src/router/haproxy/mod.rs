@@ -4,7 +4,9 @@
 //! the running one holds and changes it through the socket ([`servers`], [`spare`]), and says when only a new generation will do.
 
 mod backend;
+mod jail;
 mod live;
+mod places;
 mod process;
 mod request;
 mod senders;
@@ -16,9 +18,11 @@ mod stat;
 mod tests;
 mod write;
 
+pub use jail::{Jail, User};
 pub use live::{Live, Need};
+pub use places::Places;
 pub use process::{Haproxy, HaproxyError, Process};
 pub use socket::{Socket, SocketError};
 pub use stat::{Row, rows};
 pub(crate) use write::MONITOR;
-pub use write::{Files, Generation, Places, write};
+pub use write::{Files, Generation, write};

@@ -63,10 +63,11 @@ impl Process {
         fs::read_to_string(self.places.pid()).ok()?.trim().parse().ok()
     }
 
-    /// Whether HAProxy was built with Lua. One that cannot be asked says so when it is started.
-    pub fn has_lua(&self) -> bool {
-        let words =
-            |version: &process::Printed| version.stdout.contains("+LUA") || version.stdout.contains("USE_LUA=1");
+    /// Whether HAProxy was built with this, such as `LUA`. One that cannot be asked says so when it is started.
+    pub fn has(&self, feature: &str) -> bool {
+        let words = |version: &process::Printed| {
+            version.stdout.contains(&format!("+{feature}")) || version.stdout.contains(&format!("USE_{feature}"))
+        };
         process::run(&self.program, &["-vv"], "").as_ref().map_or(true, words)
     }
 

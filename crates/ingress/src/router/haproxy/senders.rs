@@ -6,8 +6,7 @@
 
 use super::{Files, Places};
 use crate::router::settings::{ProxyProtocol, Settings};
-use net::Family;
-use std::{fmt::Write, path::PathBuf};
+use std::{fmt::Write, net::IpAddr, path::PathBuf};
 
 /// Tells headers that name a client from those that do not.
 pub(super) const SCRIPT: &str = include_str!("proxy_header.lua");
@@ -38,7 +37,8 @@ pub(super) fn binds(files: Files<'_>, name: &str, port: u16, number: u64) -> (St
         return (String::new(), binds);
     }
     let socket = places.behind_header(name);
-    let socket = socket.display();
+    let (bound, seen, words) = (socket.display(), places.as_seen(&socket), places.own_socket_words());
+    let seen = seen.display();
     let mut text = format!("frontend header_{name} from tcp\n{}", families(settings, port, ""));
     // The frontend behind logs what is served.
     text += if settings.log.is_some() { "  option dontlog-normal\n" } else { "" };
@@ -54,10 +54,10 @@ pub(super) fn binds(files: Files<'_>, name: &str, port: u16, number: u64) -> (St
     let _ = write!(
         text,
         "  use_backend own_{name} if {{ var(sess.own_address) -m found }}\n  default_backend told_{name}\n\
-         backend own_{name} from tcp\n{TIMELESS}  server {name} unix@{socket} send-proxy-v2\n\
-         backend told_{name} from tcp\n{TIMELESS}  server {name} unix@{socket}\n"
+         backend own_{name} from tcp\n{TIMELESS}  server {name} unix@{seen} send-proxy-v2\n\
+         backend told_{name} from tcp\n{TIMELESS}  server {name} unix@{seen}\n"
     );
-    (text, format!("  bind unix@{socket} mode 600 accept-proxy\n"))
+    (text, format!("  bind unix@{bound} {words} accept-proxy\n"))
 }
 
 /// Between two frontends of the same HAProxy the one behind knows how long is too long.
@@ -80,9 +80,9 @@ const RULES: &str = r"  acl begun req.payload(0,5),hex -m str 50524F5859 0D0A0D0
 
 /// Each family has a socket of its own, so that no client is seen as an IPv4 address inside an IPv6 one.
 fn families(settings: &Settings, port: u16, accept: &str) -> String {
-    let bind = |family: &Family| match family {
-        Family::V4 => format!("  bind 0.0.0.0:{port}{accept}\n"),
-        Family::V6 => format!("  bind [::]:{port} v6only{accept}\n"),
+    let bind = |address: IpAddr| match address {
+        IpAddr::V4(address) => format!("  bind {address}:{port}{accept}\n"),
+        IpAddr::V6(address) => format!("  bind [{address}]:{port} v6only{accept}\n"),
     };
-    settings.listen.mode.families().iter().map(bind).collect()
+    settings.listen.addresses().map(bind).collect()
 }

@@ -6,7 +6,7 @@ use crate::router::{
         Certificate, Model, Source,
         testing::{self, Cluster},
     },
-    settings::Settings,
+    settings::{Admission, Settings},
 };
 use serde_json::{Value, json};
 use std::{fs, sync::Arc};
@@ -103,6 +103,45 @@ fn binds_follow_the_mode_and_the_proxy_protocol() {
 }
 
 #[test]
+fn it_listens_where_it_is_told_to() {
+    let both = ("ROUTER_IP_V4_V6_MODE", "v4v6");
+    for (variables, expected) in [
+        (&[both, ("ROUTER_LISTEN_ADDRESSES", "127.0.0.1,::1")][..], &["bind 127.0.0.1:80", "bind [::1]:80 v6only"][..]),
+        (&[both, ("ROUTER_LISTEN_ADDRESSES", "::1,127.0.0.1")], &["bind 127.0.0.1:80", "bind [::1]:80 v6only"]),
+        (&[both, ("ROUTER_LISTEN_ADDRESSES", "2001:db8::1")], &["bind [2001:db8::1]:80 v6only"]),
+        (&[("ROUTER_LISTEN_ADDRESSES", "127.0.0.1,::1")], &["bind 127.0.0.1:80"]),
+    ] {
+        let written = Written::new(&settings(variables), &cluster().model(Default::default()));
+        for (section, port) in [("frontend public from", ":80"), ("frontend public_ssl ", ":443")] {
+            assert_eq!(arrivals(&written, section, port), expected, "{variables:?} {section}");
+        }
+    }
+}
+
+/// In a folder of its own HAProxy finds its sockets, and nothing else, under other names.
+#[test]
+fn a_user_of_its_own_sees_its_sockets_and_nothing_else() {
+    let settings = settings(&[PROXY, ("ROUTER_SYSLOG_ADDRESS", "/dev/log")]);
+    let folder = tempfile::tempdir().unwrap();
+    let places = Places::new(folder.path()).unwrap().with_jail(Some(Jail { uid: 1234, gid: 5678 }));
+    let files = Files { settings: &settings, places: &places, default_certificate: &default_certificate() };
+    write(files, 1, &cluster().model(Default::default())).unwrap();
+    let text = fs::read_to_string(places.config(1)).unwrap().replace(&folder.path().display().to_string(), "F");
+    let global: Vec<&str> = text.lines().skip(2).take(3).map(str::trim).collect();
+    assert_eq!(global, ["chroot F/run", "uid 1234", "gid 5678"]);
+    for (name, bound, seen) in [
+        ("behind the header", "bind unix@F/run/public.sock mode 600 uid 1234 gid 5678 accept-proxy", "unix@/public.sock"),
+        ("ends TLS", "bind unix@F/run/tls.sock mode 600 uid 1234 gid 5678 accept-proxy ssl", "unix@/tls.sock send-proxy-v2"),
+        ("logs", "stats socket F/admin.sock mode 600 level admin", "log /log.sock len"),
+    ] {
+        assert!(text.contains(bound), "{name}: {bound}\n{text}");
+        assert!(text.contains(seen), "{name}: {seen}\n{text}");
+    }
+    let mode = |path: &std::path::Path| std::os::unix::fs::MetadataExt::mode(&fs::metadata(path).unwrap()) & 0o777;
+    assert_eq!(mode(&folder.path().join("run")), 0o711);
+}
+
+#[test]
 fn a_frontend_in_front_waits_for_the_whole_header() {
     for (variables, expected) in [
         (&[PROXY][..], &["bind 0.0.0.0:80"][..]),
@@ -123,7 +162,7 @@ fn a_frontend_in_front_waits_for_the_whole_header() {
             let in_front = arrivals(&written, &format!("frontend header_{name} "), port);
             assert_eq!(in_front, expected, "{variables:?} {name}");
             let behind = arrivals(&written, &format!("frontend {name} "), port);
-            assert_eq!(behind, [format!("bind unix@F/{name}.sock mode 600 accept-proxy")], "{variables:?} {name}");
+            assert_eq!(behind, [format!("bind unix@F/run/{name}.sock mode 600 accept-proxy")], "{variables:?} {name}");
         }
         assert!(written.section("global").contains(&"maxconn 100000"), "each connection is two");
         written.check();
@@ -631,7 +670,8 @@ fn hostile_texts_of_ingresses_are_refused_with_their_field() {
             let key = Key::new("a", "i");
             let mut cluster = cluster();
             cluster.ingresses.insert(key.clone(), ingress("i", &spec));
-            let verdict = cluster.model(Default::default()).verdicts(Source::Ingress, &key).unwrap().remove(0);
+            let rules = Admission { wildcards: true, ..Admission::default() };
+            let verdict = cluster.model(rules).verdicts(Source::Ingress, &key).unwrap().remove(0);
             if is_taken(&field, text, verdict) {
                 number += 1;
                 spec["rules"][0]["host"] = format!("i{number}.test").into();

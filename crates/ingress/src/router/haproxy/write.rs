@@ -4,7 +4,8 @@
 //! reads. Certificates are shared, named by their content.
 
 use super::{
-    backend, request, senders,
+    Places, backend, request, senders,
+    jail::Jail,
     spare::{self, Pool, TuneMap},
 };
 use crate::router::{
@@ -24,88 +25,6 @@ use std::{
 
 /// The path that HAProxy itself answers while it works.
 pub(crate) const MONITOR: &str = "/_______internal_router_healthz";
-
-/// Where things are kept.
-#[derive(Clone, Debug)]
-pub struct Places {
-    folder: PathBuf,
-}
-
-impl Places {
-    /// In this folder, whose path must need no quotes.
-    pub fn new(folder: &Path) -> Result<Self, String> {
-        // A comma ends a word of HAProxy's expressions.
-        match folder.to_str().is_some_and(|path| text::is_plain_file(path) && !path.contains(',')) {
-            true => Ok(Self { folder: folder.to_owned() }),
-            false => Err(format!(
-                "{} cannot be used; accepted: an absolute path of letters, digits and /-._+@=",
-                folder.display()
-            )),
-        }
-    }
-
-    /// The folder itself.
-    pub fn folder(&self) -> &Path {
-        &self.folder
-    }
-
-    /// The runtime socket.
-    pub fn admin(&self) -> PathBuf {
-        self.folder.join("admin.sock")
-    }
-
-    /// Where HAProxy writes its process id.
-    pub fn pid(&self) -> PathBuf {
-        self.folder.join("haproxy.pid")
-    }
-
-    /// Where access logs for standard output arrive.
-    pub fn log(&self) -> PathBuf {
-        self.folder.join("log.sock")
-    }
-
-    /// Between the frontend that reads names and the one that ends TLS.
-    fn tls(&self) -> PathBuf {
-        self.folder.join("tls.sock")
-    }
-
-    /// Between the frontend that waits for the header of the PROXY protocol and the one behind it.
-    pub(super) fn behind_header(&self, name: &str) -> PathBuf {
-        self.folder.join(format!("{name}.sock"))
-    }
-
-    /// A generation's folder.
-    pub fn generation(&self, number: u64) -> PathBuf {
-        self.folder.join(format!("generation-{number}"))
-    }
-
-    /// The configuration of a generation.
-    pub fn config(&self, number: u64) -> PathBuf {
-        self.generation(number).join("haproxy.cfg")
-    }
-
-    /// A map of a generation; its path is also its name on the socket.
-    pub fn map(&self, number: u64, map: Map) -> PathBuf {
-        let name = match map {
-            Map::HttpExact => "http-exact.map",
-            Map::HttpPrefix => "http-prefix.map",
-            Map::TlsExact => "tls-exact.map",
-            Map::TlsPrefix => "tls-prefix.map",
-            Map::Sni => "sni.map",
-            Map::Claimed => "claimed.map",
-        };
-        self.generation(number).join(name)
-    }
-
-    fn certificate(&self, fingerprint: &str) -> PathBuf {
-        self.folder.join("certificates").join(format!("{fingerprint}.pem"))
-    }
-
-    /// What pods are checked against.
-    pub(crate) fn authority(&self, pem: &str) -> PathBuf {
-        self.folder.join("certificates").join(format!("ca-{}.pem", text::digest(pem)))
-    }
-}
 
 /// What a generation holds, beside its files.
 #[derive(Clone, Debug, Default)]
@@ -141,7 +60,8 @@ impl Files<'_> {
 pub fn write(files: Files<'_>, number: u64, model: &Model) -> io::Result<Generation> {
     let places = files.places;
     let folder = places.generation(number);
-    fs::create_dir_all(places.folder.join("certificates"))?;
+    fs::create_dir_all(places.folder().join("certificates"))?;
+    places.make_sockets()?;
     if folder.exists() {
         // Left by a process that was cut off.
         fs::remove_dir_all(&folder)?;
@@ -269,6 +189,9 @@ fn fixed(files: Files<'_>, number: u64) -> String {
     let Files { settings, places, .. } = files;
     let (tls, times, resources) = (&settings.tls, &settings.timeouts, &settings.resources);
     let mut text = "# Written by the router; changes are lost.\nglobal\n".to_owned();
+    if let Some(Jail { uid, gid }) = places.jail() {
+        let _ = writeln!(text, "  chroot {}\n  uid {uid}\n  gid {gid}", places.sockets().display());
+    }
     // A connection that waits for its header is two.
     let each = if senders::waits(settings) { 2 } else { 1 };
     let _ = resources.max_connections.map(|limit| writeln!(text, "  maxconn {}", limit.saturating_mul(each)));
@@ -305,8 +228,8 @@ fn fixed(files: Files<'_>, number: u64) -> String {
 fn log_lines(log: Option<&AccessLog>, places: &Places) -> String {
     let Some(log) = log else { return String::new() };
     let to = match &log.to {
-        LogTo::Stdout => places.log().display().to_string(),
-        LogTo::Syslog(address) => address.clone(),
+        LogTo::Syslog(address) if !log.goes_through_router(places.jail().is_some()) => address.clone(),
+        LogTo::Stdout | LogTo::Syslog(_) => places.as_seen(&places.log()).display().to_string(),
     };
     format!("  log {to} len {} format rfc3164 {} {}\n", log.max_length, log.facility, log.level)
 }
@@ -401,7 +324,7 @@ fn public_tls(files: Files<'_>, number: u64) -> String {
          backend ending_tls from tcp\n{}  server fe_tls unix@{} send-proxy-v2\n",
         files.settings.timeouts.inspect,
         senders::TIMELESS,
-        files.places.tls().display(),
+        files.places.as_seen(&files.places.tls()).display(),
     )
 }
 
@@ -410,8 +333,9 @@ fn ending_tls(files: Files<'_>, number: u64) -> String {
     let default = places.certificate(files.default_certificate.fingerprint());
     let list = places.generation(number).join("certificates.list");
     let mut bind = format!(
-        "  bind unix@{} mode 600 accept-proxy ssl crt {} crt-list {}",
+        "  bind unix@{} {} accept-proxy ssl crt {} crt-list {}",
         places.tls().display(),
+        places.own_socket_words(),
         default.display(),
         list.display()
     );

@@ -193,7 +193,8 @@ fn own_certificate(
     }
     if let Some(external) = external {
         let field = "spec.tls.externalCertificate";
-        let secret = secret.ok_or_else(|| failed(field, format!("there is no Secret {:?}", external.name)))?;
+        let missing = || failed(field, format!("there is no Secret {:?} that this router may read", external.name));
+        let secret = secret.ok_or_else(missing)?;
         return from_secret(secret).map(Some).map_err(|problem| failed(field, problem));
     }
     if tls.certificate.is_empty() && tls.key.is_empty() {
@@ -205,6 +206,10 @@ fn own_certificate(
 
 /// Chain and key of a Secret of type kubernetes.io/tls.
 pub(super) fn from_secret(secret: &Secret) -> Result<Certificate, String> {
+    let kind = secret.type_.as_deref().unwrap_or("Opaque");
+    if kind != "kubernetes.io/tls" {
+        return Err(format!("is of type {kind}, not kubernetes.io/tls"));
+    }
     let part = |name: &str| {
         let bytes = secret.data.as_ref().and_then(|data| data.get(name)).ok_or_else(|| format!("has no {name}"))?;
         std::str::from_utf8(&bytes.0).map_err(|_| format!("has a {name} that is no text"))

@@ -114,6 +114,8 @@ pub struct Model {
     service_users: HashMap<Key, BTreeSet<Id>>,
     secret_users: HashMap<Key, BTreeSet<(Source, Key)>>,
     secrets_of: HashMap<(Source, Key), Vec<Key>>,
+    /// Whether a Secret was named that was not, or is not that was.
+    named_others: bool,
     /// The certificate of each host that has one of its own.
     certificates: BTreeMap<Host, Certificate>,
     changed_objects: BTreeSet<(Source, Key)>,
@@ -186,6 +188,11 @@ impl Model {
             _ => self.verdicts.get(id).cloned().unwrap_or(Ok(())),
         };
         Some(ids.iter().map(verdict).collect())
+    }
+
+    /// The Secrets that objects name, if they are others than at the last call.
+    pub fn take_named_secrets(&mut self) -> Option<HashSet<Key>> {
+        std::mem::take(&mut self.named_others).then(|| self.secret_users.keys().cloned().collect())
     }
 
     /// Takes up everything that changed since the last call.
@@ -278,17 +285,22 @@ impl Model {
     }
 
     /// Notes which Secrets an object depends on, instead of those it did.
-    fn uses_secrets(&mut self, at: &(Source, Key), secrets: Vec<Key>) {
+    fn uses_secrets(&mut self, at: &(Source, Key), mut secrets: Vec<Key>) {
+        // Each is watched by its name: what is none is nobody's.
+        secrets.retain(|secret| text::is_host(&secret.name));
         for old in self.secrets_of.remove(at).unwrap_or_default() {
             if let Some(users) = self.secret_users.get_mut(&old) {
                 users.remove(at);
                 if users.is_empty() {
                     self.secret_users.remove(&old);
+                    self.named_others = true;
                 }
             }
         }
         for secret in &secrets {
-            self.secret_users.entry(secret.clone()).or_default().insert(at.clone());
+            let users = self.secret_users.entry(secret.clone()).or_default();
+            self.named_others |= users.is_empty();
+            users.insert(at.clone());
         }
         if !secrets.is_empty() {
             self.secrets_of.insert(at.clone(), secrets);

@@ -569,7 +569,7 @@ fn an_ingress_is_one_claim_for_each_path() {
     let encoded = |text: &str| base64::Engine::encode(&base64::engine::general_purpose::STANDARD, text);
     let mut cluster = Cluster::default();
     cluster.put_service("a", "s", &["IPv6", "IPv4"], 1);
-    let secret = json!({"metadata": {"name": "t", "namespace": "a"}, "data": {"tls.crt": encoded(&chain), "tls.key": encoded(&key)}});
+    let secret = json!({"metadata": {"name": "t", "namespace": "a"}, "type": "kubernetes.io/tls", "data": {"tls.crt": encoded(&chain), "tls.key": encoded(&key)}});
     cluster.secrets.insert(Key::new("a", "t"), read(secret));
     let backend = json!({"service": {"name": "s", "port": {"number": 80}}});
     let ingress = json!({"metadata": {"name": "i", "namespace": "a", "creationTimestamp": "2026-01-01T00:00:00Z"}, "spec": {
@@ -645,6 +645,44 @@ fn a_rule_without_a_host_obeys_the_policy_and_takes_only_what_nobody_claimed() {
             };
             assert_eq!(maps(&model), expected, "{name} {spec}");
         }
+    }
+}
+
+/// Only what the router's own objects name is asked for, and only while they do.
+#[test]
+fn secrets_are_named_by_the_objects_that_are_served() {
+    let external = |name: &str| json!({"host": "h.test", "tls": {"termination": "edge", "externalCertificate": {"name": name}}});
+    let mut cluster = Cluster::default();
+    let labelled = Admission { routes: "mine=yes".parse().unwrap(), ..Admission::default() };
+    let mut spec = external("mine");
+    spec["labels"] = json!({"mine": "yes"});
+    let key = cluster.put_route("a", "r1", 1, spec);
+    cluster.put_route("a", "r2", 2, external("other"));
+    let mut model = cluster.model(labelled);
+    assert_eq!(model.take_named_secrets().unwrap().into_iter().collect::<Vec<_>>(), [Key::new("a", "mine")]);
+    assert_eq!(model.take_named_secrets(), None, "nothing changed");
+    // A name that would be more than a name is none.
+    let mut spec = external("mine,metadata.namespace!=a");
+    spec["labels"] = json!({"mine": "yes"});
+    cluster.put_route("a", "r1", 1, spec);
+    model.object_changed(Source::Route, key.clone());
+    model.settle(&cluster);
+    assert_eq!(model.take_named_secrets().map(|named| named.len()), Some(0));
+    assert_eq!(reason(&model, &key), "ExtendedValidationFailed");
+}
+
+#[test]
+fn a_secret_of_another_type_is_no_certificate() {
+    let (chain, key) = testing::certificate("h.test");
+    let encoded = |text: &str| base64::Engine::encode(&base64::engine::general_purpose::STANDARD, text);
+    for (kind, reason_expected) in [("kubernetes.io/tls", ""), ("Opaque", "ExtendedValidationFailed")] {
+        let mut cluster = Cluster::default();
+        let data = json!({"tls.crt": encoded(&chain), "tls.key": encoded(&key)});
+        let secret = json!({"metadata": {"name": "t", "namespace": "a"}, "type": kind, "data": data});
+        cluster.secrets.insert(Key::new("a", "t"), read(secret));
+        let spec = json!({"host": "h.test", "tls": {"termination": "edge", "externalCertificate": {"name": "t"}}});
+        let route = cluster.put_route("a", "r", 1, spec);
+        assert_eq!(reason(&cluster.model(Admission::default()), &route), reason_expected, "{kind}");
     }
 }
 

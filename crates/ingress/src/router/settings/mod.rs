@@ -5,7 +5,7 @@ mod read;
 mod tests;
 
 use super::{model::HeaderRule, select::Selector};
-use net::{Cidr, Family};
+use net::{Cidr, DualStack, Family, HasFamily};
 use read::Reader;
 use std::{collections::BTreeMap, net::IpAddr, path::PathBuf, time::Duration};
 
@@ -118,6 +118,8 @@ impl ProxyProtocol {
 pub struct Listen {
     /// Which families.
     pub mode: IpMode,
+    /// ROUTER_LISTEN_ADDRESSES: at most one of each family, for all ports; every address of the machine when not given.
+    pub only: Option<DualStack<IpAddr>>,
     /// ROUTER_SERVICE_HTTP_PORT.
     pub http: u16,
     /// ROUTER_SERVICE_HTTPS_PORT.
@@ -128,6 +130,16 @@ pub struct Listen {
     pub proxy_protocol: ProxyProtocol,
     /// ROUTER_PROXY_PROTOCOL_SPLIT_HEADERS: whether the header may arrive in pieces.
     pub split_headers: bool,
+}
+
+impl Listen {
+    /// An address of each family that there is.
+    pub fn addresses(&self) -> impl Iterator<Item = IpAddr> + '_ {
+        self.mode.families().iter().filter_map(|family| match &self.only {
+            Some(only) => only.iter().find(|address| address.family() == *family).copied(),
+            None => Some(family.unspecified()),
+        })
+    }
 }
 
 /// TLS towards clients and pods.
@@ -265,6 +277,16 @@ pub struct AccessLog {
     pub format: Option<String>,
     /// ROUTER_DONT_LOG_NULL.
     pub not_empty: bool,
+}
+
+impl AccessLog {
+    /// Whether lines come to the router first: for its own output, and for a socket that HAProxy does not see.
+    pub fn goes_through_router(&self, jailed: bool) -> bool {
+        match &self.to {
+            LogTo::Stdout => true,
+            LogTo::Syslog(address) => jailed && address.starts_with('/'),
+        }
+    }
 }
 
 /// Where access logs go.

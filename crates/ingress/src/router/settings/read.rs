@@ -8,8 +8,8 @@ use crate::router::{
     model::{Direction, HeaderRule, header_rule},
     text,
 };
-use net::Cidr;
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use net::{Cidr, Family, HasFamily};
+use std::{collections::BTreeMap, net::IpAddr, path::PathBuf, time::Duration};
 
 /// The variables, and what is wrong with them so far.
 pub(super) struct Reader {
@@ -200,7 +200,15 @@ fn listen(reader: &mut Reader) -> Listen {
     };
     let mode = reader.parsed("ROUTER_IP_V4_V6_MODE", "v4, v6, v4v6", mode).unwrap_or_default();
     let split_headers = reader.flag("ROUTER_PROXY_PROTOCOL_SPLIT_HEADERS", true);
-    Listen { mode, http, https, stats, proxy_protocol, split_headers }
+    let only = reader.parsed("ROUTER_LISTEN_ADDRESSES", "an address, or one of each family between commas", |text| {
+        net::flags::one_or_pair::<IpAddr>("ROUTER_LISTEN_ADDRESSES", text).ok()
+    });
+    let given = |family: &Family| only.as_ref().is_none_or(|only| only.iter().any(|ip| ip.family() == *family));
+    if !mode.families().iter().any(given) {
+        let text = reader.text("ROUTER_LISTEN_ADDRESSES");
+        reader.mistakes.push(format!("ROUTER_LISTEN_ADDRESSES: {text:?} has no address of a family of ROUTER_IP_V4_V6_MODE"));
+    }
+    Listen { mode, only, http, https, stats, proxy_protocol, split_headers }
 }
 
 fn tls(reader: &mut Reader) -> Tls {

@@ -1,0 +1,77 @@
+//! The Secrets that this router's Routes and Ingresses name, each watched by its name; no other is ever asked for.
+//!
+//! An account that may see only these, by a Role with `resourceNames` in their namespaces, is therefore enough.
+
+use super::watch::Pending;
+use k8s_openapi::api::core::v1::Secret;
+use kube::{Api, Client};
+use parking_lot::Mutex;
+use runtime::{
+    controller::{Change, Key, Store, Subscription},
+    watch::{self, watch},
+};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// Those that are named now.
+pub(super) struct Secrets {
+    client: Client,
+    pending: Arc<Pending>,
+    named: Mutex<HashMap<Key, Named>>,
+}
+
+/// One of them; its watch ends with it.
+struct Named {
+    store: Store<Secret>,
+    _told: Subscription,
+    _watch: DropGuard,
+}
+
+impl Secrets {
+    /// None yet. Changes of those to come are noted in `pending`.
+    pub(super) fn new(client: Client, pending: Arc<Pending>) -> Self {
+        Self { client, pending, named: Mutex::default() }
+    }
+
+    /// Watches these and no others.
+    pub(super) fn name(&self, wanted: &HashSet<Key>) {
+        let mut named = self.named.lock();
+        named.retain(|key, _| wanted.contains(key));
+        for key in wanted {
+            named.entry(key.clone()).or_insert_with(|| self.watch(key));
+        }
+    }
+
+    /// The Secret, if it is named and there.
+    pub(super) fn get(&self, key: &Key) -> Option<Arc<Secret>> {
+        self.named.lock().get(key)?.store.get(key)
+    }
+
+    /// Resolves when all that are named now have been looked for.
+    pub(super) async fn synced(&self) {
+        let stores: Vec<Store<Secret>> = self.named.lock().values().map(|named| named.store.clone()).collect();
+        for store in stores {
+            store.synced().await;
+        }
+    }
+
+    fn watch(&self, key: &Key) -> Named {
+        let store = Store::<Secret>::default();
+        let pending = Arc::clone(&self.pending);
+        let told = store.on_change(move |change: &Change<'_, Secret>| pending.secret_changed(change.key()));
+        let (stop, followed) = (CancellationToken::new(), store.clone());
+        let api = Api::<Secret>::namespaced(self.client.clone(), &key.namespace);
+        let events = watch(api, watch::Config::default().fields(&format!("metadata.name={}", key.name)));
+        let stopped = stop.clone();
+        tokio::spawn(async move {
+            tokio::select! {
+                () = stopped.cancelled() => {}
+                () = followed.follow(events) => {}
+            }
+        });
+        Named { store, _told: told, _watch: stop.drop_guard() }
+    }
+}
