@@ -3,12 +3,14 @@
 
 use e2e::haproxy::{Api, LOOPBACK, OWN, PATIENCE, POD_PORT, Router, World, missing, proxy_v1};
 use e2e::{account, wait_for};
+use kernel::netns::Namespace;
 use serde_json::{Value, json};
 use std::{
     io::{Read, Write},
-    net::SocketAddr,
+    net::{SocketAddr, TcpStream},
     os::unix::fs::MetadataExt,
     path::PathBuf,
+    time::Duration,
 };
 
 /// Runs a test in a world of its own for each API server that is there.
@@ -58,7 +60,8 @@ fn hostile_requests(world: &World) {
     world.service("open", &[0], POD_PORT);
     world.service("guarded", &[1], POD_PORT);
     let (chain, key) = certificate("a.test");
-    let tls = json!({"termination": "edge", "insecureEdgeTerminationPolicy": "Allow", "certificate": chain, "key": key});
+    let tls =
+        json!({"termination": "edge", "insecureEdgeTerminationPolicy": "Allow", "certificate": chain, "key": key});
     let guard = json!({"haproxy.router.openshift.io/ip_allowlist": "203.0.113.0/24"});
     world.route("root", "a.test", "open", json!({"tls": tls}), json!({}));
     world.route("private", "a.test", "guarded", json!({"path": "/private", "tls": tls}), guard);
@@ -212,7 +215,11 @@ fn hostless(world: &World) {
     let backend = json!({"service": {"name": "web", "port": {"number": 80}}});
     // Older than all claims, and for TLS as well.
     somebody_else(world, "all", &json!({"defaultBackend": backend}));
-    somebody_else(world, "tls", &json!({"tls": [{}], "rules": [{"http": {"paths": [{"path": "/tls", "pathType": "Prefix", "backend": backend}]}}]}));
+    somebody_else(
+        world,
+        "tls",
+        &json!({"tls": [{}], "rules": [{"http": {"paths": [{"path": "/tls", "pathType": "Prefix", "backend": backend}]}}]}),
+    );
     let edge = json!({"termination": "edge"});
     world.route("path", "path.test", "web", json!({"path": "/x"}), json!({}));
     world.route("edge", "edge.test", "web", json!({"path": "/x", "tls": edge}), json!({}));
@@ -244,7 +251,8 @@ fn hostless(world: &World) {
             ("a.wild.test", "/tls", "503 service"),
         ] {
             let found = wait_for(PATIENCE, || {
-                Some(curl(world, address, https, &["--http1.1"], &format!("https://{host}{path}"))).filter(|answer| answer.contains(expected))
+                Some(curl(world, address, https, &["--http1.1"], &format!("https://{host}{path}")))
+                    .filter(|answer| answer.contains(expected))
             });
             assert!(found.is_some(), "https://{host}{path} at {address}: {expected:?} does not come");
         }
@@ -295,12 +303,14 @@ fn is_locked_in(router: &Router) {
         let ids: Vec<u32> = line.split_whitespace().filter_map(|id| id.parse().ok()).collect();
         assert!(ids.len() == 4 && ids.iter().all(|id| *id != 0 && *id == ids[0]), "{word} {ids:?}");
     }
-    let none = |word: &str| status.lines().find_map(|line| line.strip_prefix(word)).unwrap_or_default().trim().to_owned();
+    let none =
+        |word: &str| status.lines().find_map(|line| line.strip_prefix(word)).unwrap_or_default().trim().to_owned();
     assert_eq!(none("Groups:"), "", "no other groups");
     assert_eq!(none("CapEff:"), "0000000000000000");
     let root = std::fs::read_link(format!("/proc/{pid}/root")).expect("a root");
     assert_eq!(root, router.folder.join("run").canonicalize().expect("a folder"), "{}", router.process.output());
-    let (folder, whole) = (std::fs::metadata(&root).expect("a folder"), std::fs::metadata(&router.folder).expect("a folder"));
+    let (folder, whole) =
+        (std::fs::metadata(&root).expect("a folder"), std::fs::metadata(&router.folder).expect("a folder"));
     assert_eq!((folder.uid(), folder.mode() & 0o777), (0, 0o711));
     assert_eq!((whole.uid(), whole.mode() & 0o777), (0, 0o700));
     for entry in std::fs::read_dir(&root).expect("a folder").flatten() {
@@ -320,7 +330,8 @@ fn jail(world: &World) {
     world.service("web", &[0], POD_PORT);
     let tls = json!({"termination": "edge", "insecureEdgeTerminationPolicy": "Allow"});
     world.route("web", "web.test", "web", json!({"tls": tls}), json!({}));
-    let proxied = [("ROUTER_USE_PROXY_PROTOCOL", "true"), ("ROUTER_PROXY_PROTOCOL_TRUSTED_CIDRS", "192.0.2.0/24,2001:db8::/64")];
+    let proxied =
+        [("ROUTER_USE_PROXY_PROTOCOL", "true"), ("ROUTER_PROXY_PROTOCOL_TRUSTED_CIDRS", "192.0.2.0/24,2001:db8::/64")];
     let mut router = world.router("jail", 8080, &proxied);
     let works = |router: &Router, path: &str| {
         for (at, address) in LOOPBACK.into_iter().enumerate() {
@@ -334,7 +345,8 @@ fn jail(world: &World) {
             let answer = world.ask((OWN[at], router.ports.http), &[first, rest], "web.test", path);
             assert!(answer.contains(&format!("x-forwarded-for: {}", e2e::haproxy::CLIENTS[at])), "{answer}");
         }
-        let logged = || router.process.output().contains(&format!("{path} http/1.1").replace("http", "HTTP")).then_some(());
+        let logged =
+            || router.process.output().contains(&format!("{path} http/1.1").replace("http", "HTTP")).then_some(());
         assert!(wait_for(PATIENCE, logged).is_some(), "{path} is logged\n{}", router.process.output());
         is_locked_in(router);
     };
@@ -343,7 +355,13 @@ fn jail(world: &World) {
     world.route("live", "live.test", "web", json!({"path": "/p"}), json!({}));
     world.until((LOOPBACK[1], router.ports.http), "live.test", "/p", "pod-0 answers");
     let (before, generations) = (haproxy(&router), router.generations());
-    world.route("web", "web.test", "web", json!({"tls": tls}), json!({"haproxy.router.openshift.io/balance": "leastconn"}));
+    world.route(
+        "web",
+        "web.test",
+        "web",
+        json!({"tls": tls}),
+        json!({"haproxy.router.openshift.io/balance": "leastconn"}),
+    );
     let replaced = wait_for(PATIENCE, || (router.generations() > generations).then_some(()));
     assert!(replaced.is_some(), "{}", router.process.output());
     assert_ne!(haproxy(&router), before);
@@ -369,8 +387,10 @@ fn secrets(world: &World) {
     world.service("web", &[0], POD_PORT);
     let secret = |name: &str, host: &str| {
         let (chain, key) = certificate(host);
-        world.apply(&json!({"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": {"name": name},
-            "stringData": {"tls.crt": chain, "tls.key": key}}));
+        world.apply(
+            &json!({"apiVersion": "v1", "kind": "Secret", "type": "kubernetes.io/tls", "metadata": {"name": name},
+            "stringData": {"tls.crt": chain, "tls.key": key}}),
+        );
     };
     secret("named", "first.test");
     secret("unnamed", "never.test");
@@ -384,7 +404,9 @@ fn secrets(world: &World) {
     };
     let serves = |host: &str, name: &str| {
         for address in LOOPBACK {
-            let found = wait_for(PATIENCE, || Some(subject(address, host)).filter(|text| text.contains(name) && text.contains("pod-0 answers")));
+            let found = wait_for(PATIENCE, || {
+                Some(subject(address, host)).filter(|text| text.contains(name) && text.contains("pod-0 answers"))
+            });
             assert!(found.is_some(), "{name} at {address}: {}\n{}", subject(address, host), router.process.output());
         }
     };
@@ -406,7 +428,8 @@ fn secrets(world: &World) {
 
 /// A kubeconfig of an account with a router's rights, but for Secrets, of which it has one by its name.
 fn narrow(world: &World) -> PathBuf {
-    let is_about_secrets = |rule: &Value| rule["resources"].as_array().is_some_and(|all| all.contains(&json!("secrets")));
+    let is_about_secrets =
+        |rule: &Value| rule["resources"].as_array().is_some_and(|all| all.contains(&json!("secrets")));
     let rules: Vec<Value> = api::rights::router().into_iter().filter(|rule| !is_about_secrets(rule)).collect();
     let rbac = "rbac.authorization.k8s.io";
     let subject = json!([{"kind": "ServiceAccount", "name": "narrow", "namespace": "default"}]);
@@ -418,10 +441,93 @@ fn narrow(world: &World) -> PathBuf {
     world.apply(&json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "narrow"}}));
     world.apply(&role("ClusterRole", json!(rules)));
     world.apply(&binding("ClusterRoleBinding", "ClusterRole"));
-    world.apply(&role("Role", json!([{"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["named"], "verbs": ["list", "watch"]}])));
+    world.apply(&role(
+        "Role",
+        json!([{"apiGroups": [""], "resources": ["secrets"], "resourceNames": ["named"], "verbs": ["list", "watch"]}]),
+    ));
     world.apply(&binding("RoleBinding", "Role"));
     let user = "system:serviceaccount:default:narrow";
-    let known = wait_for(PATIENCE, || world.try_kubectl(&["auth", "can-i", "watch", "secrets/named", &format!("--as={user}")], "").ok());
+    let known = wait_for(PATIENCE, || {
+        world.try_kubectl(&["auth", "can-i", "watch", "secrets/named", &format!("--as={user}")], "").ok()
+    });
     assert!(known.is_some(), "the rights are known");
     account::acting_as(user, "narrow", &PathBuf::from(world.kubeconfig()))
+}
+
+/// `up` in a namespace of its own, which ends with it.
+struct Up {
+    space: Namespace,
+    folder: tempfile::TempDir,
+}
+
+impl Drop for Up {
+    fn drop(&mut self) {
+        // The router and its HAProxy outlive whoever was killed.
+        let listed = self.space.run("ip", &["netns", "pids", self.space.name()], "").map(|printed| printed.stdout);
+        for pid in listed.unwrap_or_default().split_whitespace() {
+            let _ = self.space.run("kill", &["-9", pid], "");
+        }
+    }
+}
+
+impl Up {
+    /// The status of a plain GET for a host; an error when nobody listens.
+    fn get(&self, address: &str, port: u16) -> std::io::Result<String> {
+        let at = SocketAddr::new(e2e::haproxy::ip(address), port);
+        let mut stream = self.space.within(|| TcpStream::connect_timeout(&at, Duration::from_secs(10)))??;
+        stream.set_read_timeout(Some(Duration::from_secs(30)))?;
+        stream.write_all(b"GET /healthz/ready HTTP/1.1\r\nHost: nobody.test\r\nConnection: close\r\n\r\n")?;
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer)?;
+        Ok(String::from_utf8_lossy(&answer).split(' ').nth(1).unwrap_or_default().to_owned())
+    }
+
+    fn kubectl(&self, kubeconfig: &str, words: &[&str]) -> String {
+        let program = e2e::haproxy::tool("kubectl").expect("checked").display().to_string();
+        let config = format!("--kubeconfig={}", self.folder.path().join(kubeconfig).display());
+        let home = format!("HOME={}", self.folder.path().display());
+        let mut all = vec![home.as_str(), &program, &config];
+        all.extend(words);
+        self.space.run("env", &all, "").map_or_else(|error| error.to_string(), |printed| printed.stdout)
+    }
+}
+
+#[test]
+fn up_listens_on_loopback_and_its_router_has_its_own_rights() {
+    if let Some(how) = missing() {
+        e2e::skip("the router of up", how);
+        return;
+    }
+    let up =
+        Up { space: Namespace::new("router-up").expect("a namespace"), folder: tempfile::tempdir().expect("a folder") };
+    for (address, length) in OWN.iter().zip(["32", "128"]) {
+        up.space.run("ip", &["addr", "add", &format!("{address}/{length}"), "dev", "lo"], "").expect("an address");
+    }
+    let program = e2e::twinstack().display().to_string();
+    let data = format!("--data-dir={}", up.folder.path().display());
+    let words = ["netns", "exec", up.space.name(), &program, "up", &data, "--ingress-domain=apps.test"];
+    let process = e2e::Process::start("ip", &words, &up.folder.path().join("up.log"));
+    for address in LOOPBACK {
+        let ready = wait_for(PATIENCE, || (up.get(address, 11936).ok()? == "200").then_some(()));
+        assert!(ready.is_some(), "{address}: {:?}\n{}", up.get(address, 11936), process.output());
+        assert_eq!(up.get(address, 10080).expect("HAProxy listens"), "503", "{address}");
+    }
+    for (address, port) in OWN.iter().flat_map(|address| [10080, 10443, 11936].map(|port| (address, port))) {
+        assert!(up.get(address, port).is_err(), "{address}:{port} is open to others");
+    }
+    let own = "ingress/default/kubeconfig";
+    assert!(std::fs::metadata(up.folder.path().join(own)).is_ok_and(|file| file.mode() & 0o777 == 0o600));
+    let name = up.kubectl(own, &["auth", "whoami", "-o", "jsonpath={.status.userInfo.username}"]);
+    assert_eq!(name, "system:serviceaccount:openshift-ingress:router", "{}", process.output());
+    for (words, may) in [
+        (&["list", "routes.route.openshift.io", "-A"][..], true),
+        (&["create", "pods", "-A"], false),
+        (&["get", "secrets", "-A"], false),
+        (&["delete", "routes.route.openshift.io", "-A"], false),
+    ] {
+        let mut all = vec!["auth", "can-i"];
+        all.extend(words);
+        assert_eq!(up.kubectl(own, &all).starts_with("yes"), may, "{words:?}: {}", up.kubectl(own, &all));
+    }
+    account::nothing_was_forbidden(&process.output());
 }

@@ -15,10 +15,14 @@ pub const DNS_NAMESPACE: &str = "openshift-dns";
 pub const DNS_OPERATOR_NAMESPACE: &str = "openshift-dns-operator";
 /// Where the operator of routers lives.
 pub const INGRESS_OPERATOR_NAMESPACE: &str = crate::config::INGRESS_NAMESPACE;
+/// Where routers live.
+pub const ROUTER_NAMESPACE: &str = "openshift-ingress";
 /// Where the cloud-config of a cluster is kept.
 pub const CLOUD_CONFIG_NAMESPACE: &str = "openshift-cloud-controller-manager";
 /// Where administrators put what operators read.
 pub const CONFIG_NAMESPACE: &str = "openshift-config";
+/// Where other operators put what operators read.
+pub const MANAGED_CONFIG_NAMESPACE: &str = "openshift-config-managed";
 /// Where the cluster's own components live.
 pub const SYSTEM_NAMESPACE: &str = "kube-system";
 
@@ -38,6 +42,13 @@ pub struct Rights {
 
 fn rule(group: &str, resources: &[&str], verbs: &[&str]) -> Value {
     json!({"apiGroups": [group], "resources": resources, "verbs": verbs})
+}
+
+/// Only objects of these names.
+fn named(group: &str, resources: &[&str], names: &[&str], verbs: &[&str]) -> Value {
+    let mut rule = rule(group, resources, verbs);
+    rule["resourceNames"] = json!(names);
+    rule
 }
 
 fn events() -> Value {
@@ -68,14 +79,12 @@ pub fn cloud_controller_manager() -> Rights {
 #[must_use]
 pub fn cloud_config_sync() -> Rights {
     Rights {
-        everywhere: vec![
-            rule("", &["configmaps"], &FOLLOW),
-            rule("config.openshift.io", &["infrastructures", "featuregates"], &FOLLOW),
-            events(),
-        ],
+        everywhere: vec![rule("config.openshift.io", &["infrastructures", "featuregates"], &FOLLOW), events()],
         within: vec![
             // A target that was made immutable is made anew.
-            (CLOUD_CONFIG_NAMESPACE, vec![rule("", &["configmaps"], &["create", "patch", "delete"])]),
+            (CLOUD_CONFIG_NAMESPACE, vec![rule("", &["configmaps"], &["list", "watch", "create", "patch", "delete"])]),
+            (CONFIG_NAMESPACE, vec![rule("", &["configmaps"], &FOLLOW)]),
+            (MANAGED_CONFIG_NAMESPACE, vec![rule("", &["configmaps"], &FOLLOW)]),
             leader(SYSTEM_NAMESPACE),
         ],
     }
@@ -118,47 +127,75 @@ pub fn dns_server() -> Vec<Value> {
     ]
 }
 
-/// `twinstack ingress-operator`.
+/// `twinstack ingress-operator`: what it makes is in the namespace of routers, what it reads and tells in its own; the rest has no
+/// namespace. What it gives to routers it has everywhere, as they do.
 #[must_use]
 pub fn ingress_operator() -> Rights {
     let whole = ["get", "list", "watch", "create", "update", "patch", "delete"];
     let own = ["get", "create", "update", "delete"];
     let kept = ["get", "create", "update"];
     let status = ["get", "update", "patch"];
+    let role = ["openshift-ingress-router"];
+    let (rbac, records) = ("rbac.authorization.k8s.io", "ingress.operator.openshift.io");
     let mut everywhere = vec![
+        rule("", &["namespaces"], &["create"]),
+        named("", &["namespaces"], &[ROUTER_NAMESPACE, INGRESS_OPERATOR_NAMESPACE], &["get", "update"]),
+        rule("networking.k8s.io", &["ingressclasses"], &own),
+        rule(rbac, &["clusterroles", "clusterrolebindings"], &["create"]),
+        named(rbac, &["clusterroles", "clusterrolebindings"], &role, &["get", "update"]),
+        rule("apiextensions.k8s.io", &["customresourcedefinitions"], &["get", "create"]),
+        // Of its own namespace and that of routers; a name is published once, whoever asks for it.
+        rule(records, &["dnsrecords"], &FOLLOW),
+        rule("config.openshift.io", &["infrastructures", "ingresses", "dnses", "networks", "apiservers"], &READ),
+        rule("config.openshift.io", &["clusteroperators"], &["get", "list", "watch", "create"]),
+        rule("config.openshift.io", &["clusteroperators/status"], &status),
+    ];
+    everywhere.extend(router());
+    let in_records = [rule(records, &["dnsrecords"], &whole), rule(records, &["dnsrecords/status"], &status)];
+    let mut routers = vec![
         rule("", &["services"], &whole),
-        rule("", &["namespaces", "serviceaccounts"], &kept),
+        rule("", &["serviceaccounts"], &kept),
+        // For routers that are processes and not Pods.
+        named("", &["serviceaccounts/token"], &["router"], &["create"]),
         rule("", &["secrets", "configmaps"], &own),
         rule("", &["pods", "events"], &["get", "list"]),
         rule("apps", &["deployments"], &whole),
         rule("policy", &["poddisruptionbudgets"], &own),
-        rule("networking.k8s.io", &["networkpolicies", "ingressclasses"], &own),
+        rule("networking.k8s.io", &["networkpolicies"], &own),
         rule("discovery.k8s.io", &["endpointslices"], &kept),
         rule("monitoring.coreos.com", &["servicemonitors"], &own),
-        rule("rbac.authorization.k8s.io", &["clusterroles", "clusterrolebindings"], &kept),
-        rule("apiextensions.k8s.io", &["customresourcedefinitions"], &["get", "create"]),
-        rule("operator.openshift.io", &["ingresscontrollers"], &whole),
-        rule("operator.openshift.io", &["ingresscontrollers/status"], &status),
-        rule("ingress.operator.openshift.io", &["dnsrecords"], &whole),
-        rule("ingress.operator.openshift.io", &["dnsrecords/status"], &status),
-        rule("config.openshift.io", &["infrastructures", "ingresses", "dnses", "networks", "apiservers"], &READ),
-        rule("config.openshift.io", &["clusteroperators"], &["get", "list", "watch", "create"]),
-        rule("config.openshift.io", &["clusteroperators/status"], &status),
         // Owners that keep what they own from going first.
         rule("", &["services/finalizers"], &["update"]),
         rule("apps", &["deployments/finalizers"], &["update"]),
-        rule("operator.openshift.io", &["ingresscontrollers/finalizers"], &["update"]),
     ];
-    everywhere.extend(router());
-    Rights { everywhere, within: vec![leader(INGRESS_OPERATOR_NAMESPACE)] }
+    routers.extend(in_records.clone());
+    let (_, mut itself) = leader(INGRESS_OPERATOR_NAMESPACE);
+    itself.extend(in_records);
+    itself.extend([
+        rule("operator.openshift.io", &["ingresscontrollers"], &whole),
+        rule("operator.openshift.io", &["ingresscontrollers/status"], &status),
+        rule("operator.openshift.io", &["ingresscontrollers/finalizers"], &["update"]),
+    ]);
+    Rights {
+        everywhere,
+        within: vec![
+            (ROUTER_NAMESPACE, routers),
+            (CONFIG_NAMESPACE, vec![rule("", &["configmaps"], &["get"])]),
+            (INGRESS_OPERATOR_NAMESPACE, itself),
+        ],
+    }
 }
 
 /// `twinstack router`: reads what routes are made of, writes the status of Routes and Ingresses, tells what it did.
+///
+/// Of Secrets it asks for those that its Routes and Ingresses name, by their names. RBAC has no words for that in a role that is written once;
+/// docs/guide/router.md says how to grant them one by one.
 #[must_use]
 pub fn router() -> Vec<Value> {
     let status = ["get", "update", "patch"];
     vec![
-        rule("", &["namespaces", "services", "secrets"], &READ),
+        rule("", &["namespaces", "services"], &READ),
+        rule("", &["secrets"], &FOLLOW),
         rule("discovery.k8s.io", &["endpointslices"], &READ),
         rule("route.openshift.io", &["routes"], &READ),
         rule("route.openshift.io", &["routes/status"], &status),
@@ -206,12 +243,62 @@ mod tests {
             let about = rules.iter().filter(|rule| words(rule, "resources").contains(&"secrets"));
             about.flat_map(|rule| words(rule, "verbs")).map(str::to_owned).collect()
         };
-        assert_eq!(verbs(&router()), READ);
+        assert_eq!(verbs(&router()), FOLLOW);
         for rights in [cloud_controller_manager(), cloud_config_sync(), dns_operator()] {
             let all: Vec<Value> =
                 rights.within.into_iter().flat_map(|(_, rules)| rules).chain(rights.everywhere).collect();
             assert!(verbs(&all).is_empty());
         }
+    }
+
+    /// Namespaces that a component may write to, beside leases and events: its rules with verbs that change something.
+    #[test]
+    fn what_is_in_a_namespace_is_changed_by_rights_in_that_namespace() {
+        let cluster_scoped = [
+            "namespaces",
+            "nodes",
+            "nodes/status",
+            "ingressclasses",
+            "clusterroles",
+            "clusterrolebindings",
+            "customresourcedefinitions",
+            "clusteroperators",
+            "clusteroperators/status",
+            "dnses",
+            "dnses/status",
+            // Of all namespaces, by what these components are for.
+            "events",
+            "services",
+            "services/status",
+            "routes/status",
+            "ingresses/status",
+            "securitycontextconstraints",
+        ];
+        for (name, rights) in [
+            ("cloud-controller-manager", cloud_controller_manager()),
+            ("cloud-config-sync", cloud_config_sync()),
+            ("dns-operator", dns_operator()),
+            ("ingress-operator", ingress_operator()),
+        ] {
+            for rule in &rights.everywhere {
+                let changes = words(rule, "verbs").iter().any(|verb| !READ.contains(verb));
+                let more: Vec<&str> = words(rule, "resources")
+                    .into_iter()
+                    .filter(|one| changes && !cluster_scoped.contains(one))
+                    .collect();
+                assert_eq!(more, [""; 0], "{name} everywhere");
+            }
+        }
+        let changed_services = |rights: &Rights| {
+            rights.everywhere.iter().any(|rule| {
+                words(rule, "resources").contains(&"services")
+                    && words(rule, "verbs").iter().any(|verb| !READ.contains(verb))
+            })
+        };
+        assert!(!changed_services(&ingress_operator()) && !changed_services(&dns_operator()));
+        let reads_maps =
+            |rights: &Rights| rights.everywhere.iter().any(|rule| words(rule, "resources").contains(&"configmaps"));
+        assert!(![cloud_config_sync(), dns_operator(), ingress_operator()].iter().any(reads_maps));
     }
 
     #[test]

@@ -46,15 +46,22 @@ pub struct Options {
     pub release: Option<String>,
 }
 
-const TARGET: (&str, &str) = ("openshift-cloud-controller-manager", "cloud-conf");
-const MANAGED: (&str, &str) = ("openshift-config-managed", "kube-cloud-config");
-const NAMED_NAMESPACE: &str = "openshift-config";
+const TARGET: (&str, &str) = (api::rights::CLOUD_CONFIG_NAMESPACE, "cloud-conf");
+const MANAGED: (&str, &str) = (api::rights::MANAGED_CONFIG_NAMESPACE, "kube-cloud-config");
+const NAMED_NAMESPACE: &str = api::rights::CONFIG_NAMESPACE;
 const PLATFORM: &str = "AWS";
 const GATE: &str = "AWSServiceLBNetworkSecurityGroup";
 
+/// The ConfigMaps of the three namespaces that it has to do with, and of no others.
+struct Maps {
+    managed: Store<ConfigMap>,
+    named: Store<ConfigMap>,
+    targets: Store<ConfigMap>,
+}
+
 struct Sync {
     client: Client,
-    maps: Store<ConfigMap>,
+    maps: Maps,
     cluster: Cluster,
     events: Events,
     release: Option<String>,
@@ -64,19 +71,24 @@ struct Sync {
 
 async fn run<O: Send + std::marker::Sync + 'static>(context: Context<O>, options: Options) -> Result<()> {
     let Options { release } = options;
-    let maps = context.store::<ConfigMap>();
+    let maps = Maps {
+        managed: context.store_in(MANAGED.0),
+        named: context.store_in(NAMED_NAMESPACE),
+        targets: context.store_in(TARGET.0),
+    };
     let queue: Queue<Key> = context.queue("cloud-config-sync");
     let target = Key::new(TARGET.0, TARGET.1);
-    let _maps = maps.on_change({
+    let all = [&maps.managed, &maps.named, &maps.targets];
+    let _maps = all.map(|maps| {
         let (queue, target) = (queue.clone(), target.clone());
-        move |change| {
+        maps.on_change(move |change| {
             let key = change.key();
-            if key == target || [NAMED_NAMESPACE, MANAGED.0].contains(&&*key.namespace) {
+            if key == target || key.namespace != target.namespace {
                 queue.add(target.clone());
             }
-        }
+        })
     });
-    context.synced(&[&maps]).await;
+    context.synced(&[&maps.managed, &maps.named, &maps.targets]).await;
     let (client, cluster) = (context.client(), Cluster::new());
     let events = context.events("cloud-config-sync-controller");
     let controller = Sync { client, maps, cluster, events, release, said: Mutex::default() };
@@ -124,8 +136,8 @@ impl Sync {
     fn wanted(&self, said: &Said) -> Result<(Content, Vec<String>), Refused> {
         let Said { infrastructure, gates } = said;
         let file = &infrastructure.file;
-        let managed = self.maps.get(&Key::new(MANAGED.0, MANAGED.1));
-        let source = managed.or_else(|| self.maps.get(&Key::new(NAMED_NAMESPACE, &file.name)));
+        let managed = self.maps.managed.get(&Key::new(MANAGED.0, MANAGED.1));
+        let source = managed.or_else(|| self.maps.named.get(&Key::new(NAMED_NAMESPACE, &file.name)));
         if source.is_none() && !file.name.is_empty() {
             let why = format!(
                 "ConfigMap {} that the Infrastructure names is not in {NAMED_NAMESPACE}; {} is left as it is",
@@ -157,7 +169,7 @@ impl Sync {
 
     async fn write(&self, target: &Key, wanted: &Content) -> Result<()> {
         let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), &target.namespace);
-        let there = self.maps.get(target);
+        let there = self.maps.targets.get(target);
         let has = there.as_deref().map(Content::of);
         if has.as_ref() == Some(wanted) {
             return Ok(());
@@ -172,12 +184,12 @@ impl Sync {
                     let preconditions = Preconditions { uid: map.metadata.uid.clone(), resource_version: None };
                     let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
                     api.delete(&target.name, &params).await?;
-                    self.maps.forget(&map);
+                    self.maps.targets.forget(&map);
                 }
                 api.create(&PostParams::default(), &wanted.named(&target.name)).await?
             }
         };
-        self.maps.remember(written);
+        self.maps.targets.remember(written);
         tracing::info!(%target, "cloud-config written");
         Ok(())
     }

@@ -55,7 +55,12 @@ fn options(given: &mut Settings) -> Options {
     Options {
         haproxy: given.or("haproxy", "haproxy".to_owned(), "a program", text),
         folder: given.or("working-dir", PathBuf::from("/var/lib/twinstack/router"), "a folder", read::path),
-        user: given.or("haproxy-user", User::default(), "a user other than root, UID, UID:GID, or none", str::parse::<User>),
+        user: given.or(
+            "haproxy-user",
+            User::default(),
+            "a user other than root, UID, UID:GID, or none",
+            str::parse::<User>,
+        ),
         keep_haproxy: given.or("keep-haproxy", false, "true, false", str::parse::<bool>),
     }
 }

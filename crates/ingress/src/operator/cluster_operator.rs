@@ -33,7 +33,8 @@ pub(super) async fn run(context: Context<Options>) -> Result<()> {
     if !discovery::served(&context.client()).await?.cluster_operators {
         return Ok(());
     }
-    let (controllers, operators) = (context.store::<IngressController>(), context.store::<ClusterOperator>());
+    let controllers = context.store_in::<IngressController>(names::OPERATOR_NAMESPACE);
+    let operators = context.store::<ClusterOperator>();
     let queue: Queue<Key> = context.queue("cluster-operator");
     let _controllers = controllers.on_change({
         let queue = queue.clone();

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 /// Where IngressControllers and DNSRecords live.
 pub const OPERATOR_NAMESPACE: &str = api::config::INGRESS_NAMESPACE;
 /// Where routers live.
-pub const OPERAND_NAMESPACE: &str = "openshift-ingress";
+pub const OPERAND_NAMESPACE: &str = api::rights::ROUTER_NAMESPACE;
 /// Where administrators put what an IngressController refers to by name.
-pub const CONFIG_NAMESPACE: &str = "openshift-config";
+pub const CONFIG_NAMESPACE: &str = api::rights::CONFIG_NAMESPACE;
 /// The IngressController that every cluster has.
 pub const DEFAULT: &str = "default";
 

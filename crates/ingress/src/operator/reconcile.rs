@@ -104,8 +104,10 @@ pub(super) async fn run(context: Context<Options>) -> Result<()> {
         network: context.store(),
         api_server: served.api_servers.then(|| context.store()),
     };
-    let (controllers, records) = (context.store::<IngressController>(), context.store::<DnsRecord>());
-    let (deployments, services) = (context.store::<Deployment>(), context.store::<Service>());
+    let controllers = context.store_in::<IngressController>(OPERATOR_NAMESPACE);
+    let records = context.store::<DnsRecord>();
+    let deployments = context.store_in::<Deployment>(OPERAND_NAMESPACE);
+    let services = context.store_in::<Service>(OPERAND_NAMESPACE);
     let queue: Queue<Key> = context.queue("ingress");
     let owner = |labels: &std::collections::BTreeMap<String, String>| {
         labels.get(names::OWNING).map(|name| Key::new(OPERATOR_NAMESPACE, name))

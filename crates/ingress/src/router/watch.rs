@@ -164,7 +164,9 @@ impl Watched {
     pub(super) async fn secrets_synced(&self, named: &HashSet<Key>) {
         self.secrets.name(named);
         if tokio::time::timeout(PATIENCE, self.secrets.synced()).await.is_err() {
-            tracing::warn!("not all Secrets that are named can be read; what depends on them is not served until they can");
+            tracing::warn!(
+                "not all Secrets that are named can be read; what depends on them is not served until they can"
+            );
         }
     }
 }

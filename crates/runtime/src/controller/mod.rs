@@ -51,6 +51,7 @@
 mod context;
 mod events;
 mod key;
+mod namespaced;
 mod queue;
 mod select;
 mod store;

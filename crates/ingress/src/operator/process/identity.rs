@@ -44,7 +44,8 @@ pub(super) async fn write(client: &Client, own: &Path, folder: &Path, anew: bool
         let spec = TokenRequestSpec { expiration_seconds: seconds, ..TokenRequestSpec::default() };
         let asked = TokenRequest { spec: Some(spec), ..TokenRequest::default() };
         let given = accounts.create_token_request(small::ACCOUNT, &PostParams::default(), &asked).await?;
-        let text = given.status.and_then(|status| status.token).ok_or("the API answers a request for a token without one")?;
+        let text =
+            given.status.and_then(|status| status.token).ok_or("the API answers a request for a token without one")?;
         atomic_file::write(&token, text.as_bytes(), PRIVATE)?;
     }
     let content = serde_json::to_vec(&with_token(Kubeconfig::read_from(own)?, token.display().to_string()))?;
@@ -57,7 +58,8 @@ pub(super) async fn write(client: &Client, own: &Path, folder: &Path, anew: bool
 /// The same clusters, reached by the owner of a token.
 fn with_token(mut config: Kubeconfig, token_file: String) -> Kubeconfig {
     let auth_info = AuthInfo { token_file: Some(token_file), ..AuthInfo::default() };
-    config.auth_infos = vec![NamedAuthInfo { name: small::ACCOUNT.to_owned(), auth_info: Some(auth_info), ..Default::default() }];
+    config.auth_infos =
+        vec![NamedAuthInfo { name: small::ACCOUNT.to_owned(), auth_info: Some(auth_info), ..Default::default() }];
     for context in config.contexts.iter_mut().filter_map(|context| context.context.as_mut()) {
         context.user = Some(small::ACCOUNT.to_owned());
     }

@@ -111,9 +111,10 @@ impl User {
 /// A user of the machine, but not root.
 fn named(passwd: &str, name: &str) -> Option<Jail> {
     passwd.lines().find_map(|line| match line.split(':').collect::<Vec<_>>()[..] {
-        [known, _, uid, gid, ..] if known == name => {
-            Some(Jail { uid: uid.parse().ok().filter(|uid| *uid != 0)?, gid: gid.parse().ok().filter(|gid| *gid != 0)? })
-        }
+        [known, _, uid, gid, ..] if known == name => Some(Jail {
+            uid: uid.parse().ok().filter(|uid| *uid != 0)?,
+            gid: gid.parse().ok().filter(|gid| *gid != 0)?,
+        }),
         _ => None,
     })
 }

@@ -50,11 +50,15 @@ impl Places {
         self.folder.join("run")
     }
 
-    /// Makes the folder of sockets. Whoever is HAProxy may go through it, but neither list it nor put anything in.
+    /// Makes the folder of sockets. Whoever is HAProxy may go through it, but neither list it nor put anything in; the folder around
+    /// it is closed to him, whoever made it.
     pub fn make_sockets(&self) -> io::Result<()> {
-        let mode = if self.jail.is_some() { 0o711 } else { 0o700 };
+        let set = |path: &Path, mode| fs::set_permissions(path, fs::Permissions::from_mode(mode));
         fs::create_dir_all(self.sockets())?;
-        fs::set_permissions(self.sockets(), fs::Permissions::from_mode(mode))
+        match self.jail {
+            Some(_) => set(&self.folder, 0o700).and_then(|()| set(&self.sockets(), 0o711)),
+            None => set(&self.sockets(), 0o700),
+        }
     }
 
     /// A path in the folder of sockets as HAProxy has it once it runs.

@@ -25,7 +25,7 @@ const CHECKS: &str = r"  http-request deny deny_status 405 if METH_TRACE or METH
   http-request deny deny_status 400 if { req.hdrs -m reg '\x00' } or { req.ver 1.0 } { req.fhdr(Transfer-Encoding) -m found }
   http-request set-var(txn.host) req.fhdr(Host),lower
   http-request deny deny_status 400 unless { var(txn.host) -m reg '^(?:[0-9a-z_-]+(?:\.[0-9a-z_-]+)*\.?|\[[0-9a-f:.]+\])(?::[0-9]*)?$' } or { req.ver 1.0 } !{ req.fhdr(Host) -m found }
-  http-request set-header Host %[var(txn.host)] if { var(txn.host) -m found }
+  http-request set-header Host %[var(txn.host)] if { var(txn.host) -m found } !{ req.fhdr(Host),strcmp(txn.host) eq 0 }
   http-request set-var(txn.host) var(txn.host),host_only,rtrim(.)
   acl has_path_only url -m beg /
   http-request deny deny_status 400 if !has_path_only { url -m reg '^[^/?]*//[^/?]*@' }
@@ -53,7 +53,8 @@ pub(super) fn rules(files: Files<'_>, number: u64, exact: Map, prefix: Map, prot
     let headers = backend::headers("http-request", &http.request_headers)
         + &backend::headers("http-response", &http.response_headers);
     let mut text = format!(
-        "{captures}{CHECKS}{headers}{}  http-request del-header Proxy\n  http-request set-var(txn.proto) str({proto})\n",
+        "{captures}{CHECKS}{headers}{}  http-request del-header Proxy\n  http-request set-var(txn.proto) str({proto})\n  \
+         http-request set-var(txn.from_v6) bool(1) if {{ src -m sub : }}\n",
         unique.unwrap_or_default(),
     );
     let look_up = |key: &str| {

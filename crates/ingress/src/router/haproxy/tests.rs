@@ -130,8 +130,16 @@ fn a_user_of_its_own_sees_its_sockets_and_nothing_else() {
     let global: Vec<&str> = text.lines().skip(2).take(3).map(str::trim).collect();
     assert_eq!(global, ["chroot F/run", "uid 1234", "gid 5678"]);
     for (name, bound, seen) in [
-        ("behind the header", "bind unix@F/run/public.sock mode 600 uid 1234 gid 5678 accept-proxy", "unix@/public.sock"),
-        ("ends TLS", "bind unix@F/run/tls.sock mode 600 uid 1234 gid 5678 accept-proxy ssl", "unix@/tls.sock send-proxy-v2"),
+        (
+            "behind the header",
+            "bind unix@F/run/public.sock mode 600 uid 1234 gid 5678 accept-proxy",
+            "unix@/public.sock",
+        ),
+        (
+            "ends TLS",
+            "bind unix@F/run/tls.sock mode 600 uid 1234 gid 5678 accept-proxy ssl",
+            "unix@/tls.sock send-proxy-v2",
+        ),
         ("logs", "stats socket F/admin.sock mode 600 level admin", "log /log.sock len"),
     ] {
         assert!(text.contains(bound), "{name}: {bound}\n{text}");

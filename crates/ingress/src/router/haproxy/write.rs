@@ -4,8 +4,9 @@
 //! reads. Certificates are shared, named by their content.
 
 use super::{
-    Places, backend, request, senders,
+    Places, backend,
     jail::Jail,
+    request, senders,
     spare::{self, Pool, TuneMap},
 };
 use crate::router::{
@@ -287,9 +288,16 @@ fn forwarded(rule: &str, if_none: bool) -> String {
         format!("  http-request {rule} {header} {value}{condition}\n")
     };
     // Decided before any of them is set, as the rules are read in order.
-    let mut text =
-        line("Forwarded", "'for=\"[%[src]]\";host=%[req.hdr(host)];proto=%[var(txn.proto)]'", " { src -m sub : }");
-    let plain = line("Forwarded", "'for=%[src];host=%[req.hdr(host)];proto=%[var(txn.proto)]'", " !{ src -m sub : }");
+    let mut text = line(
+        "Forwarded",
+        "'for=\"[%[src]]\";host=%[req.hdr(host)];proto=%[var(txn.proto)]'",
+        " { var(txn.from_v6) -m found }",
+    );
+    let plain = line(
+        "Forwarded",
+        "'for=%[src];host=%[req.hdr(host)];proto=%[var(txn.proto)]'",
+        " !{ var(txn.from_v6) -m found }",
+    );
     text += &plain;
     text += &line("X-Forwarded-Host", "%[req.hdr(host)]", "");
     text += &line("X-Forwarded-Port", "%[dst_port]", "");

@@ -203,7 +203,8 @@ impl<F: Fn(&Key) -> Option<std::sync::Arc<Secret>>> Common<'_, F> {
             )
         };
         let namespace = self.ingress.metadata.namespace.clone().unwrap_or_default();
-        let found = (self.secret)(&Key::new(namespace, secret)).ok_or_else(|| failed("does not exist, or this router may not read it".to_owned()))?;
+        let found = (self.secret)(&Key::new(namespace, secret))
+            .ok_or_else(|| failed("does not exist, or this router may not read it".to_owned()))?;
         route::from_secret(&found).map(Some).map_err(failed)
     }
 }

@@ -629,7 +629,12 @@ fn a_rule_without_a_host_obeys_the_policy_and_takes_only_what_nobody_claimed() {
     ] {
         for spec in [&hostless, &default_only] {
             let mut cluster = Cluster::default();
-            cluster.put_route("a", "r", 5, json!({"host": "h.apps.test", "path": "/x", "tls": {"termination": "edge"}}));
+            cluster.put_route(
+                "a",
+                "r",
+                5,
+                json!({"host": "h.apps.test", "path": "/x", "tls": {"termination": "edge"}}),
+            );
             let meta = json!({"name": "i", "namespace": "b", "creationTimestamp": "2020-01-01T00:00:00Z"});
             cluster.ingresses.insert(Key::new("b", "i"), read(json!({"metadata": meta, "spec": spec})));
             let model = cluster.model(rules.clone());
@@ -651,7 +656,8 @@ fn a_rule_without_a_host_obeys_the_policy_and_takes_only_what_nobody_claimed() {
 /// Only what the router's own objects name is asked for, and only while they do.
 #[test]
 fn secrets_are_named_by_the_objects_that_are_served() {
-    let external = |name: &str| json!({"host": "h.test", "tls": {"termination": "edge", "externalCertificate": {"name": name}}});
+    let external =
+        |name: &str| json!({"host": "h.test", "tls": {"termination": "edge", "externalCertificate": {"name": name}}});
     let mut cluster = Cluster::default();
     let labelled = Admission { routes: "mine=yes".parse().unwrap(), ..Admission::default() };
     let mut spec = external("mine");

@@ -206,7 +206,9 @@ fn listen(reader: &mut Reader) -> Listen {
     let given = |family: &Family| only.as_ref().is_none_or(|only| only.iter().any(|ip| ip.family() == *family));
     if !mode.families().iter().any(given) {
         let text = reader.text("ROUTER_LISTEN_ADDRESSES");
-        reader.mistakes.push(format!("ROUTER_LISTEN_ADDRESSES: {text:?} has no address of a family of ROUTER_IP_V4_V6_MODE"));
+        reader
+            .mistakes
+            .push(format!("ROUTER_LISTEN_ADDRESSES: {text:?} has no address of a family of ROUTER_IP_V4_V6_MODE"));
     }
     Listen { mode, only, http, https, stats, proxy_protocol, split_headers }
 }
