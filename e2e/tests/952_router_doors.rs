@@ -428,9 +428,7 @@ fn secrets(world: &World) {
 
 /// A kubeconfig of an account with a router's rights, but for Secrets, of which it has one by its name.
 fn narrow(world: &World) -> PathBuf {
-    let is_about_secrets =
-        |rule: &Value| rule["resources"].as_array().is_some_and(|all| all.contains(&json!("secrets")));
-    let rules: Vec<Value> = api::rights::router().into_iter().filter(|rule| !is_about_secrets(rule)).collect();
+    let rules = api::rights::router_without_secrets();
     let rbac = "rbac.authorization.k8s.io";
     let subject = json!([{"kind": "ServiceAccount", "name": "narrow", "namespace": "default"}]);
     let role = |kind: &str, rules: Value| json!({"apiVersion": format!("{rbac}/v1"), "kind": kind, "metadata": {"name": "narrow"}, "rules": rules});

@@ -192,10 +192,17 @@ pub fn ingress_operator() -> Rights {
 /// docs/guide/router.md says how to grant them one by one.
 #[must_use]
 pub fn router() -> Vec<Value> {
+    let mut rules = router_without_secrets();
+    rules.push(rule("", &["secrets"], &FOLLOW));
+    rules
+}
+
+/// The same for routers that see the Secrets that a Role in their namespace grants, and no others.
+#[must_use]
+pub fn router_without_secrets() -> Vec<Value> {
     let status = ["get", "update", "patch"];
     vec![
         rule("", &["namespaces", "services"], &READ),
-        rule("", &["secrets"], &FOLLOW),
         rule("discovery.k8s.io", &["endpointslices"], &READ),
         rule("route.openshift.io", &["routes"], &READ),
         rule("route.openshift.io", &["routes/status"], &status),
@@ -244,6 +251,7 @@ mod tests {
             about.flat_map(|rule| words(rule, "verbs")).map(str::to_owned).collect()
         };
         assert_eq!(verbs(&router()), FOLLOW);
+        assert!(verbs(&router_without_secrets()).is_empty());
         for rights in [cloud_controller_manager(), cloud_config_sync(), dns_operator()] {
             let all: Vec<Value> =
                 rights.within.into_iter().flat_map(|(_, rules)| rules).chain(rights.everywhere).collect();

@@ -15,7 +15,7 @@ use crate::{
 use ingress::operator::{
     self, Options,
     dns::lab::{self, Lab},
-    plan::environment::Ports,
+    plan::{environment::Ports, small::RouterSecrets},
     process::Process,
 };
 use net::{DualStack, flags};
@@ -40,6 +40,7 @@ pub(super) const COMMAND: Command = Command {
 const FLAGS: &[Flag] = &[
     flag("operand", "workload|process", "workload", "what routers are: Deployments, or a process beside this one for each IngressController"),
     flag("router-image", "IMAGE", IMAGE, "image of routers; it has twinstack and haproxy"),
+    flag("router-secrets", "all|granted", "all", "which Secrets routers may read: all (they ask for those that Routes and Ingresses name), or those that a Role in their namespace grants to the account openshift-ingress/router"),
     flag("dns-provider", "aws|lab|none", "none", "who publishes DNSRecords: aws (Route53; docs/guide/aws-iam.md), lab (the DNS server's plugin dnsrecords answers from them), or nobody"),
     flag("operand-address", "ADDRESS[,ADDRESS]", "", "with --operand process: where Services reach the router, one address of each family; without it they have no endpoints"),
     flag("operand-bind-address", "ADDRESS[,ADDRESS]", "all of the machine's", "with --operand process: where routers listen, one address or one of each family"),
@@ -111,17 +112,19 @@ fn flags(given: &mut Settings) -> Option<Flags> {
         "none" => Ok(Dns::Nobody),
         _ => Err("is no DNS provider"),
     });
-    Some(Flags {
-        manager,
-        options: options(image, as_process.then_some(process), dns == Dns::Lab),
-        route53: dns == Dns::Route53,
-    })
+    let mut options = options(image, as_process.then_some(process), dns == Dns::Lab);
+    options.secrets = given.or("router-secrets", RouterSecrets::All, "all, granted", |text| match text {
+        "all" => Ok(RouterSecrets::All),
+        "granted" => Ok(RouterSecrets::Granted),
+        _ => Err("is neither"),
+    });
+    Some(Flags { manager, options, route53: dns == Dns::Route53 })
 }
 
 /// With the lab's provider a zone of its own stands in where the configuration names none.
 fn options(image: String, process: Option<Process>, lab: bool) -> Options {
     let dns = lab.then(|| Arc::new(Lab) as Arc<dyn DnsProvider>);
-    Options { image, process, dns, own_zone: lab.then(|| lab::ZONE.to_owned()) }
+    Options { image, process, dns, own_zone: lab.then(|| lab::ZONE.to_owned()), secrets: RouterSecrets::All }
 }
 
 fn addresses(given: &mut Settings, flag: &'static str) -> Option<DualStack<IpAddr>> {

@@ -100,7 +100,13 @@ impl World {
         let admin = Admin { health: Health::new(), metrics: Metrics::new() };
         let tasks = Tasks::new(&admin.metrics, &admin.health);
         let dns: Arc<dyn runtime::cloud::DnsProvider> = Arc::clone(&self.dns) as _;
-        let options = Options { image: "twinstack".to_owned(), process: None, dns: Some(dns), own_zone: None };
+        let options = Options {
+            image: "twinstack".to_owned(),
+            process: None,
+            dns: Some(dns),
+            own_zone: None,
+            secrets: Default::default(),
+        };
         start(&Context::new(client, options, &admin, &tasks));
         Running(tasks)
     }

@@ -48,17 +48,20 @@ pub struct Options {
     pub dns: Option<Arc<dyn DnsProvider>>,
     /// A zone that counts as configured when the DNS configuration names none.
     pub own_zone: Option<String>,
+    /// Which Secrets routers may read.
+    pub secrets: plan::small::RouterSecrets,
 }
 
 impl fmt::Debug for Options {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let dns = self.dns.as_ref().map(|provider| provider.name().to_owned());
-        let Self { image, process, own_zone, .. } = self;
+        let Self { image, process, dns: _, own_zone, secrets } = self;
         f.debug_struct("Options")
             .field("image", image)
             .field("process", process)
             .field("dns", &dns)
             .field("own_zone", own_zone)
+            .field("secrets", secrets)
             .finish()
     }
 }

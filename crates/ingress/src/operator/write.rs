@@ -28,7 +28,7 @@ impl Controllers {
     /// Namespace, account and roles: nothing goes without them.
     pub(super) async fn base(&self, _input: Input<'_>) -> Result<()> {
         let roles: Api<ClusterRole> = Api::all(self.client.clone());
-        apply::ensure(&roles, small::role()).await?;
+        apply::ensure(&roles, small::role(self.options.secrets)).await?;
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         apply::ensure(&namespaces, small::namespace()).await?;
         let accounts: Api<ServiceAccount> = Api::namespaced(self.client.clone(), OPERAND_NAMESPACE);

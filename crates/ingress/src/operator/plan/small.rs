@@ -22,10 +22,24 @@ pub fn account() -> Value {
     json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT, "namespace": OPERAND_NAMESPACE}})
 }
 
+/// Which Secrets routers may read; they ask for those that Routes and Ingresses name either way.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum RouterSecrets {
+    /// All of them.
+    #[default]
+    All,
+    /// Those that a Role in their namespace grants to the account of routers.
+    Granted,
+}
+
 /// What routers may do.
-pub fn role() -> Value {
+pub fn role(secrets: RouterSecrets) -> Value {
+    let rules = match secrets {
+        RouterSecrets::All => api::rights::router(),
+        RouterSecrets::Granted => api::rights::router_without_secrets(),
+    };
     json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "openshift-ingress-router"},
-        "rules": api::rights::router()})
+        "rules": rules})
 }
 
 /// The account gets the role.
