@@ -1,10 +1,8 @@
 //! Stores of one namespace, for those who have no business in others: a Role there is all the right they need.
 
-use super::{Context, Result, Store};
-use kube::{
-    Api, Resource,
-    runtime::{WatchStreamExt, watcher},
-};
+use super::{Context, Store};
+use crate::watch;
+use kube::{Api, Resource};
 use parking_lot::Mutex;
 use serde::de::DeserializeOwned;
 use std::{collections::HashMap, fmt};
@@ -20,26 +18,11 @@ impl<O> Context<O> {
         K: Clone + DeserializeOwned + fmt::Debug + Send + Sync + 'static,
     {
         let all = self.once(|| Namespaced::<K>(Mutex::default()));
-        all.0.lock().entry(namespace).or_insert_with(|| self.follow_in(namespace)).clone()
-    }
-
-    fn follow_in<K>(&self, namespace: &'static str) -> Store<K>
-    where
-        K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
-        K: Clone + DeserializeOwned + fmt::Debug + Send + Sync + 'static,
-    {
-        let (store, client) = (Store::<K>::default(), self.client());
-        let followed = store.clone();
-        self.tasks().restarting(&format!("watch-{namespace}-{}", K::plural(&())), move |stop| {
-            let (api, store) = (Api::<K>::namespaced(client.clone(), namespace), followed.clone());
-            async move {
-                tokio::select! {
-                    () = stop.cancelled() => {}
-                    () = store.follow(watcher(api, watcher::Config::default()).default_backoff()) => {}
-                }
-                Result::<()>::Ok(())
-            }
-        });
-        store
+        let follow = || {
+            let (task, api) =
+                (format!("watch-{namespace}-{}", K::plural(&())), Api::namespaced(self.client(), namespace));
+            self.store_of(&task, api, watch::Config::default())
+        };
+        all.0.lock().entry(namespace).or_insert_with(follow).clone()
     }
 }

@@ -50,7 +50,9 @@ impl FromStr for User {
             "none" => Ok(Self::Keep),
             "root" => Err("is root"),
             _ if ids.is_some() => Ok(ids.map_or(Self::Usual, |(uid, gid)| Self::Ids(Jail { uid, gid }))),
-            name if name.bytes().all(plain) && name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_') => {
+            name if name.bytes().all(plain)
+                && name.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_') =>
+            {
                 Ok(Self::Named(name.to_owned()))
             }
             _ => Err("is no user"),
