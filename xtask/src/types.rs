@@ -36,11 +36,7 @@ const ROOTS: &[(&str, Option<&str>, &str)] = &[
     ("k8s.io/api/coordination/v1", Some("coordination.k8s.io"), "Lease"),
     ("k8s.io/api/discovery/v1", Some("discovery.k8s.io"), "EndpointSlice"),
     ("k8s.io/api/events/v1", Some("events.k8s.io"), "Event"),
-    (
-        "k8s.io/api/flowcontrol/v1",
-        Some("flowcontrol.apiserver.k8s.io"),
-        "FlowSchema PriorityLevelConfiguration",
-    ),
+    ("k8s.io/api/flowcontrol/v1", Some("flowcontrol.apiserver.k8s.io"), "FlowSchema PriorityLevelConfiguration"),
     ("k8s.io/api/networking/v1", Some("networking.k8s.io"), "IPAddress Ingress IngressClass ServiceCIDR"),
     ("k8s.io/api/policy/v1", Some("policy"), "Eviction PodDisruptionBudget"),
     ("k8s.io/api/rbac/v1", Some("rbac.authorization.k8s.io"), "ClusterRole ClusterRoleBinding Role RoleBinding"),
