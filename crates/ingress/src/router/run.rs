@@ -161,7 +161,7 @@ fn within_limits(mut settings: Settings) -> Settings {
 }
 
 fn serve_health(health: &Arc<Health>, tasks: &Tasks) -> Result<(), BoxError> {
-    let hosts = health.settings.listen.only.clone().map_or(Hosts::Everywhere, Hosts::Each);
+    let hosts = health.settings.listen.only.map_or(Hosts::Everywhere, Hosts::Each);
     let listeners = listen::tcp("STATS_PORT", &hosts, health.settings.listen.stats)?;
     let server = Server { listeners, tls: None, limits: Limits::default() };
     let health = Arc::clone(health);

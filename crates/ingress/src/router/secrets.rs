@@ -3,17 +3,20 @@
 //! An account that may see only these, by a Role with `resourceNames` in their namespaces, is therefore enough.
 
 use super::watch::Pending;
+use futures::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use k8s_openapi::api::core::v1::Secret;
 use kube::{Api, Client};
 use parking_lot::Mutex;
 use runtime::{
-    controller::{Change, Key, Store, Subscription},
+    controller::{Change, Key, Result, Store, Subscription},
+    task::Tasks,
     watch::{self, watch},
 };
 use std::{
     collections::{HashMap, HashSet},
     sync::Arc,
 };
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// Those that are named now.
@@ -21,6 +24,8 @@ pub(super) struct Secrets {
     client: Client,
     pending: Arc<Pending>,
     named: Mutex<HashMap<Key, Named>>,
+    /// To the task that follows them all.
+    followers: UnboundedSender<BoxFuture<'static, ()>>,
 }
 
 /// One of them; its watch ends with it.
@@ -32,8 +37,10 @@ struct Named {
 
 impl Secrets {
     /// None yet. Changes of those to come are noted in `pending`.
-    pub(super) fn new(client: Client, pending: Arc<Pending>) -> Self {
-        Self { client, pending, named: Mutex::default() }
+    pub(super) fn new(client: Client, pending: Arc<Pending>, tasks: &Tasks) -> Self {
+        let (followers, coming) = mpsc::unbounded_channel();
+        tasks.once("watch-secrets", move |stop| follow_all(coming, stop));
+        Self { client, pending, named: Mutex::default(), followers }
     }
 
     /// Watches these and no others.
@@ -66,12 +73,29 @@ impl Secrets {
         let api = Api::<Secret>::namespaced(self.client.clone(), &key.namespace);
         let events = watch(api, watch::Config::default().fields(&format!("metadata.name={}", key.name)));
         let stopped = stop.clone();
-        tokio::spawn(async move {
+        let follow = async move {
             tokio::select! {
                 () = stopped.cancelled() => {}
                 () = followed.follow(events) => {}
             }
-        });
+        };
+        // Refused only when everything ends.
+        let _ = self.followers.send(Box::pin(follow));
         Named { store, _told: told, _watch: stop.drop_guard() }
+    }
+}
+
+/// Goes on with every watch until it ends.
+async fn follow_all(mut coming: UnboundedReceiver<BoxFuture<'static, ()>>, stop: CancellationToken) -> Result<()> {
+    let mut all = FuturesUnordered::new();
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            new = coming.recv() => match new {
+                Some(new) => all.push(new),
+                None => return Ok(()),
+            },
+            Some(()) = all.next() => {}
+        }
     }
 }

@@ -87,7 +87,7 @@ impl Watched {
         let slices = context.store::<EndpointSlice>();
         let slices_of =
             slices.index("service", |slice| slice_key(slice).map(|key| key.to_string()).into_iter().collect());
-        let secrets = Secrets::new(context.client(), Arc::clone(&pending));
+        let secrets = Secrets::new(context.client(), Arc::clone(&pending), context.tasks());
         let namespaces = (!settings.admission.namespaces.is_everything()).then(|| context.store::<Namespace>());
         let mut subscriptions = Vec::new();
         let noting = |source| {

@@ -71,7 +71,8 @@ impl Places {
 
     /// A bind's words for a socket that HAProxy connects to itself, and nobody else may.
     pub(super) fn own_socket_words(&self) -> String {
-        self.jail.map(|jail| format!("mode 600 uid {} gid {}", jail.uid, jail.gid)).unwrap_or("mode 600".to_owned())
+        let owner = self.jail.map(|jail| format!(" uid {} gid {}", jail.uid, jail.gid)).unwrap_or_default();
+        format!("mode 600{owner}")
     }
 
     /// The runtime socket. It is the router's alone.

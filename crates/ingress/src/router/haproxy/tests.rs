@@ -590,7 +590,7 @@ fn hostile_texts_are_refused_with_their_field() {
             let mut cluster = cluster();
             let mut full = json!({"host": format!("h{number}.test")});
             full.as_object_mut().unwrap().extend(spec.as_object().unwrap().clone());
-            let rules = crate::router::settings::Admission { domain: "apps.test".to_owned(), ..Default::default() };
+            let rules = Admission { domain: "apps.test".to_owned(), ..Default::default() };
             let key = cluster.put_route("a", "r", 1, full.clone());
             let model = cluster.model(rules);
             if is_taken(&field, text, model.verdicts(Source::Route, &key).unwrap().remove(0)) {
