@@ -1,11 +1,10 @@
 //! From one state of a Service to another: security groups (each row of the table), scheme, certificates, protocols, modes.
 
-use crate::{
-    emulated,
-    world::{World, balancer, classic, gone, merged, notes, ports, ranges, shapes, shown, step, told, unmanaged, web},
+use crate::world::{
+    World, balancer, classic, gone, merged, notes, ports, ranges, shapes, shown, step, told, unmanaged, web,
 };
 use aws::{
-    account::{Direction, Peer, Protocol, Rule, Scheme},
+    account::{Peer, Protocol, Rule, Scheme},
     apply::owner,
     memory::{
         Example, Fault, State,
@@ -431,7 +430,9 @@ async fn a_users_rule_that_refers_to_the_managed_group_delays_its_end_and_stays(
             assert_eq!(world.aws.remove_waiting().await.unwrap(), 1, "it waits, and nobody waits for it");
         }
         assert!(world.cloud.state().groups[Example::OTHER_GROUP].ingress.contains(&rule), "not ours to take");
-        emulated::account(&world.cloud).revoke(Example::OTHER_GROUP, Direction::Ingress, &[rule].into()).await.unwrap();
+        world.cloud.change(|state| {
+            state.groups.get_mut(Example::OTHER_GROUP).unwrap().ingress.remove(&rule);
+        });
         world.tidy().await;
         assert_eq!(told(&world.cloud.state()), empty);
     }
