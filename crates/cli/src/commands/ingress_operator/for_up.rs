@@ -97,7 +97,7 @@ fn part(controller: &Value) -> Part {
         return Part::Missing(why.to_owned());
     };
     let network = &status["endpointPublishingStrategy"]["hostNetwork"];
-    let port = |field: &str, usual: u16| network[field].as_u64().unwrap_or(usual.into());
+    let port = |field: &str, usual: u16| network[field].as_u64().unwrap_or_else(|| usual.into());
     let (http, https) = (port("httpPort", super::PORTS.http), port("httpsPort", super::PORTS.https));
     Part::Serves(format!("*.{domain} on port {http}, TLS on {https}"))
 }
