@@ -4,8 +4,10 @@
 //! was written can be read again, that a change made twice is a change made once, that no field gets out of its place in a
 //! rendered file. `tests/corpus.rs` replays the inputs that are checked in; `make fuzz` looks for new ones with libFuzzer.
 
+mod aws;
 mod crd;
 mod dns;
+mod files;
 mod identity;
 mod input;
 mod kernel;
@@ -13,6 +15,8 @@ mod net;
 mod objects;
 mod patches;
 mod requests;
+mod router;
+mod rules;
 mod selectors;
 
 /// One parser, or several that meet the same bytes.
@@ -37,7 +41,7 @@ impl Target {
 
 /// All targets.
 pub fn targets() -> impl Iterator<Item = &'static Target> {
-    let rooms: [&'static [Target]; 9] = [
+    let rooms: [&'static [Target]; 13] = [
         net::TARGETS,
         objects::TARGETS,
         requests::TARGETS,
@@ -46,7 +50,11 @@ pub fn targets() -> impl Iterator<Item = &'static Target> {
         patches::TARGETS,
         crd::TARGETS,
         dns::TARGETS,
+        router::TARGETS,
+        rules::TARGETS,
         kernel::TARGETS,
+        files::TARGETS,
+        aws::TARGETS,
     ];
     rooms.into_iter().flatten()
 }

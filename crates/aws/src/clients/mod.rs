@@ -31,3 +31,5 @@ pub use account::RealAccount;
 pub use discover::{DiscoverError, Found, discover};
 pub use route53::Route53;
 pub use session::{Keys, OpenError, Session};
+#[doc(hidden)]
+pub use xml::is_answer;
