@@ -46,8 +46,8 @@ fn protobuf_body(data: &[u8]) {
 
 /// The resource that an object says it is of.
 pub(crate) fn resource_of(object: &Value) -> Option<Arc<Resource>> {
-    let version = object.str_at("apiVersion");
-    let (group, version) = version.split_once('/').unwrap_or(("", version));
+    let api_version = object.str_at("apiVersion");
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     let kind = object.str_at("kind");
     REGISTRY.iter().find(|known| known.group == group && known.version == version && known.kind == kind).cloned()
 }

@@ -12,7 +12,7 @@ fn corpus() -> PathBuf {
 
 fn inputs(folder: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
-    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.expect("a folder can be read").path()).collect();
     paths.sort();
     paths
 }
@@ -24,7 +24,7 @@ fn every_input_keeps_its_promise() {
         let paths = inputs(&corpus().join(target.name));
         assert!(!paths.is_empty(), "{} has no inputs in {}", target.name, corpus().display());
         for path in paths {
-            let input = fs::read(&path).unwrap();
+            let input = fs::read(&path).expect("an input can be read");
             if catch_unwind(AssertUnwindSafe(|| (target.run)(&input))).is_err() {
                 broken.push(path);
             }
