@@ -22,6 +22,10 @@ use tempfile::TempDir;
 
 const LAUNCHER: &str = include_str!("launcher.py");
 
+/// A loaded machine may refuse a connection for a moment, also after moto has accepted its first.
+const CONNECT_ATTEMPTS: u32 = 50;
+const CONNECT_PAUSE: Duration = Duration::from_millis(100);
+
 /// A running moto. It ends with the handle.
 pub(super) struct Running {
     _process: Process,
@@ -115,9 +119,19 @@ pub(super) async fn send(client: &Http, address: SocketAddr, call: &Call) -> Ans
         Ok(request) => request,
         Err(error) => return gone(error.to_string()),
     };
-    let response = match client.request(request).await {
-        Ok(response) => response,
-        Err(error) => return gone(format!("moto does not answer: {error}")),
+    let mut attempts = 0;
+    let response = loop {
+        match client.request(request.clone()).await {
+            Ok(response) => break response,
+            // Nothing was sent, so nothing is done twice.
+            Err(error) if error.is_connect() && attempts < CONNECT_ATTEMPTS => {
+                attempts += 1;
+                tokio::time::sleep(CONNECT_PAUSE).await;
+            }
+            Err(error) => {
+                return gone(format!("moto does not answer: {error}: {:?}", std::error::Error::source(&error)));
+            }
+        }
     };
     let status = response.status().as_u16();
     let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
