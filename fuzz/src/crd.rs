@@ -2,7 +2,7 @@
 
 use crate::{Target, input};
 use api::path::Path;
-use apiserver::crd::{
+use schema::{
     Definition, cel, resources,
     schema::Structural,
     walk::{format::Format, pattern::Pattern},
@@ -64,7 +64,7 @@ fn rule(data: &[u8]) {
     let Ok(tree) = cel::compile(&schema, &Path::root()) else { return };
     let (new, old) = (input::json(new).unwrap_or_else(|| json!({})), input::json(old));
     let mut errors = Vec::new();
-    apiserver::crd::walk::validate::value(&new, schema.root(), &Path::root(), &mut errors);
+    schema::walk::validate::value(&new, schema.root(), &Path::root(), &mut errors);
     if errors.is_empty() {
         let _ = cel::validate(&tree, schema.root(), &new, old.as_ref(), &Path::root());
     }

@@ -57,8 +57,8 @@ fn pem(data: &[u8]) {
     let _ = runtime::pki::Bundle::from_pem(chain);
     let _ = runtime::pki::VerifyingKey::from_pem(chain);
     let _ = runtime::pki::SigningKey::from_pem(key);
-    let _ = apiserver::authn::service_account::PublicKey::from_pem(chain);
-    let _ = apiserver::authn::service_account::SigningKey::from_pem(key);
+    let _ = access::authn::service_account::PublicKey::from_pem(chain);
+    let _ = access::authn::service_account::SigningKey::from_pem(key);
     if let Ok(certificate) = Certificate::read(chain, key, more) {
         let lines = certificate.pem().lines();
         assert!(lines.clone().all(|line| line.is_ascii()), "HAProxy sees no bytes of a user");

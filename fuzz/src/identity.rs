@@ -1,7 +1,7 @@
 //! Who somebody says he is: tokens, certificates, headers.
 
 use crate::{Target, input, requests};
-use apiserver::authn::{
+use access::authn::{
     Authenticator, Credentials, Impersonation, Token, TokenFile,
     service_account::{ObjectKind, Objects, Settings, SigningKey, Verifier},
     websocket,

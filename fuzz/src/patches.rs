@@ -2,11 +2,11 @@
 
 use crate::{Target, input, objects};
 use api::object::Fields;
-use apiserver::{
-    apply::{self, Apply, Claim, FieldSet, Force, Update},
-    patch::{json, merge, strategic},
-};
 use jiff::Timestamp;
+use patch::{
+    apply::{self, Apply, Claim, FieldSet, Force, Update},
+    json, merge, strategic,
+};
 use serde_json::Value;
 
 pub(crate) const TARGETS: &[Target] = &[

@@ -1,9 +1,9 @@
 //! What stands before a body: method, path, query and headers, and a whole request on a server in memory.
 
 use crate::{Target, input};
+use access::authn::User;
 use apiserver::{
     ApiServer,
-    authn::User,
     kubelet::plan::{path, proxy, query::Parameters},
     request::{
         accept::Accept,

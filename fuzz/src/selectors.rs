@@ -1,10 +1,8 @@
 //! Selectors of labels and fields, and paths into objects.
 
 use crate::{Target, input, objects};
-use apiserver::{
-    crd::jsonpath::JsonPath,
-    select::{fields::FieldSelector, labels::Labels},
-};
+use apiserver::select::{fields::FieldSelector, labels::Labels};
+use schema::jsonpath::JsonPath;
 use std::collections::BTreeMap;
 
 pub(crate) const TARGETS: &[Target] = &[

@@ -1,10 +1,7 @@
 //! What a cluster has from its first second: namespaces, roles, priority classes. Runs at every start and mends what is missing.
 
-use crate::{
-    ApiServer,
-    authz::bootstrap::{self, Reconcile},
-    client,
-};
+use crate::{ApiServer, client};
+use access::authz::bootstrap::{self, Reconcile};
 use api::{error::ApiError, object::Fields};
 use http::Method;
 use serde_json::{Value, json};

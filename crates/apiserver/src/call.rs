@@ -3,15 +3,14 @@
 use crate::{
     ApiServer,
     answer::{self, Answer},
-    apply,
-    authn::User,
-    authz::Attributes,
     request::{accept::Accept, info::ResourceRequest, query::Query},
     stored,
 };
+use access::{authn::User, authz::Attributes};
 use api::{error::ApiError, resource::Resource};
 use bytes::Bytes;
 use parking_lot::Mutex;
+use patch::apply;
 use std::{collections::BTreeMap, sync::Arc};
 
 /// Everything a verb needs to know.

@@ -4,9 +4,9 @@
 
 use crate::{
     ApiServer, Body,
-    authn::User,
     service::{self, Insider},
 };
+use access::authn::User;
 use api::error::ApiError;
 use bytes::Bytes;
 use http::{Method, Request, Response};

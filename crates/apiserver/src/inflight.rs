@@ -6,7 +6,7 @@
 //! their own, and signs of life (leases, node status) another one, so that nodes stay ready and leaders stay leaders even
 //! when a component is what floods. Administrators and health probes always get an answer.
 
-use crate::{
+use access::{
     authn::{
         User,
         user::{ANONYMOUS, MASTERS},

@@ -3,13 +3,15 @@
 use crate::{
     ApiServer, Body,
     audit::{Open, Request as Audited},
-    authn::{Credentials, User},
-    authz::{Attributes, Decision},
     fairness::Flow,
     request::{
         body,
         info::{RequestInfo, ResourceRequest},
     },
+};
+use access::{
+    authn::{Credentials, User},
+    authz::{Attributes, Decision},
 };
 use bytes::Bytes;
 use http::{HeaderValue, Request, Response, header};

@@ -3,17 +3,13 @@
 //! A request is read (`request`), its sender known (`authn`) and allowed (`authz`), then one of the `verbs` serves it by the
 //! rules of its `api::Resource`. Objects live in `store` as bytes and leave it as bytes (`stored`).
 
-pub mod access;
 pub mod admission;
+pub mod aggregated_roles;
 pub mod answer;
-pub mod apply;
 pub mod audit;
-pub mod authn;
-pub mod authz;
 pub mod bootstrap;
 pub mod call;
 pub mod client;
-pub mod crd;
 pub mod definitions;
 pub mod discovery;
 pub mod encryption;
@@ -24,7 +20,6 @@ pub mod inflight;
 pub mod journal;
 pub mod kubelet;
 pub mod openapi;
-pub mod patch;
 pub mod paths;
 pub mod registry;
 pub mod request;

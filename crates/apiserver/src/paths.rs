@@ -1,6 +1,7 @@
 //! Everything that is not an object: discovery, OpenAPI, version, health, metrics, token keys.
 
-use crate::{ApiServer, Body, authn::service_account, discovery, service};
+use crate::{ApiServer, Body, discovery, service};
+use access::authn::service_account;
 use api::error::ApiError;
 use http::{Method, Request, Response, StatusCode, header};
 use runtime::build::BUILD;

@@ -1,23 +1,16 @@
 //! The server's parts, put together, and what the verbs ask of them.
 
 use crate::{
-    access::Access,
-    admission::Plugins,
-    audit::Auditor,
+    admission::Plugins, audit::Auditor, definitions::Definitions, fairness::Fairness, inflight::Inflight,
+    journal::RequestMetrics, kubelet::Kubelets, openapi::Documents, registry::Registry, request::bodies::Bodies,
+    services::Services, stored,
+};
+use access::{
+    Access,
     authn::{
         Authenticator,
         service_account::{Issuer, ObjectKind, Objects},
     },
-    definitions::Definitions,
-    fairness::Fairness,
-    inflight::Inflight,
-    journal::RequestMetrics,
-    kubelet::Kubelets,
-    openapi::Documents,
-    registry::Registry,
-    request::bodies::Bodies,
-    services::Services,
-    stored,
 };
 use arc_swap::ArcSwap;
 use runtime::{admin::Admin, http::Pace};

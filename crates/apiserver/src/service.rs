@@ -3,8 +3,6 @@
 use crate::{
     ApiServer, Body,
     answer::Answer,
-    authn::{Credentials, Impersonation, User},
-    authz::{Attributes, forbidden},
     call::Call,
     journal::Journal,
     kubelet, paths,
@@ -18,6 +16,10 @@ use crate::{
     subresource,
     turn::{Held, Lasting, Turn},
     verbs::{create, delete, delete_collection, finish::Part, get, list, patch, update, watch},
+};
+use access::{
+    authn::{Credentials, Impersonation, User},
+    authz::{Attributes, forbidden},
 };
 use api::{error::ApiError, resource::Verbs};
 use bytes::Bytes;

@@ -1,8 +1,7 @@
 //! From parts to a server that can be asked: what is loaded and mended before it is ready, and what it keeps doing then.
 
-use crate::{
-    ApiServer, authz::rbac::write_back, bootstrap, crd, definitions, fairness, follow, registry::Registry, services,
-};
+use crate::{ApiServer, bootstrap, definitions, fairness, follow, registry::Registry, services};
+use access::aggregated_roles;
 use api::error::ApiError;
 use runtime::task::Tasks;
 use std::sync::Arc;
@@ -24,7 +23,7 @@ pub enum StartError {
 /// The built-in resources. Definitions get the rules that only the server can check.
 pub fn registry() -> Registry {
     Registry::new(api::kinds::table().into_iter().map(|resource| match resource.kind.as_str() {
-        "CustomResourceDefinition" => Arc::new(resource.with_rules(Arc::new(crd::DefinitionRules))),
+        "CustomResourceDefinition" => Arc::new(resource.with_rules(Arc::new(schema::DefinitionRules))),
         _ => resource,
     }))
 }
@@ -44,7 +43,7 @@ pub async fn run(server: &Arc<ApiServer>, tasks: &Tasks) -> Result<(), StartErro
     }
     let followed = Arc::clone(server);
     let filled = Arc::clone(server);
-    tasks.restarting("aggregate roles", move |stop| write_back::run(Arc::clone(&filled), stop));
+    tasks.restarting("aggregate roles", move |stop| aggregated_roles::run(Arc::clone(&filled), stop));
     tasks.restarting("follow definitions", move |stop| definitions::run(Arc::clone(&followed), stop));
     let followed = Arc::clone(server);
     tasks.restarting("flow control", move |stop| fairness::keep::run(Arc::clone(&followed), stop));

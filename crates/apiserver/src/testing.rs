@@ -1,21 +1,15 @@
 //! A server in memory, for tests of this crate and of those that talk to it. Everything in it is the real thing but the disk.
 
 use crate::{
-    ApiServer, Config,
-    access::{Access, Mode},
-    admission::Plugins,
+    ApiServer, Config, admission::Plugins, definitions::Definitions, fairness::Fairness, inflight::Inflight,
+    journal::RequestMetrics, kubelet::Kubelets, openapi::Documents, services::Services, start,
+};
+use access::{
+    Access, Mode,
     authn::{
         Authenticator,
         service_account::{Issuer, Settings, SigningKey, Verifier},
     },
-    definitions::Definitions,
-    fairness::Fairness,
-    inflight::Inflight,
-    journal::RequestMetrics,
-    kubelet::Kubelets,
-    openapi::Documents,
-    services::Services,
-    start,
 };
 use runtime::{admin::Admin, health::Health, metrics::Metrics, pki, task::Tasks};
 use std::sync::Arc;

@@ -5,10 +5,10 @@
 
 use crate::{
     ApiServer,
-    authz::Attributes,
     fairness::{Flow, Seat},
     inflight::{Place, Weight},
 };
+use access::authz::Attributes;
 use api::error::ApiError;
 
 /// How long a request lasts by its nature.

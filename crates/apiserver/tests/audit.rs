@@ -3,10 +3,10 @@
 
 mod support;
 
+use access::authn::{TokenFile, User};
 use apiserver::{
     ApiServer,
     audit::{Auditor, Log, Policy, Target},
-    authn::{TokenFile, User},
     service::Insider,
     testing::Lab,
 };

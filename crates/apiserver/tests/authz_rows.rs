@@ -6,7 +6,8 @@
 
 mod support;
 
-use apiserver::{ApiServer, authn::User, service::Insider, testing};
+use access::authn::User;
+use apiserver::{ApiServer, service::Insider, testing};
 use bytes::Bytes;
 use futures::{StreamExt, stream};
 use http::Request;

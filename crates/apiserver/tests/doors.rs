@@ -3,7 +3,8 @@
 
 mod support;
 
-use apiserver::{ApiServer, authn::User, service::Insider, testing};
+use access::authn::User;
+use apiserver::{ApiServer, service::Insider, testing};
 use bytes::Bytes;
 use http::Request;
 use http_body_util::Full;

@@ -5,10 +5,9 @@
 
 mod support;
 
+use access::{Access, Mode, authn::User};
 use apiserver::{
     ApiServer,
-    access::{Access, Mode},
-    authn::User,
     fairness::Fairness,
     service::{self, Insider},
     testing::Lab,

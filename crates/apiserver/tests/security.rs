@@ -3,11 +3,13 @@
 
 mod support;
 
-use apiserver::{
-    ApiServer,
-    access::{Access, Mode},
+use access::{
+    Access, Mode,
     authn::{Anonymous, TokenFile, User, service_account::Asked},
     authz::Attributes,
+};
+use apiserver::{
+    ApiServer,
     inflight::{Inflight, Weight},
     service::Insider,
     testing::Lab,

@@ -27,7 +27,7 @@ fn prepare() {
     let _ = TARGET.set(target);
     let abort = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        // The parser of CEL is not ours and panics on some texts; `apiserver::crd::cel::parse` expects that and says no.
+        // The parser of CEL is not ours and panics on some texts; `schema::cel::parse` expects that and says no.
         if std::thread::current().name() != Some("cel-compile") {
             abort(panic);
         }

@@ -6,7 +6,7 @@ use super::read::{Crate, Workspace};
 const LAYERS: &[&[&str]] = &[
     &["net"],
     &["kernel", "api", "store"],
-    &["runtime"],
+    &["runtime", "schema", "patch", "access"],
     &["apiserver", "install", "control", "aws", "ingress", "dns", "proxy", "node"],
     &["inspect"],
     &["cli"],
@@ -14,7 +14,7 @@ const LAYERS: &[&[&str]] = &[
 ];
 
 /// Where no async may stand: whole crates, and files that decide.
-const PURE_CRATES: &[&str] = &["net", "api"];
+const PURE_CRATES: &[&str] = &["net", "api", "schema", "patch"];
 const PURE_FILES: &[&str] = &["/plan.rs", "/plan/", "src/wire/", "src/corefile/"];
 
 /// Every broken rule, as a sentence.

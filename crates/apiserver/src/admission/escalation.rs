@@ -1,11 +1,9 @@
 //! Nobody grants rights that they do not have.
 
-use crate::{
-    authz::{
-        escalation::{self, Write},
-        rbac::{GROUP, RbacKind},
-    },
-    call::Call,
+use crate::call::Call;
+use access::authz::{
+    escalation::{self, Write},
+    rbac::{GROUP, RbacKind},
 };
 use api::error::ApiError;
 use serde_json::Value;

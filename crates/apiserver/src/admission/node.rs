@@ -1,9 +1,7 @@
 //! Kubelets write only what concerns their own node.
 
-use crate::{
-    authz::node_restriction::{self, Operation, Write},
-    call::Call,
-};
+use crate::call::Call;
+use access::authz::node_restriction::{self, Operation, Write};
 use api::{error::ApiError, object::Fields};
 use serde_json::Value;
 

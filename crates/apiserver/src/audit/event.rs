@@ -2,7 +2,7 @@
 //! `audit.k8s.io/v1` Event.
 
 use super::policy::{Level, Stage, Verdict, is_sensitive};
-use crate::{authn::User, authz::Attributes};
+use access::{authn::User, authz::Attributes};
 use api::object::{Fields, micro_timestamp};
 use jiff::Timestamp;
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! The audit policy: which requests are recorded, at which level. The file format is upstream's `audit.k8s.io/v1` Policy;
 //! the first rule that matches decides.
 
-use crate::authz::Attributes;
+use access::authz::Attributes;
 use api::{error::FieldError, path::Path};
 use serde::Deserialize;
 

@@ -1,7 +1,7 @@
 //! Policies as upstream reads them, events as upstream writes them, and no secret in either.
 
 use super::*;
-use crate::{authn::User, authz::Attributes};
+use access::{authn::User, authz::Attributes};
 use jiff::Timestamp;
 use proptest::prelude::*;
 use serde_json::{Value, json};

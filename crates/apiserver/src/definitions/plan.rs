@@ -1,9 +1,9 @@
 //! What comes next for a definition: pure, so that every state that a crash can leave behind is a row of a test.
 
 use super::instances::Instances;
-use crate::crd::definition::status::{self, CLEANUP_FINALIZER, Ending};
 use api::object::Fields;
 use jiff::Timestamp;
+use schema::definition::status::{self, CLEANUP_FINALIZER, Ending};
 use serde_json::Value;
 
 /// One thing to do. After it the definition is looked at again.

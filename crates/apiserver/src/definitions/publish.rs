@@ -1,14 +1,10 @@
 //! From definitions to routes: compiles what changed and swaps the registry and the OpenAPI schemas.
 
 use super::{instances, plan};
-use crate::{
-    ApiServer,
-    call::Call,
-    crd::{self, Definition, definition::status},
-    openapi::Schemas,
-};
+use crate::{ApiServer, call::Call, openapi::Schemas};
 use api::{error::ApiError, object::Fields, resource::Resource};
 use parking_lot::Mutex;
+use schema::{Definition, definition::status};
 use serde_json::Value;
 use std::{collections::BTreeMap, sync::Arc};
 use tokio::sync::watch;
@@ -67,7 +63,7 @@ impl Definitions {
         };
         let mut served = Served { definition, closing, resources: Vec::new(), schemas: Schemas::new() };
         if let Some(compiled) = compiled {
-            served.resources = crd::resources(&compiled).into_iter().map(Arc::new).collect();
+            served.resources = schema::resources(&compiled).into_iter().map(Arc::new).collect();
             for version in compiled.versions {
                 let key = (compiled.group.clone(), version.name, compiled.names.kind.clone());
                 served.schemas.insert(key, Value::clone(&version.source));

@@ -5,10 +5,11 @@ use super::{
     instances::Instances,
     plan::{self, Step},
 };
-use crate::{ApiServer, client, crd::definition::status, testing::Lab};
+use crate::{ApiServer, client, testing::Lab};
 use api::object::Fields;
 use http::Method;
 use jiff::Timestamp;
+use schema::definition::status;
 use serde_json::{Value, json};
 use std::sync::Arc;
 use store::{Retention, Store};

@@ -22,7 +22,7 @@ pub mod width;
 
 pub use width::Widths;
 
-use crate::authz::Attributes;
+use access::authz::Attributes;
 use api::{error::ApiError, kinds::flowcontrol::defaults as objects, object::Fields};
 use arc_swap::ArcSwap;
 use http::{HeaderMap, HeaderName, HeaderValue};

@@ -1,6 +1,6 @@
 //! Which flow a request belongs to: FlowSchemas read once, and tried in their order for every request.
 
-use crate::authz::Attributes;
+use access::authz::Attributes;
 use api::object::Fields;
 use serde_json::Value;
 
@@ -211,7 +211,7 @@ impl FlowSchema {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::authn::User;
+    use access::authn::User;
     use api::kinds::flowcontrol::defaults;
     use serde_json::json;
 

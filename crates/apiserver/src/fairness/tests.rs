@@ -4,11 +4,10 @@
 use super::{Fairness, keep};
 use crate::{
     ApiServer, Body,
-    access::{Access, Mode},
-    authn::User,
     client::{InProcess, ask},
     testing::Lab,
 };
+use access::{Access, Mode, authn::User};
 use bytes::Bytes;
 use futures::future::join_all;
 use http::{Method, Request, Response};
@@ -199,7 +198,7 @@ async fn seats_that_nobody_uses_are_lent() {
     let lab = lab(100, Duration::from_secs(60));
     let fairness = lab.server.fairness.as_ref().unwrap();
     let app = User::service_account("dev", "app", "1");
-    let asked = crate::authz::Attributes::resource(&app, "list", "", "pods");
+    let asked = access::authz::Attributes::resource(&app, "list", "", "pods");
     let mut seats = Vec::new();
     let mut most = 0;
     for _ in 0..10 {

@@ -1,7 +1,6 @@
 //! Request bodies: read within limits, understood by their content type, brought into the shape of their kind.
 
 use super::{bodies::Kept, query::FieldValidation};
-use crate::apply::Claim;
 use api::{
     error::ApiError,
     object::Fields,
@@ -10,6 +9,7 @@ use api::{
     schema::{self, Decoded, Shape},
 };
 use bytes::Bytes;
+use patch::apply::Claim;
 use runtime::http::{BoxError, CollectError, Pace, collect};
 use serde_json::{Value, json};
 

@@ -11,12 +11,7 @@ pub use options::{Audit, Options, Tokens};
 
 use crate::{
     ApiServer, Config,
-    access::Access,
     audit::{Auditor, Log, Policy, PolicyError},
-    authn::{
-        Authenticator, TokenFile,
-        service_account::{Issuer, KeyError, PublicKey, Settings, SigningKey, Verifier},
-    },
     encryption::Encryption,
     fairness::Fairness,
     inflight::Inflight,
@@ -26,6 +21,13 @@ use crate::{
     service,
     services::{self, Services},
     start::{self, StartError},
+};
+use access::{
+    Access,
+    authn::{
+        Authenticator, TokenFile,
+        service_account::{Issuer, KeyError, PublicKey, Settings, SigningKey, Verifier},
+    },
 };
 use arc_swap::ArcSwap;
 use runtime::{

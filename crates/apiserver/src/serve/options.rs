@@ -1,12 +1,14 @@
 //! What an administrator decides about an API server. Filled in by the command line, one field per flag or group of flags.
 
 use crate::{
-    access::Mode,
     admission::Plugins,
     audit::Target,
-    authn::{Anonymous, service_account::Settings},
     kubelet,
     services::{KubernetesService, RuleSet},
+};
+use access::{
+    Mode,
+    authn::{Anonymous, service_account::Settings},
 };
 use net::{DualStack, PortRange, ServiceRange};
 use runtime::{http::Limits, listen::Hosts};

@@ -2,10 +2,10 @@
 
 use crate::{
     answer::{self, Answer},
-    authz::reviews,
     call::Call,
     subresource::binding,
 };
+use access::authz::reviews;
 use api::error::ApiError;
 use serde_json::Value;
 

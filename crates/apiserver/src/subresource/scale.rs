@@ -5,9 +5,7 @@
 
 use crate::{
     answer::{self, Answer},
-    apply::{self, Apply, Claim, FieldSet, Force, Update},
     call::{Call, Written},
-    patch::{self, Format},
     request::{
         body::{self, Parsed},
         query::{FieldValidation, Write, WriteOptions},
@@ -26,6 +24,10 @@ use api::{
     schema::{self, Shape},
 };
 use jiff::Timestamp;
+use patch::{
+    Format,
+    apply::{self, Apply, Claim, FieldSet, Force, Update},
+};
 use serde_json::{Value, json};
 
 const SHAPE: Shape = Shape::Named("io.k8s.api.autoscaling.v1.Scale");

@@ -2,10 +2,10 @@
 
 use crate::{
     answer::{self, Answer},
-    authn::service_account::Asked,
     call::Call,
     request::body,
 };
+use access::authn::service_account::Asked;
 use api::{
     error::{ApiError, FieldError},
     object::Fields,

@@ -1,7 +1,6 @@
 //! What every write has in common: metadata, rules, managed fields, and the one transaction at the end.
 
 use crate::{
-    apply::{self, FieldSet, Update},
     call::{Call, Written},
     events,
     request::{
@@ -18,6 +17,7 @@ use api::{
     resource::Resource,
 };
 use bytes::Bytes;
+use patch::apply::{self, FieldSet, Update};
 use serde_json::{Value, json};
 use std::time::Duration;
 use store::{Compare, Entry, Op, Txn, TxnError};

@@ -7,15 +7,17 @@ use super::{
 };
 use crate::{
     answer::Answer,
-    apply::{self, Apply, Claim, Force},
     call::Call,
-    patch::{self, Format},
     request::{
         body::{self, Parsed, Wanted},
         query::{DryRun, FieldValidation, Write, WriteOptions},
     },
 };
 use api::{error::ApiError, object::Fields, schema};
+use patch::{
+    Format,
+    apply::{self, Apply, Claim, Force},
+};
 use serde_json::Value;
 
 /// PATCH.

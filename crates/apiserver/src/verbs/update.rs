@@ -7,7 +7,6 @@ use super::{
 use crate::{
     admission,
     answer::{self, Answer},
-    apply,
     call::{Call, Written},
     request::{
         body::{self, Wanted},
@@ -16,6 +15,7 @@ use crate::{
     stored,
 };
 use api::{error::ApiError, object::Fields};
+use patch::apply;
 use serde_json::Value;
 
 /// How often a change that names no resourceVersion is tried again when somebody else was faster.

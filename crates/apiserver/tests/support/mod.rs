@@ -2,7 +2,8 @@
 
 #![allow(dead_code, missing_docs, unreachable_pub, clippy::unwrap_used, reason = "each test uses a part of it")]
 
-use apiserver::{ApiServer, authn::User, service::Insider};
+use access::authn::User;
+use apiserver::{ApiServer, service::Insider};
 use bytes::Bytes;
 use flate2::read::GzDecoder;
 use http::{HeaderMap, Request};

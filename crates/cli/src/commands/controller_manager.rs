@@ -8,7 +8,8 @@ use crate::{
     manager::{Manager, Own},
     read,
 };
-use apiserver::{ApiServer, authn::User, client::InProcess};
+use access::authn::User;
+use apiserver::{ApiServer, client::InProcess};
 use base64::Engine;
 use control::{
     endpointslice,

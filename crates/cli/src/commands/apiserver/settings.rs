@@ -2,11 +2,10 @@
 
 use super::SERVICE_RANGES;
 use crate::read;
+use access::{Mode, authn::Anonymous};
 use apiserver::{
-    access::Mode,
     admission::{AdmissionConfiguration, Plugins},
     audit::Target,
-    authn::Anonymous,
     kubelet::settings::{AddressTypes, Settings as Kubelets},
     serve::{Audit, Options, Tokens},
     services::{KubernetesService, RuleSet},

@@ -3,7 +3,8 @@
 //! Called by `up` once the server answers. Server-side apply, so that doing it again changes nothing, and without force, so
 //! that what somebody else has changed since stays: that is said in the log and no failure.
 
-use ::apiserver::{ApiServer, authn::User, client::InProcess};
+use ::apiserver::{ApiServer, client::InProcess};
+use access::authn::User;
 use anyhow::{Context, anyhow};
 use api::object::Fields;
 use bytes::Bytes;
