@@ -4,7 +4,7 @@ use crate::{Target, input};
 use api::path::Path;
 use schema::{
     Definition, cel, resources,
-    schema::Structural,
+    structural::Structural,
     walk::{format::Format, pattern::Pattern},
 };
 use serde_json::{Value, json};

@@ -1,7 +1,6 @@
 //! From parts to a server that can be asked: what is loaded and mended before it is ready, and what it keeps doing then.
 
-use crate::{ApiServer, bootstrap, definitions, fairness, follow, registry::Registry, services};
-use access::aggregated_roles;
+use crate::{ApiServer, aggregated_roles, bootstrap, definitions, fairness, follow, registry::Registry, services};
 use api::error::ApiError;
 use runtime::task::Tasks;
 use std::sync::Arc;
