@@ -16,10 +16,10 @@ mod told;
 mod xml;
 
 pub use call::{ASIDE, Api};
-pub use counts::{CALLS_FILE, Made, excess};
+pub use counts::{Made, excess};
 pub use example::Example;
 pub use faults::Fault;
-pub use policy::documented_actions;
+pub use policy::{DocumentedPolicy, documented_actions};
 pub use xml::Element;
 
 use ::dns::wire::{
@@ -30,6 +30,7 @@ use bytes::Bytes;
 use call::{Call, Params};
 use faults::Faults;
 use moto::{Moto, Running, plain, understood};
+use policy::Policy;
 use refusal::{Answer, Refusal};
 use rules::{Kept, World};
 use server::Shared;
@@ -169,7 +170,7 @@ impl Strict {
         self.wait(async move {
             let mut world = shared.world.lock().await;
             let vpc = world.kept.nicknames.get(&vpc).cloned().unwrap_or(vpc);
-            world.kept.policy = Some(policy::Policy::documented(&cluster, &vpc));
+            world.kept.policy = Some(Policy::documented(DocumentedPolicy::CloudControllerManager, &cluster, &vpc));
         });
     }
 

@@ -1,12 +1,7 @@
 //! Which calls were made, and when.
 
 use super::call::Api;
-use parking_lot::Mutex;
-use std::{
-    collections::BTreeSet,
-    io::Write,
-    time::{Duration, Instant},
-};
+use std::time::{Duration, Instant};
 
 /// A call that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,21 +21,11 @@ impl Made {
     pub fn name(&self) -> String {
         format!("{:?} {}", self.api, self.action)
     }
-}
 
-/// Names a file into which every action is written that is called in this process, once.
-pub const CALLS_FILE: &str = "TWINSTACK_AWS_CALLS";
-
-/// Writes it there.
-pub(super) fn note(api: Api, action: &str) {
-    static NOTED: Mutex<BTreeSet<String>> = Mutex::new(BTreeSet::new());
-    let Some(file) = std::env::var_os(CALLS_FILE) else { return };
-    let (_, scope) = api.version_and_scope();
-    let action = format!("{scope}:{action}");
-    if NOTED.lock().insert(action.clone()) {
-        let opened = std::fs::OpenOptions::new().append(true).create(true).open(file);
-        let written = opened.and_then(|mut file| file.write_all(format!("{action}\n").as_bytes()));
-        written.expect("calls can be noted");
+    /// The permission that it needs: `elasticloadbalancing:CreateListener`.
+    pub fn iam(&self) -> String {
+        let (_, scope) = self.api.version_and_scope();
+        format!("{scope}:{}", self.action)
     }
 }
 

@@ -3,7 +3,7 @@
 
 use super::{
     call::{Api, Call},
-    counts::{self, Made},
+    counts::Made,
     refusal::{Answer, Refusal},
 };
 use bytes::Bytes;
@@ -95,7 +95,6 @@ impl Faults {
             return Some(Fault::TimeOut);
         }
         self.made.push(Made { api: call.api, action: call.action.clone(), write: call.is_write(), at: Instant::now() });
-        counts::note(call.api, &call.action);
         if self.denied.contains(&call.action) {
             return Some(Fault::Deny);
         }

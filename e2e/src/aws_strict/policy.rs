@@ -32,9 +32,18 @@ struct Question {
     context: BTreeMap<String, String>,
 }
 
-/// The actions of the policy that the document has for the cloud controller manager.
-pub fn documented_actions() -> BTreeSet<String> {
-    Policy::documented("", "").statements.into_iter().flat_map(|statement| statement.actions).collect()
+/// A policy that the document has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DocumentedPolicy {
+    /// The first one.
+    CloudControllerManager,
+    /// The second: records of DNS.
+    IngressOperator,
+}
+
+/// The actions that it allows.
+pub fn documented_actions(policy: DocumentedPolicy) -> BTreeSet<String> {
+    Policy::documented(policy, "", "").statements.into_iter().flat_map(|statement| statement.actions).collect()
 }
 
 fn words(value: &serde_json::Value) -> Vec<String> {
@@ -45,8 +54,12 @@ fn words(value: &serde_json::Value) -> Vec<String> {
 
 impl Policy {
     /// For a cluster and its VPC.
-    pub(super) fn documented(cluster: &str, vpc: &str) -> Self {
-        let text = DOCUMENT.split("```json\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a policy");
+    pub(super) fn documented(policy: DocumentedPolicy, cluster: &str, vpc: &str) -> Self {
+        let nth = match policy {
+            DocumentedPolicy::CloudControllerManager => 1,
+            DocumentedPolicy::IngressOperator => 2,
+        };
+        let text = DOCUMENT.split("```json\n").nth(nth).and_then(|rest| rest.split("```").next()).expect("a policy");
         let text =
             text.replace("cluster/CLUSTER", &format!("cluster/{cluster}")).replace("vpc/VPC", &format!("vpc/{vpc}"));
         let policy: serde_json::Value = serde_json::from_str(&text).expect("JSON");
@@ -186,7 +199,7 @@ mod tests {
 
     #[test]
     fn the_policy_lets_the_cluster_change_what_is_its_own() {
-        let policy = Policy::documented("blue", "vpc-1");
+        let policy = Policy::documented(DocumentedPolicy::CloudControllerManager, "blue", "vpc-1");
         let question = |action: &str, resource: &str, context: &[(&str, &str)]| Question {
             action: action.to_owned(),
             resource: resource.to_owned(),

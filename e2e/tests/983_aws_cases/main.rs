@@ -2,6 +2,7 @@
 //! and the real clients in front.
 #![allow(clippy::unwrap_used, reason = "a test may end where it fails")]
 
+mod calls;
 mod emulated;
 
 #[path = "../../../crates/aws/tests/cases/drift.rs"]

@@ -12,7 +12,7 @@ use runtime::cloud::{Route, Routes};
 use std::sync::Arc;
 
 /// An account whose table of routes is the cluster's, and the provider for it.
-fn with_routes() -> (Arc<Emulated>, Aws) {
+pub(crate) fn with_routes() -> (Arc<Emulated>, Aws) {
     let cloud = start(Example { nodes: 2 });
     let tag =
         [("ResourceId.1", "rtb-public"), ("Tag.1.Key", "kubernetes.io/cluster/example"), ("Tag.1.Value", "owned")];
@@ -21,7 +21,7 @@ fn with_routes() -> (Arc<Emulated>, Aws) {
     (cloud, aws)
 }
 
-async fn routes_come_and_go(aws: &Aws) {
+pub(crate) async fn routes_come_and_go(aws: &Aws) {
     let nodes = Example { nodes: 2 }.nodes();
     for pods in ["10.244.1.0/24", "fd00:244:0:1::/64"] {
         let route = Route { name: "r".into(), node: "node-1".into(), via: None, pods: pods.parse().unwrap() };

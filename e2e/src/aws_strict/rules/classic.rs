@@ -78,6 +78,16 @@ impl World {
                 }
                 Ok(self.forward(call).await)
             }
+            "CreateLoadBalancerPolicy" => {
+                let found = self.ask(Api::Elb, "DescribeLoadBalancerPolicies", &[("LoadBalancerName", name)]).await?;
+                let known = found.texts("DescribeLoadBalancerPoliciesResult/PolicyDescriptions/member/PolicyName");
+                let policy = call.params.get("PolicyName");
+                if known.iter().any(|name| name == policy) {
+                    let why = format!("Policy with name {policy} already exists for load balancer {name}");
+                    return Err(refused("DuplicatePolicyName", why));
+                }
+                Ok(self.forward(call).await)
+            }
             "RegisterInstancesWithLoadBalancer" => {
                 let known: BTreeSet<String> =
                     self.instances().await?.iter().map(|one| one.text("instanceId").to_owned()).collect();
