@@ -8,7 +8,7 @@ use crate::{
     schema::{Decoded, Shape},
 };
 use serde_json::Value;
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 /// Whether objects live in a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,13 +157,19 @@ pub trait Rules: Send + Sync {
     fn selected(&self, object: &Value, path: &str) -> String {
         scalar_text(object.at(path))
     }
-    /// Brings an object of this resource into the form in which resources with the same storage keep it.
-    fn to_stored(&self, _object: &mut Value) {}
+    /// An object of this resource in the form in which resources with the same storage keep it.
+    fn to_stored<'a>(&self, object: &'a Value) -> Cow<'a, Value> {
+        Cow::Borrowed(object)
+    }
     /// Brings a stored object into the form that this resource shows.
     fn show_stored(&self, _object: &mut Value) {}
-    /// Whether an object that was stored at this revision (never 0) is shown byte by byte, without `show_stored`.
+    /// Whether an object that was stored at this revision (0: in a dry run, now) is shown byte by byte, without `show_stored`.
     fn shows_as_stored(&self, _revision: u64) -> bool {
         true
+    }
+    /// Group and version of what is stored, where they are not the resource's own.
+    fn stored_as(&self) -> Option<(&str, &str)> {
+        None
     }
     /// Puts the objects of a list into the order in which a table shows them.
     fn in_table_order(&self, _objects: &mut [Value]) {}
@@ -256,8 +262,9 @@ pub struct Resource {
     pub storage: String,
     /// Paths below an object.
     pub subresources: Vec<Subresource>,
-    /// Field selectors beyond metadata.name and metadata.namespace: label and dotted path.
-    pub selectable: Vec<(String, String)>,
+    /// Field selectors beyond metadata.name and metadata.namespace: label and dotted path. Made anew when the resource is, so
+    /// that what was read by it is known by its address.
+    pub selectable: Arc<[(String, String)]>,
     /// What is particular to the kind.
     pub rules: Arc<dyn Rules>,
     /// Whether it comes from a CustomResourceDefinition.
@@ -273,13 +280,29 @@ impl Resource {
     pub fn subresource(&self, name: &str) -> Option<&Subresource> {
         self.subresources.iter().find(|sub| sub.name() == name)
     }
-    /// What a field selector on `label` compares with; none when the label cannot be selected by.
-    pub fn field(&self, object: &Value, label: &str) -> Option<String> {
-        if label == "metadata.name" || label == "metadata.namespace" && self.scope == Scope::Namespaced {
-            return Some(object.str_at(label).to_owned());
+    /// The field that a field selector calls `label`, or what a client hears who cannot select by it.
+    pub fn selectable_field(&self, label: &str) -> Result<SelectableField, String> {
+        // A kind that declares nothing has upstream's default, which does not look at the scope.
+        let declares = self.custom || !self.selectable.is_empty();
+        match label {
+            "metadata.name" => return Ok(SelectableField::Name),
+            "metadata.namespace" if !declares || self.scope == Scope::Namespaced => {
+                return Ok(SelectableField::Namespace);
+            }
+            _ => {}
         }
-        let (_, path) = self.selectable.iter().find(|(selectable, _)| selectable == label)?;
-        Some(self.rules.selected(object, path))
+        match self.selectable.iter().position(|(known, _)| known == label) {
+            Some(index) => Ok(SelectableField::Declared(index)),
+            None if declares => Err(format!("field label not supported: {label}")),
+            None => Err(format!(
+                "{label:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
+            )),
+        }
+    }
+    /// What selectors on the declared fields compare with, in the order of `selectable`, for an object as this resource shows
+    /// it.
+    pub fn selected(&self, object: &Value) -> Arc<[Box<str>]> {
+        self.selectable.iter().map(|(_, path)| self.rules.selected(object, path).into_boxed_str()).collect()
     }
     /// The same resource with other rules, e.g. those that only the server can check.
     #[must_use]
@@ -311,6 +334,17 @@ impl Resource {
             _ => own(READ_WRITE),
         }
     }
+}
+
+/// What a term of a field selector looks at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SelectableField {
+    /// metadata.name.
+    Name,
+    /// metadata.namespace, empty for objects without one.
+    Namespace,
+    /// One of `Resource::selectable`.
+    Declared(usize),
 }
 
 /// How discovery shows a subresource.

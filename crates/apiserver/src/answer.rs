@@ -42,13 +42,13 @@ pub fn value(call: &Call, status: u16, value: &Value) -> Result<Answer, ApiError
 pub fn object(call: &Call, status: u16, bytes: &[u8], revision: u64) -> Result<Answer, ApiError> {
     let resource = &call.resource;
     match call.accept.view {
-        View::Object if as_stored(resource, revision) => {
+        View::Object if resource.rules.shows_as_stored(revision) => {
             let mut out = Vec::new();
             stored::write_bytes(&mut out, bytes, revision, resource);
             encoded(call, status, out)
         }
         view => {
-            let object = in_words_of(resource, stored::parse_bytes(bytes, revision)?);
+            let object = stored::shown(resource, stored::parse_bytes(bytes, revision)?);
             let shown = match view {
                 View::Object => object,
                 View::Metadata(version) => metadata(&object, version),
@@ -66,9 +66,10 @@ pub fn object(call: &Call, status: u16, bytes: &[u8], revision: u64) -> Result<A
 /// A list.
 pub fn list(call: &Call, page: &Page) -> Result<Answer, ApiError> {
     let resource = &call.resource;
-    let objects = || page.entries.iter().map(|entry| stored::parse(entry).map(|object| in_words_of(resource, object)));
+    let objects =
+        || page.entries.iter().map(|entry| stored::parse(entry).map(|object| stored::shown(resource, object)));
     let mut shown = match call.accept.view {
-        View::Object if page.entries.iter().all(|entry| as_stored(resource, entry.mod_revision())) => {
+        View::Object if page.entries.iter().all(|entry| resource.rules.shows_as_stored(entry.mod_revision())) => {
             return encoded(call, 200, list_bytes(resource, page));
         }
         View::Object => {
@@ -130,24 +131,6 @@ fn metadata(object: &Value, version: &str) -> Value {
     json!({"kind": "PartialObjectMetadata", "apiVersion": format!("meta.k8s.io/{version}"), "metadata": object.at("metadata")})
 }
 
-/// Whether stored bytes are what the resource shows; those of a dry run (revision 0) are new.
-fn as_stored(resource: &Resource, revision: u64) -> bool {
-    !crate::events::is_other_view(resource) && (revision == 0 || resource.rules.shows_as_stored(revision))
-}
-
-/// A stored object in the version that was asked for.
-pub fn in_words_of(resource: &Resource, mut object: Value) -> Value {
-    object.set("kind", resource.kind.as_str());
-    object.set("apiVersion", resource.api_version());
-    if crate::events::is_other_view(resource) {
-        crate::events::show_stored(&mut object);
-    }
-    if resource.custom {
-        resource.rules.show_stored(&mut object);
-    }
-    object
-}
-
 fn encoded(call: &Call, status: u16, json: Vec<u8>) -> Result<Answer, ApiError> {
     let pretty = call.query.flag("pretty");
     Ok(match call.accept.encoding {
@@ -179,7 +162,7 @@ impl Frames {
 
     /// One change.
     pub fn event(&mut self, call: &Call, word: &str, entry: &Entry, revision: u64) -> Bytes {
-        if call.accept.view == View::Object && as_stored(&call.resource, entry.mod_revision()) {
+        if call.accept.view == View::Object && call.resource.rules.shows_as_stored(entry.mod_revision()) {
             let mut out = Vec::with_capacity(entry.value().len() + 160);
             // Writing to a Vec cannot fail.
             let _ = write!(out, "{{\"type\":\"{word}\",\"object\":");
@@ -190,7 +173,7 @@ impl Frames {
         match stored::parse(entry) {
             Ok(mut object) => {
                 object.set("metadata.resourceVersion", revision.to_string());
-                let object = in_words_of(&call.resource, object);
+                let object = stored::shown(&call.resource, object);
                 let shown = self.shown(call, object, revision);
                 line(word, &shown)
             }

@@ -84,10 +84,9 @@ pub fn resources(registry: &Registry, group: &str, version: &str) -> Option<Valu
     Some(value)
 }
 
-/// Stored events are core ones whatever they are called; definitions count as stored in the version they began with.
+/// What clients compare to see whether two resources show the same stored objects.
 fn storage_hash(resource: &Resource) -> String {
-    let group = if crate::events::is_other_view(resource) { "" } else { &resource.group };
-    let version = if resource.kind == "CustomResourceDefinition" { "v1beta1" } else { &resource.version };
+    let (group, version) = resource.rules.stored_as().unwrap_or((&resource.group, &resource.version));
     let text = format!("{group}/{version}/{}", resource.kind);
     STANDARD.encode(&digest::digest(&digest::SHA256, text.as_bytes()).as_ref()[..8])
 }

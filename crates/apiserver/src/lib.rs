@@ -13,7 +13,6 @@ pub mod client;
 pub mod definitions;
 pub mod discovery;
 pub mod encryption;
-pub mod events;
 pub mod fairness;
 pub mod follow;
 pub mod inflight;

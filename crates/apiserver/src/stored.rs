@@ -6,61 +6,78 @@
 
 use api::{error::ApiError, object::Fields, protobuf, resource::Resource};
 use bytes::Bytes;
+use parking_lot::Mutex;
+use serde::Deserialize;
 use serde_json::Value;
-use std::{borrow::Cow, collections::BTreeMap, io::Write, sync::Arc};
+use std::{
+    collections::BTreeMap,
+    io::Write,
+    sync::{Arc, Weak},
+};
 use store::Entry;
 
 const METADATA: &[u8] = b"\"metadata\":{";
 
-/// What lists and watches need to know of a stored object; computed once per stored value.
-#[derive(Debug)]
+/// What selectors need to know of a stored object; read once per stored value.
+#[derive(Debug, Default)]
 pub struct View {
-    /// Where the first field of metadata begins.
-    body_at: usize,
-    /// For label selectors.
+    /// metadata.labels.
     pub labels: BTreeMap<String, String>,
-    /// Declared selectable fields that are set, by their label.
-    fields: Vec<(String, String)>,
     /// metadata.name.
     pub name: String,
     /// metadata.namespace, empty without one.
     pub namespace: String,
+    /// The declared fields, for each resource that was asked: several may show the same bytes, each in its own words.
+    selected: Mutex<Vec<Selected>>,
+}
+
+/// The `selectable` of a resource, which is gone when its definition is, and what its fields hold.
+type Selected = (Weak<[(String, String)]>, Arc<[Box<str>]>);
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Metadata {
+    labels: Option<BTreeMap<String, String>>,
+    name: String,
+    namespace: String,
 }
 
 impl View {
-    /// A selectable field as text; empty when it is not set.
-    pub fn field(&self, label: &str) -> Cow<'_, str> {
-        match label {
-            "metadata.name" => Cow::Borrowed(&self.name),
-            "metadata.namespace" => Cow::Borrowed(&self.namespace),
-            _ => Cow::Borrowed(self.fields.iter().find(|(known, _)| known == label).map_or("", |(_, value)| value)),
+    /// What the selectable fields of `resource` hold, in the order in which it declares them.
+    pub fn selected(&self, entry: &Entry, resource: &Resource) -> Arc<[Box<str>]> {
+        let asked = Arc::downgrade(&resource.selectable);
+        let known = |all: &Vec<Selected>| all.iter().find(|(of, _)| of.ptr_eq(&asked)).map(|(_, found)| Arc::clone(found));
+        if let Some(found) = known(&self.selected.lock()) {
+            return found;
         }
+        let mut object: Value = serde_json::from_slice(entry.value()).unwrap_or_default();
+        if !resource.rules.shows_as_stored(entry.mod_revision()) {
+            object = shown(resource, object);
+        }
+        let found = resource.selected(&object);
+        let mut all = self.selected.lock();
+        all.retain(|(of, _)| of.strong_count() > 0 && !of.ptr_eq(&asked));
+        all.push((asked, Arc::clone(&found)));
+        found
     }
 }
 
-/// The view of an entry, as `resource` declares its selectable fields.
-pub fn view(entry: &Entry, resource: &Resource) -> Arc<View> {
+/// The view of an entry. Metadata comes first in what is stored, so that nothing after it is read.
+pub fn view(entry: &Entry) -> Arc<View> {
     entry.view(|bytes| {
-        let object: Value = serde_json::from_slice(bytes).unwrap_or_default();
-        let labels = object.map_at("metadata.labels").into_iter().flatten();
-        let fields =
-            resource.selectable.iter().filter_map(|(label, path)| Some((label.clone(), as_text(object.at(path))?)));
-        View {
-            body_at: body_at(bytes),
-            labels: labels.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect(),
-            fields: fields.collect(),
-            name: object.str_at("metadata.name").to_owned(),
-            namespace: object.str_at("metadata.namespace").to_owned(),
-        }
+        let metadata = body_at(bytes).checked_sub(1).map(|at| &bytes[at..]).unwrap_or_default();
+        let metadata = serde_json::Deserializer::from_slice(metadata).into_iter::<Metadata>().next();
+        let Metadata { labels, name, namespace } = metadata.and_then(Result::ok).unwrap_or_default();
+        View { labels: labels.unwrap_or_default(), name, namespace, selected: Mutex::default() }
     })
 }
 
-fn as_text(value: &Value) -> Option<String> {
-    match value {
-        Value::Null => None,
-        Value::String(text) => Some(text.clone()),
-        other => Some(other.to_string()),
-    }
+/// A stored object in the version that was asked for.
+pub fn shown(resource: &Resource, mut object: Value) -> Value {
+    object.set("kind", resource.kind.as_str());
+    object.set("apiVersion", resource.api_version());
+    resource.rules.show_stored(&mut object);
+    object
 }
 
 /// Position after `"metadata":{`. Kind and apiVersion, which stand before it, cannot contain a quote.
@@ -153,8 +170,7 @@ pub enum Head {
 
 /// Appends an entry as JSON, with the given resourceVersion, in the words of `resource`.
 pub fn write(out: &mut Vec<u8>, entry: &Entry, revision: u64, resource: &Resource, head: Head) {
-    let at = view(entry, resource).body_at;
-    write_from(out, &entry.value()[at..], revision, resource, head);
+    write_from(out, &entry.value()[body_at(entry.value())..], revision, resource, head);
 }
 
 /// The same for bytes that are not, or not yet, an entry; revision 0 is a dry run and leaves the field out.

@@ -14,7 +14,7 @@ use api::{
     schema::Decoded,
 };
 use serde_json::Value;
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 /// The resources of a definition; none before its names are accepted.
 pub fn resources(definition: &Definition) -> Vec<Resource> {
@@ -94,8 +94,12 @@ impl Rules for CustomRules {
         default::object(object, self.version.schema.root());
     }
 
-    fn to_stored(&self, object: &mut Value) {
-        object.set("apiVersion", self.stored_as.as_str());
+    fn to_stored<'a>(&self, object: &'a Value) -> Cow<'a, Value> {
+        let mut object = Cow::Borrowed(object);
+        if object.str_at("apiVersion") != self.stored_as {
+            object.to_mut().set("apiVersion", self.stored_as.as_str());
+        }
+        object
     }
 
     /// A default that came into the schema later shows up on objects stored before, and a field that went does not.
@@ -106,7 +110,7 @@ impl Rules for CustomRules {
     }
 
     fn shows_as_stored(&self, revision: u64) -> bool {
-        revision > self.complete_after
+        revision == 0 || revision > self.complete_after
     }
 
     fn prepare_create(&self, object: &mut Value) {

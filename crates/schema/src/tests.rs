@@ -62,7 +62,7 @@ fn each_served_version_is_a_view_of_the_same_objects() {
             selector: None,
         };
         assert_eq!(one.subresources, [Subresource::Status, scale]);
-        assert_eq!(one.selectable, [("spec.size".to_owned(), "spec.size".to_owned())]);
+        assert_eq!(*one.selectable, [("spec.size".to_owned(), "spec.size".to_owned())]);
     }
     let mut waiting = definition();
     waiting.remove("status.conditions");

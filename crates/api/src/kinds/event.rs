@@ -14,6 +14,7 @@ use crate::{
     resource::{Column, Rules, scalar_text},
 };
 use serde_json::{Value, json};
+use std::borrow::Cow;
 
 /// Fields that have another name in the other view: core/v1, events.k8s.io/v1.
 const RENAMED: [(&str, &str); 7] = [
@@ -118,20 +119,8 @@ impl Rules for NewEvent {
         true
     }
 
-    fn to_stored(&self, event: &mut Value) {
-        rename(event, |(core, new)| (new, core));
-        event.set("apiVersion", "v1");
-        for (field, empty) in [
-            ("involvedObject", json!({})),
-            ("source", json!({})),
-            ("firstTimestamp", Value::Null),
-            ("lastTimestamp", Value::Null),
-            ("eventTime", Value::Null),
-            ("reportingComponent", json!("")),
-            ("reportingInstance", json!("")),
-        ] {
-            event.set_default(field, empty);
-        }
+    fn to_stored<'a>(&self, event: &'a Value) -> Cow<'a, Value> {
+        Cow::Owned(stored(event))
     }
 
     fn show_stored(&self, event: &mut Value) {
@@ -144,6 +133,14 @@ impl Rules for NewEvent {
         }
     }
 
+    fn shows_as_stored(&self, _revision: u64) -> bool {
+        false
+    }
+
+    fn stored_as(&self) -> Option<(&str, &str)> {
+        Some(("", "v1"))
+    }
+
     fn columns(&self) -> Vec<Column> {
         columns::columns(&COLUMNS)
     }
@@ -153,18 +150,31 @@ impl Rules for NewEvent {
     }
 }
 
+/// An event in the words of the core group.
+fn stored(event: &Value) -> Value {
+    let mut event = event.clone();
+    rename(&mut event, |(core, new)| (new, core));
+    event.set("apiVersion", "v1");
+    for (field, empty) in [
+        ("involvedObject", json!({})),
+        ("source", json!({})),
+        ("firstTimestamp", Value::Null),
+        ("lastTimestamp", Value::Null),
+        ("eventTime", Value::Null),
+        ("reportingComponent", json!("")),
+        ("reportingInstance", json!("")),
+    ] {
+        event.set_default(field, empty);
+    }
+    event
+}
+
 fn rename(event: &mut Value, direction: fn((&'static str, &'static str)) -> (&'static str, &'static str)) {
     for (from, to) in RENAMED.map(direction) {
         if let Some(value) = event.remove(from) {
             event.set(to, value);
         }
     }
-}
-
-fn stored(event: &Value) -> Value {
-    let mut event = event.clone();
-    NewEvent.to_stored(&mut event);
-    event
 }
 
 /// The rules both views share; `controller` is what the view calls the reporting controller.

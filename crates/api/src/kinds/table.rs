@@ -79,8 +79,7 @@ pub fn table() -> Vec<Arc<Resource>> {
         row(apps("ReplicaSet"), "replicasets", Namespaced, ReplicaSet)
             .short("rs")
             .category("all")
-            .sub(["scale", "status"])
-            .select(["status.replicas"]),
+            .sub(["scale", "status"]),
         // network
         row(("discovery.k8s.io", "EndpointSlice"), "endpointslices", Namespaced, EndpointSlice),
         row(networking("IngressClass"), "ingressclasses", Cluster, IngressClass),
@@ -117,7 +116,7 @@ pub fn table() -> Vec<Arc<Resource>> {
             .sub(["status"])
             .stored("apiextensions.k8s.io/customresourcedefinitions"),
     ];
-    rows.into_iter().map(|row| Arc::new(row.0)).collect()
+    rows.into_iter().map(Row::done).collect()
 }
 
 type GroupKind = (&'static str, &'static str);
@@ -147,11 +146,14 @@ fn asking(kind: &'static str) -> GroupKind {
 }
 
 /// A row being written: what nearly all kinds have is there, the rest is added by name.
-struct Row(Resource);
+struct Row {
+    resource: Resource,
+    selectable: Vec<(String, String)>,
+}
 
 fn row((group, kind): GroupKind, plural: &str, scope: Scope, rules: impl Rules + 'static) -> Row {
     let shape = crate::schema::of_kind(group, "v1", kind).map_or(Shape::Any, |shape| Shape::Named(&shape.name));
-    Row(Resource {
+    let resource = Resource {
         group: group.to_owned(),
         version: "v1".to_owned(),
         kind: kind.to_owned(),
@@ -165,40 +167,45 @@ fn row((group, kind): GroupKind, plural: &str, scope: Scope, rules: impl Rules +
         shape,
         storage: plural.to_owned(),
         subresources: Vec::new(),
-        selectable: Vec::new(),
+        selectable: Arc::default(),
         rules: Arc::new(rules),
         custom: false,
-    })
+    };
+    Row { resource, selectable: Vec::new() }
 }
 
 impl Row {
+    fn done(self) -> Arc<Resource> {
+        Arc::new(Resource { selectable: self.selectable.into(), ..self.resource })
+    }
+
     fn short(mut self, name: &str) -> Self {
-        self.0.short_names.push(name.to_owned());
+        self.resource.short_names.push(name.to_owned());
         self
     }
 
     fn category(mut self, name: &str) -> Self {
-        self.0.categories.push(name.to_owned());
+        self.resource.categories.push(name.to_owned());
         self
     }
 
     fn stored(mut self, prefix: &str) -> Self {
-        prefix.clone_into(&mut self.0.storage);
+        prefix.clone_into(&mut self.resource.storage);
         self
     }
 
     fn create_only(mut self) -> Self {
-        self.0.verbs = Verbs::CreateOnly;
+        self.resource.verbs = Verbs::CreateOnly;
         self
     }
 
     fn no_collection_delete(mut self) -> Self {
-        self.0.verbs = Verbs::AllButDeleteCollection;
+        self.resource.verbs = Verbs::AllButDeleteCollection;
         self
     }
 
     fn sub<const N: usize>(mut self, names: [&'static str; N]) -> Self {
-        self.0.subresources.extend(names.map(|name| match name {
+        self.resource.subresources.extend(names.map(|name| match name {
             "status" => Subresource::Status,
             "scale" => Subresource::Scale {
                 spec_replicas: "spec.replicas".to_owned(),
@@ -211,7 +218,7 @@ impl Row {
     }
 
     fn select<const N: usize>(mut self, paths: [impl Into<String>; N]) -> Self {
-        self.0.selectable.extend(paths.map(|path| {
+        self.selectable.extend(paths.map(|path| {
             let path = path.into();
             (path.clone(), path)
         }));
@@ -219,7 +226,7 @@ impl Row {
     }
 
     fn select_as(mut self, label: &str, path: &str) -> Self {
-        self.0.selectable.push((label.to_owned(), path.to_owned()));
+        self.selectable.push((label.to_owned(), path.to_owned()));
         self
     }
 }

@@ -12,8 +12,9 @@ impl Resources {
         let registry = crate::start::registry();
         let mut found: Vec<(String, GroupResource)> = Vec::new();
         for resource in registry.iter() {
-            // Events have two groups and one place; upstream knows them by the older one.
-            if resource.storage.is_empty() || crate::events::is_other_view(resource) {
+            // What has two groups and one place (events) is known by the group in which it is stored.
+            let other = resource.rules.stored_as().is_some_and(|(group, _)| group != resource.group);
+            if resource.storage.is_empty() || other {
                 continue;
             }
             let of = GroupResource { group: resource.group.clone(), resource: resource.plural.clone() };

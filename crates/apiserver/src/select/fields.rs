@@ -1,56 +1,50 @@
 //! Field selectors: `metadata.name=x,spec.type!=ClusterIP`, over the fields that a kind declares.
 
-use api::{error::ApiError, resource::Resource};
+use crate::stored::View;
+use api::{
+    error::ApiError,
+    resource::{Resource, SelectableField},
+};
+use std::sync::Arc;
 
 /// One term.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Term {
-    /// The label as the client wrote it.
-    pub field: String,
-    /// Dotted path in the object.
-    pub path: String,
-    /// `=` or `!=`.
-    pub equal: bool,
-    /// The value.
-    pub value: String,
-}
-
-impl Term {
-    /// Pins the name.
-    pub fn name(name: &str) -> Self {
-        let field = "metadata.name".to_owned();
-        Self { path: field.clone(), field, equal: true, value: name.to_owned() }
-    }
+struct Term {
+    field: SelectableField,
+    /// `=`, and not `!=`.
+    equal: bool,
+    value: String,
 }
 
 /// A field selector. The empty one selects everything.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
-pub struct FieldSelector(pub Vec<Term>);
+pub struct FieldSelector(Vec<Term>);
 
 impl FieldSelector {
-    /// Reads the text form; a field that the kind does not declare is refused with those it does.
+    /// Reads the text form. Terms are read in the order of their text, so that the same mistake is named whatever their order.
     pub fn parse(text: &str, resource: &Resource) -> Result<Self, ApiError> {
+        let mut parts = split(text);
+        parts.sort_unstable();
         let mut terms = Vec::new();
-        for part in split(text).into_iter().filter(|part| !part.is_empty()) {
-            let (field, equal, value) = term(&part).ok_or_else(|| {
-                ApiError::bad_request(format!(
-                    "invalid selector: {text:?}; can't understand {part:?}, expected field=value or field!=value"
-                ))
+        for part in parts.into_iter().filter(|part| !part.is_empty()) {
+            let (label, equal, value) = term(part).ok_or_else(|| {
+                ApiError::bad_request(format!("invalid selector: '{text}'; can't understand '{part}'"))
             })?;
-            let path = path_of(field, resource).ok_or_else(|| {
-                let known: Vec<&str> = ["metadata.name", "metadata.namespace"]
-                    .into_iter()
-                    .chain(resource.selectable.iter().map(|(label, _)| label.as_str()))
-                    .collect();
-                ApiError::bad_request(format!(
-                    "field label not supported: {field}; {} accepts {}",
-                    resource.kind,
-                    known.join(", ")
-                ))
-            })?;
-            terms.push(Term { field: field.to_owned(), path, equal, value: unescape(value)? });
+            let value = unescape(value)?;
+            // Upstream drops a term that says nothing at all.
+            if !label.is_empty() || !value.is_empty() {
+                terms.push((label, equal, value));
+            }
         }
-        Ok(Self(terms))
+        let term = |(label, equal, value)| {
+            Ok(Term { field: resource.selectable_field(label).map_err(ApiError::bad_request)?, equal, value })
+        };
+        terms.into_iter().map(term).collect::<Result<_, _>>().map(Self)
+    }
+
+    /// Selects by name.
+    pub fn of_name(name: &str) -> Self {
+        Self(vec![Term { field: SelectableField::Name, equal: true, value: name.to_owned() }])
     }
 
     /// Whether everything is selected.
@@ -60,46 +54,45 @@ impl FieldSelector {
 
     /// The one name that can match, if the selector pins it.
     pub fn name(&self) -> Option<&str> {
-        self.0.iter().find(|term| term.equal && term.field == "metadata.name").map(|term| term.value.as_str())
+        self.pinned(SelectableField::Name)
     }
 
     /// The one namespace that can match, if the selector pins it.
     pub fn namespace(&self) -> Option<&str> {
-        self.0.iter().find(|term| term.equal && term.field == "metadata.namespace").map(|term| term.value.as_str())
+        self.pinned(SelectableField::Namespace)
     }
 
-    /// Whether an object is selected; `value` looks a declared field up as text.
-    pub fn matches<'a>(&self, value: impl Fn(&str) -> std::borrow::Cow<'a, str>) -> bool {
-        self.0.iter().all(|term| (value(&term.field) == term.value) == term.equal)
+    fn pinned(&self, field: SelectableField) -> Option<&str> {
+        self.0.iter().find(|term| term.equal && term.field == field).map(|term| term.value.as_str())
     }
-}
 
-fn path_of(field: &str, resource: &Resource) -> Option<String> {
-    if field == "metadata.name" || field == "metadata.namespace" {
-        return Some(field.to_owned());
+    /// Whether an object is selected; `declared` reads the declared fields, which costs something.
+    pub fn matches(&self, view: &View, declared: impl Fn() -> Arc<[Box<str>]>) -> bool {
+        self.0.iter().all(|term| {
+            let equal = match term.field {
+                SelectableField::Name => view.name == term.value,
+                SelectableField::Namespace => view.namespace == term.value,
+                SelectableField::Declared(index) => declared().get(index).is_some_and(|found| **found == *term.value),
+            };
+            equal == term.equal
+        })
     }
-    resource.selectable.iter().find(|(label, _)| label == field).map(|(_, path)| path.clone())
 }
 
 /// Splits at commas that are not escaped.
-fn split(text: &str) -> Vec<String> {
-    let mut parts = vec![String::new()];
+fn split(text: &str) -> Vec<&str> {
     let mut escaped = false;
-    for c in text.chars() {
-        if c == ',' && !escaped {
-            parts.push(String::new());
-            continue;
-        }
+    text.split(|c| {
+        let ends = c == ',' && !escaped;
         escaped = c == '\\' && !escaped;
-        if let Some(last) = parts.last_mut() {
-            last.push(c);
-        }
-    }
-    parts
+        ends
+    })
+    .collect()
 }
 
+/// Label, whether it is to be equal, and the value as it was written.
 fn term(part: &str) -> Option<(&str, bool, &str)> {
-    let at = part.find(['=', '!'])?;
+    let at = part.char_indices().map(|(at, _)| at).find(|at| part[*at..].starts_with('=') || part[*at..].starts_with("!="))?;
     let (field, rest) = part.split_at(at);
     if let Some(value) = rest.strip_prefix("!=") {
         Some((field, false, value))
@@ -111,23 +104,73 @@ fn term(part: &str) -> Option<(&str, bool, &str)> {
 }
 
 fn unescape(value: &str) -> Result<String, ApiError> {
-    let mut out = String::new();
+    let wrong = |why: String| Err(ApiError::bad_request(format!("invalid field selector: {why}")));
+    let mut out = String::with_capacity(value.len());
     let mut chars = value.chars();
     while let Some(c) = chars.next() {
         match c {
             '\\' => match chars.next() {
                 Some(c @ ('\\' | ',' | '=')) => out.push(c),
-                _ => {
-                    return Err(ApiError::bad_request(format!(
-                        "invalid field selector: in {value:?} a backslash must be followed by \\, comma or ="
-                    )));
-                }
+                other => return wrong(format!("invalid escape sequence: \\{}", other.map(String::from).unwrap_or_default())),
             },
-            ',' | '=' => {
-                return Err(ApiError::bad_request(format!("invalid field selector: unescaped {c:?} in {value:?}")));
-            }
+            // Upstream names the character by its number.
+            ',' | '=' => return wrong(format!("unescaped character in value: {}", u32::from(c))),
             c => out.push(c),
         }
     }
     Ok(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(kind: &str, text: &str) -> Result<FieldSelector, String> {
+        let table = api::kinds::table();
+        let resource = table.iter().find(|resource| resource.kind == kind).unwrap();
+        FieldSelector::parse(text, resource).map_err(|error| error.message)
+    }
+
+    #[test]
+    fn terms_that_say_nothing_select_everything() {
+        for text in ["", ",", ",,", "=", "!=", "==,=,"] {
+            assert!(parse("Pod", text).unwrap().is_empty(), "{text}");
+        }
+    }
+
+    #[test]
+    fn mistakes_are_named_in_upstreams_words() {
+        for (kind, text, wanted) in [
+            ("Pod", "x", "invalid selector: 'x'; can't understand 'x'"),
+            ("Pod", "a=b,!x", "invalid selector: 'a=b,!x'; can't understand '!x'"),
+            ("Pod", "spec.bogus=1,metadata.uid=2", "field label not supported: metadata.uid"),
+            ("Pod", "=1", "field label not supported: "),
+            ("Pod", "metadata.name=a=b", "invalid field selector: unescaped character in value: 61"),
+            ("Pod", r"metadata.name=a\b", r"invalid field selector: invalid escape sequence: \b"),
+            ("Pod", r"metadata.name=a\", r"invalid field selector: invalid escape sequence: \"),
+            ("Node", "metadata.namespace=a", "field label not supported: metadata.namespace"),
+            (
+                "ConfigMap",
+                "data=a",
+                "\"data\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
+            ),
+            ("ReplicaSet", "status.replicas=0", "\"status.replicas\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""),
+        ] {
+            assert_eq!(parse(kind, text).unwrap_err(), wanted, "{kind} {text}");
+        }
+    }
+
+    #[test]
+    fn values_may_hold_what_separates_terms() {
+        let parsed = parse("Pod", r"metadata.name=a\,b\=c\\d").unwrap();
+        assert_eq!(parsed.name(), Some(r"a,b=c\d"));
+        assert_eq!(parse("ClusterRole", "metadata.namespace=").unwrap().namespace(), Some(""));
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_text_panics(text in "([a-z.=!,]|\\\\|\\PC){0,40}") {
+            let _ = parse("Pod", &text);
+        }
+    }
 }

@@ -2,7 +2,6 @@
 
 use crate::{
     call::{Call, Written},
-    events,
     request::{
         body::Wanted,
         query::{DryRun, WriteOptions},
@@ -160,18 +159,9 @@ pub fn track(call: &Call, part: Part, live: Option<&Value>, wanted: &mut Wanted,
     apply::track_update(&update, &mut wanted.object);
 }
 
-/// The stored form; events are stored in the words of the core group, custom objects in their storage version.
+/// The stored form.
 pub fn encode(call: &Call, object: &Value) -> Result<Bytes, ApiError> {
-    if !events::is_other_view(&call.resource) && !call.resource.custom {
-        return stored::encode(object);
-    }
-    let mut core = object.clone();
-    if call.resource.custom {
-        call.resource.rules.to_stored(&mut core);
-    } else {
-        events::to_stored(&mut core);
-    }
-    stored::encode(&core)
+    stored::encode(&call.resource.rules.to_stored(object))
 }
 
 /// What came of a write.

@@ -3,14 +3,12 @@
 use crate::{
     answer::{self, Answer},
     call::Call,
-    registry,
-    select::{fields::FieldSelector, labels::Labels},
-    stored::{self, View},
+    select::Selection,
+    stored,
 };
 use api::{
     error::{ApiError, FieldError},
     path::Path,
-    resource::Scope,
 };
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
@@ -74,47 +72,6 @@ pub async fn wait_for(call: &Call, revision: &Revision) -> Result<(), ApiError> 
 
 async fn latest(call: &Call) -> Result<u64, ApiError> {
     call.server.store.revision().await.map_err(|error| ApiError::unavailable(error.to_string()))
-}
-
-/// Which objects.
-pub struct Selection {
-    /// By label.
-    pub labels: Labels,
-    /// By field.
-    pub fields: FieldSelector,
-}
-
-impl Selection {
-    /// From the query.
-    pub fn new(call: &Call) -> Result<Self, ApiError> {
-        let mut fields = FieldSelector::parse(call.query.get("fieldSelector"), &call.resource)?;
-        if !call.request.name.is_empty() {
-            // A watch of one object by its path.
-            fields.0.push(crate::select::fields::Term::name(&call.request.name));
-        }
-        Ok(Self { labels: Labels::parse(call.query.get("labelSelector"))?, fields })
-    }
-
-    /// Whether everything is selected.
-    pub fn is_everything(&self) -> bool {
-        self.labels.is_empty() && self.fields.is_empty()
-    }
-
-    /// Whether an object is selected.
-    pub fn matches(&self, view: &View) -> bool {
-        self.labels.matches(&view.labels) && self.fields.matches(|label| view.field(label))
-    }
-
-    /// The prefix in the store that holds all that can match.
-    pub fn prefix(&self, call: &Call) -> String {
-        let resource = &call.resource;
-        let namespace = match (resource.scope, call.request.namespace.as_str()) {
-            (Scope::Cluster, _) => "",
-            (Scope::Namespaced, "") => self.fields.namespace().unwrap_or_default(),
-            (Scope::Namespaced, given) => given,
-        };
-        registry::key(resource, namespace, "")
-    }
 }
 
 /// A page to continue after.
@@ -203,31 +160,35 @@ async fn collect(
     at: Option<u64>,
     start: Option<String>,
 ) -> Result<Page, ApiError> {
-    let prefix = selection.prefix(call);
+    let range = selection.range(call);
+    let prefix = &range.prefix;
     let mut after = start.map(|start| format!("{prefix}{start}"));
     let mut page = Page { entries: Vec::new(), revision: 0, next: None, remaining: None };
     let mut at = at;
     loop {
-        let step = (limit > 0).then(|| if selection.is_everything() { limit } else { STEP });
+        let step = range.limit((limit > 0).then(|| if selection.is_everything() { limit } else { STEP }));
         let got =
-            call.server.store.list(&prefix, after.as_deref(), step, at).await.map_err(|error| gone(&error, call))?;
+            call.server.store.list(prefix, after.as_deref(), step, at).await.map_err(|error| gone(&error, call))?;
         page.revision = got.revision;
         at = Some(got.revision);
         for (index, entry) in got.entries.iter().enumerate() {
+            if !range.covers(entry.key()) {
+                return Ok(page);
+            }
             stored::readable(entry)?;
-            if selection.is_everything() || selection.matches(&stored::view(entry, &call.resource)) {
+            if selection.matches(call, entry) {
                 page.entries.push(entry.clone());
             }
             if limit > 0 && page.entries.len() == limit {
                 let left = (got.entries.len() - index - 1) as u64 + got.remaining as u64;
-                if left > 0 {
+                if left > 0 && !range.single {
                     page.next = Some(Continue::token(got.revision, &entry.key()[prefix.len()..]));
                     page.remaining = selection.is_everything().then_some(left);
                 }
                 return Ok(page);
             }
         }
-        match got.more {
+        match got.more.filter(|_| !range.single) {
             Some(last) => after = Some(last.to_string()),
             None => return Ok(page),
         }

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::{
     admission,
-    answer::{self, Answer},
+    answer::Answer,
     call::{Call, Written},
     request::{
         body::{self, Wanted},
@@ -81,7 +81,7 @@ pub async fn change(
 ) -> Result<Written, ApiError> {
     for _ in 0..TRIES {
         let entry = call.server.store.get(&call.key()).ok_or_else(|| call.not_found())?;
-        let old = answer::in_words_of(&call.resource, stored::parse(&entry)?);
+        let old = stored::shown(&call.resource, stored::parse(&entry)?);
         let mut wanted = new(&old)?;
         preconditions(call, &wanted.object, &old)?;
         let reserved = prepare(call, part, options, tracking, &mut wanted, &old).await?;

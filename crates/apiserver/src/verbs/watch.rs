@@ -1,10 +1,12 @@
 //! `watch`: a stream of changes from a revision, with bookmarks, initial events and an end.
 
-use super::list::{self, Revision, Selection};
+use super::list::{self, Revision};
 use crate::{
     answer::{Answer, Frames},
     call::Call,
-    definitions, stored,
+    definitions,
+    select::{Range, Selection},
+    stored,
 };
 use api::{
     error::{ApiError, FieldError},
@@ -39,6 +41,7 @@ enum State {
 pub struct Stream {
     call: Arc<Call>,
     selection: Selection,
+    range: Range,
     watch: Watch,
     state: State,
     /// Mark the end of the initial events by a bookmark.
@@ -55,7 +58,8 @@ pub struct Stream {
 pub async fn watch(call: Arc<Call>) -> Result<Answer, ApiError> {
     let options = Options::new(&call)?;
     let selection = Selection::new(&call)?;
-    let prefix = selection.prefix(&call);
+    let range = selection.range(&call);
+    let prefix = range.prefix.as_str();
     let (from, initial) = match options.revision {
         Revision::At(revision) if !options.initial_events => {
             list::wait_for(&call, &options.revision).await?;
@@ -63,15 +67,16 @@ pub async fn watch(call: Arc<Call>) -> Result<Answer, ApiError> {
         }
         _ => {
             list::wait_for(&call, &options.revision).await?;
-            let page = call.server.store.list(&prefix, None, None, None).await.map_err(|error| refused(&error))?;
+            let page = call.server.store.list(prefix, None, range.limit(None), None).await.map_err(|error| refused(&error))?;
             let wanted = options.initial_events || options.revision != Revision::Latest || options.old_start;
-            (page.revision, if wanted { page.entries } else { Vec::new() })
+            let covered = page.entries.into_iter().filter(|entry| wanted && range.covers(entry.key()));
+            (page.revision, covered.collect())
         }
     };
-    let (watch, state) = match call.server.store.watch(&prefix, Some(from)).await {
+    let (watch, state) = match call.server.store.watch(prefix, Some(from)).await {
         Ok(watch) => (watch, State::Initial(initial.into_iter())),
         Err(error @ ReadError::Compacted { .. }) => {
-            let nothing = call.server.store.watch(&prefix, None).await.map_err(|error| refused(&error))?;
+            let nothing = call.server.store.watch(prefix, None).await.map_err(|error| refused(&error))?;
             (nothing, State::Expired(refused(&error)))
         }
         Err(error) => return Err(refused(&error)),
@@ -81,6 +86,7 @@ pub async fn watch(call: Arc<Call>) -> Result<Answer, ApiError> {
     Ok(Answer::Stream(Box::new(Stream {
         call,
         selection,
+        range,
         watch,
         state,
         marks_initial: options.initial_events,
@@ -109,8 +115,7 @@ impl Stream {
                             self.state = State::Ended;
                             return Some(self.frames.error(&error));
                         }
-                        let view = stored::view(&entry, &self.call.resource);
-                        if self.selection.matches(&view) {
+                        if self.selection.matches(&self.call, &entry) {
                             return Some(self.frames.event(&self.call, "ADDED", &entry, entry.mod_revision()));
                         }
                     }
@@ -171,15 +176,16 @@ impl Stream {
     fn change(&mut self, event: &Event) -> Option<Bytes> {
         let call = Arc::clone(&self.call);
         self.revision = event.revision();
+        if !self.range.covers(event.key()) {
+            return None;
+        }
         // Also what it was: whether it left the client's sight cannot be told.
         let both = [event.previous(), event.entry()].into_iter().flatten();
         if let Some(error) = both.map(stored::readable).find_map(Result::err) {
             self.state = State::Ended;
             return Some(self.frames.error(&error));
         }
-        let selected = |entry: &Entry| {
-            self.selection.is_everything() || self.selection.matches(&stored::view(entry, &call.resource))
-        };
+        let selected = |entry: &Entry| self.selection.matches(&call, entry);
         let (word, entry) = match (event.previous(), event.entry()) {
             (before, Some(now)) => match (before.is_some_and(selected), selected(now)) {
                 (false, true) => ("ADDED", now),

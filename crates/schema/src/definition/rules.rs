@@ -19,6 +19,11 @@ use std::collections::BTreeSet;
 pub struct DefinitionRules;
 
 impl Rules for DefinitionRules {
+    /// Upstream counts them as stored in the version they began with.
+    fn stored_as(&self) -> Option<(&str, &str)> {
+        Some(("apiextensions.k8s.io", "v1beta1"))
+    }
+
     fn default(&self, object: &mut Value) {
         let kind = object.str_at("spec.names.kind").to_owned();
         if !kind.is_empty() {
