@@ -1,6 +1,7 @@
 //! Selectors of labels and fields, and paths into objects.
 
 use crate::{Target, input, objects};
+use api::object::Fields;
 use apiserver::select::{fields::FieldSelector, labels::Labels};
 use schema::jsonpath::JsonPath;
 use std::collections::BTreeMap;
@@ -29,7 +30,8 @@ fn fields(data: &[u8]) {
     let Some(object) = input::json(object) else { return };
     let Some(resource) = objects::resource_of(&object) else { return };
     let Ok(selector) = FieldSelector::parse(selector, &resource) else { return };
-    let matches = selector.matches(|label| resource.field(&object, label).unwrap_or_default().into());
+    let (name, namespace) = (object.str_at("metadata.name"), object.str_at("metadata.namespace"));
+    let matches = selector.matches(name, namespace, || resource.selected(&object));
     assert!(matches || !selector.is_empty(), "an empty selector selects everything");
     let _ = (selector.name(), selector.namespace());
 }

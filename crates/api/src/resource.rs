@@ -294,9 +294,9 @@ impl Resource {
         match self.selectable.iter().position(|(known, _)| known == label) {
             Some(index) => Ok(SelectableField::Declared(index)),
             None if declares => Err(format!("field label not supported: {label}")),
-            None => Err(format!(
-                "{label:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""
-            )),
+            None => {
+                Err(format!("{label:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""))
+            }
         }
     }
     /// What selectors on the declared fields compare with, in the order of `selectable`, for an object as this resource shows

@@ -46,7 +46,8 @@ impl View {
     /// What the selectable fields of `resource` hold, in the order in which it declares them.
     pub fn selected(&self, entry: &Entry, resource: &Resource) -> Arc<[Box<str>]> {
         let asked = Arc::downgrade(&resource.selectable);
-        let known = |all: &Vec<Selected>| all.iter().find(|(of, _)| of.ptr_eq(&asked)).map(|(_, found)| Arc::clone(found));
+        let known =
+            |all: &Vec<Selected>| all.iter().find(|(of, _)| of.ptr_eq(&asked)).map(|(_, found)| Arc::clone(found));
         if let Some(found) = known(&self.selected.lock()) {
             return found;
         }

@@ -14,26 +14,12 @@ use http::Request;
 use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
-use support::{ask, lines};
+use support::{lines, make};
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 /// Requests at a time: watches wait a second each.
 const AT_A_TIME: usize = 64;
-
-async fn make(server: &Arc<ApiServer>, path: &str, object: Value) {
-    let mut last = Value::Null;
-    // A definition is served a moment after it was made.
-    for _ in 0..500 {
-        let reply = ask(server, "POST", path, &[("content-type", "application/json")], object.to_string()).await;
-        if reply.status == 201 {
-            return;
-        }
-        last = reply.json();
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("{path}: {last}");
-}
 
 fn rule(verbs: &str, resources: &str, groups: &[&str]) -> Value {
     let words = |text: &str| text.split_whitespace().map(str::to_owned).collect::<Vec<_>>();

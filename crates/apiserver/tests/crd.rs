@@ -4,20 +4,14 @@
 
 mod support;
 
-use access::authn::User;
-use apiserver::{ApiServer, service::Insider, testing};
-use bytes::Bytes;
-use http::Request;
-use http_body_util::{BodyExt, Full};
+use apiserver::{ApiServer, testing};
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
-use support::{Reply, ask};
+use support::{Events, PATIENCE, Reply, ask};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const WIDGETS: &str = "/apis/example.com/v1/namespaces/default/widgets";
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
-/// How long a test waits for what must happen; nothing is measured by it.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 fn schema() -> Value {
     json!({"type": "object", "required": ["spec"], "properties": {
@@ -111,34 +105,6 @@ async fn with_widgets() -> Arc<ApiServer> {
     let server = testing::server().await;
     define(&server, &definition()).await;
     server
-}
-
-/// A watch that is read event by event.
-struct Events {
-    body: apiserver::Body,
-    rest: Vec<u8>,
-}
-
-impl Events {
-    async fn open(server: &Arc<ApiServer>, path: &str) -> Self {
-        let admin = User::new("admin", ["system:masters", "system:authenticated"]);
-        let request = Request::get(path).extension(Insider(admin)).body(Full::new(Bytes::new())).unwrap();
-        let response = apiserver::service::handle(Arc::clone(server), request).await.unwrap();
-        assert_eq!(response.status(), 200);
-        Self { body: response.into_body(), rest: Vec::new() }
-    }
-
-    /// The next event; none when the server has ended the watch.
-    async fn next(&mut self) -> Option<Value> {
-        loop {
-            if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
-                let line: Vec<u8> = self.rest.drain(..=end).collect();
-                return Some(serde_json::from_slice(&line).unwrap());
-            }
-            let frame = tokio::time::timeout(PATIENCE, self.body.frame()).await.expect("the watch goes on or ends")?;
-            self.rest.extend_from_slice(&frame.unwrap().into_data().unwrap());
-        }
-    }
 }
 
 fn names(list: &Value) -> Vec<&str> {

@@ -14,7 +14,7 @@ use http::Request;
 use http_body_util::Full;
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
-use support::ask;
+use support::{ask, make};
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 
@@ -346,20 +346,6 @@ fn body(kind: &Kind, name: &str, below: &str, method: &str) -> (&'static str, Va
         "DELETE" | "GET" | "WATCH" | "HEAD" | "OPTIONS" => ("application/json", Value::Null),
         _ => ("application/json", object),
     }
-}
-
-async fn make(server: &Arc<ApiServer>, path: &str, object: Value) {
-    let mut last = Value::Null;
-    // A definition is served a moment after it was made.
-    for _ in 0..500 {
-        let reply = ask(server, "POST", path, &[("content-type", "application/json")], object.to_string()).await;
-        if reply.status == 201 {
-            return;
-        }
-        last = reply.json();
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("{path}: {last}");
 }
 
 /// Definitions, one object of each kind (in both namespaces), and the roles.

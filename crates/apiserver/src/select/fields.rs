@@ -1,6 +1,5 @@
 //! Field selectors: `metadata.name=x,spec.type!=ClusterIP`, over the fields that a kind declares.
 
-use crate::stored::View;
 use api::{
     error::ApiError,
     resource::{Resource, SelectableField},
@@ -67,11 +66,11 @@ impl FieldSelector {
     }
 
     /// Whether an object is selected; `declared` reads the declared fields, which costs something.
-    pub fn matches(&self, view: &View, declared: impl Fn() -> Arc<[Box<str>]>) -> bool {
+    pub fn matches(&self, name: &str, namespace: &str, declared: impl Fn() -> Arc<[Box<str>]>) -> bool {
         self.0.iter().all(|term| {
             let equal = match term.field {
-                SelectableField::Name => view.name == term.value,
-                SelectableField::Namespace => view.namespace == term.value,
+                SelectableField::Name => name == term.value,
+                SelectableField::Namespace => namespace == term.value,
                 SelectableField::Declared(index) => declared().get(index).is_some_and(|found| **found == *term.value),
             };
             equal == term.equal
@@ -92,7 +91,10 @@ fn split(text: &str) -> Vec<&str> {
 
 /// Label, whether it is to be equal, and the value as it was written.
 fn term(part: &str) -> Option<(&str, bool, &str)> {
-    let at = part.char_indices().map(|(at, _)| at).find(|at| part[*at..].starts_with('=') || part[*at..].starts_with("!="))?;
+    let at = part
+        .char_indices()
+        .map(|(at, _)| at)
+        .find(|at| part[*at..].starts_with('=') || part[*at..].starts_with("!="))?;
     let (field, rest) = part.split_at(at);
     if let Some(value) = rest.strip_prefix("!=") {
         Some((field, false, value))
@@ -111,7 +113,9 @@ fn unescape(value: &str) -> Result<String, ApiError> {
         match c {
             '\\' => match chars.next() {
                 Some(c @ ('\\' | ',' | '=')) => out.push(c),
-                other => return wrong(format!("invalid escape sequence: \\{}", other.map(String::from).unwrap_or_default())),
+                other => {
+                    return wrong(format!("invalid escape sequence: \\{}", other.map(String::from).unwrap_or_default()));
+                }
             },
             // Upstream names the character by its number.
             ',' | '=' => return wrong(format!("unescaped character in value: {}", u32::from(c))),
@@ -154,7 +158,11 @@ mod tests {
                 "data=a",
                 "\"data\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
             ),
-            ("ReplicaSet", "status.replicas=0", "\"status.replicas\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\""),
+            (
+                "ReplicaSet",
+                "status.replicas=0",
+                "\"status.replicas\" is not a known field selector: only \"metadata.name\", \"metadata.namespace\"",
+            ),
         ] {
             assert_eq!(parse(kind, text).unwrap_err(), wanted, "{kind} {text}");
         }

@@ -65,7 +65,8 @@ impl Selection {
             return true;
         }
         let view = stored::view(entry);
-        self.labels.matches(&view.labels) && self.fields.matches(&view, || view.selected(entry, &call.resource))
+        let declared = || view.selected(entry, &call.resource);
+        self.labels.matches(&view.labels) && self.fields.matches(&view.name, &view.namespace, declared)
     }
 
     /// Where to look.

@@ -67,7 +67,8 @@ pub async fn watch(call: Arc<Call>) -> Result<Answer, ApiError> {
         }
         _ => {
             list::wait_for(&call, &options.revision).await?;
-            let page = call.server.store.list(prefix, None, range.limit(None), None).await.map_err(|error| refused(&error))?;
+            let page =
+                call.server.store.list(prefix, None, range.limit(None), None).await.map_err(|error| refused(&error))?;
             let wanted = options.initial_events || options.revision != Revision::Latest || options.old_start;
             let covered = page.entries.into_iter().filter(|entry| wanted && range.covers(entry.key()));
             (page.revision, covered.collect())

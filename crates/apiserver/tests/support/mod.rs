@@ -9,7 +9,10 @@ use flate2::read::GzDecoder;
 use http::{HeaderMap, Request};
 use http_body_util::{BodyExt, Full};
 use serde_json::Value;
-use std::{fs::File, io::Read, path::PathBuf, sync::Arc};
+use std::{fs::File, io::Read, path::PathBuf, sync::Arc, time::Duration};
+
+/// How long a test waits for what must happen; nothing is measured by it.
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 pub fn testdata(name: &str) -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata")).join(name)
@@ -48,6 +51,48 @@ pub async fn ask(
     }
     let admin = User::new("admin", ["system:masters", "system:authenticated"]);
     send(server, request.extension(Insider(admin)).body(Full::new(body.into())).unwrap()).await
+}
+
+/// Makes an object, as soon as it can be made: a definition is served a moment after it was made.
+pub async fn make(server: &Arc<ApiServer>, path: &str, object: Value) -> Value {
+    let mut last = Value::Null;
+    for _ in 0..500 {
+        let reply = ask(server, "POST", path, &[("content-type", "application/json")], object.to_string()).await;
+        last = reply.json();
+        if reply.status == 201 {
+            return last;
+        }
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    panic!("{path}: {last}");
+}
+
+/// The events of a watch.
+pub struct Events {
+    body: apiserver::Body,
+    rest: Vec<u8>,
+}
+
+impl Events {
+    pub async fn open(server: &Arc<ApiServer>, path: &str) -> Self {
+        let admin = User::new("admin", ["system:masters", "system:authenticated"]);
+        let request = Request::get(path).extension(Insider(admin)).body(Full::new(Bytes::new())).unwrap();
+        let response = apiserver::service::handle(Arc::clone(server), request).await.unwrap();
+        assert_eq!(response.status(), 200);
+        Self { body: response.into_body(), rest: Vec::new() }
+    }
+
+    /// The next event; none when the server has ended the watch.
+    pub async fn next(&mut self) -> Option<Value> {
+        loop {
+            if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
+                let line: Vec<u8> = self.rest.drain(..=end).collect();
+                return Some(serde_json::from_slice(&line).unwrap());
+            }
+            let frame = tokio::time::timeout(PATIENCE, self.body.frame()).await.expect("the watch goes on or ends")?;
+            self.rest.extend_from_slice(&frame.unwrap().into_data().unwrap());
+        }
+    }
 }
 
 /// Sends a request as it is.
