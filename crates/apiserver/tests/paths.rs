@@ -14,7 +14,7 @@ use http::Request;
 use http_body_util::Full;
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
-use support::{ask, make};
+use support::make;
 
 const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 

@@ -288,8 +288,7 @@ mod tests {
             "deprecatedSource": {}, "deprecatedFirstTimestamp": null, "deprecatedLastTimestamp": null,
         });
         assert_eq!(NewEvent.validate(&new), []);
-        let mut core = new.clone();
-        NewEvent.to_stored(&mut core);
+        let mut core = NewEvent.to_stored(&new).into_owned();
         assert_eq!(core["involvedObject"], json!({"kind": "Pod", "namespace": "d"}));
         assert_eq!(core["message"], "n");
         assert_eq!(core["reportingComponent"], "a.io/b");

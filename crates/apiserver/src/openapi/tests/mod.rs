@@ -48,7 +48,7 @@ fn custom(kind: &str) -> Arc<Resource> {
                 selector: None,
             },
         ],
-        selectable: std::sync::Arc::default(),
+        selectable: Arc::default(),
         rules: Arc::new(NoRules),
         custom: true,
     })
