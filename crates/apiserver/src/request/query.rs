@@ -24,6 +24,12 @@ impl Query {
         self.0.get(key).map_or("", String::as_str)
     }
 
+    /// A whole number; one that is there and says nothing is none.
+    pub fn number(&self, key: &str) -> Result<Option<i64>, ApiError> {
+        let wrong = |text: &String| ApiError::bad_request(format!("{key} {text:?} is not a whole number"));
+        self.0.get(key).map(|text| text.parse().map_err(|_| wrong(text))).transpose()
+    }
+
     /// Whether a parameter is set to something other than false: `watch`, `watch=1`, `watch=true`.
     pub fn flag(&self, key: &str) -> bool {
         self.0.get(key).is_some_and(|value| value != "0" && !value.eq_ignore_ascii_case("false"))

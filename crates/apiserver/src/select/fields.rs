@@ -114,7 +114,10 @@ fn unescape(value: &str) -> Result<String, ApiError> {
             '\\' => match chars.next() {
                 Some(c @ ('\\' | ',' | '=')) => out.push(c),
                 other => {
-                    return wrong(format!("invalid escape sequence: \\{}", other.map(String::from).unwrap_or_default()));
+                    return wrong(format!(
+                        "invalid escape sequence: \\{}",
+                        other.map(String::from).unwrap_or_default()
+                    ));
                 }
             },
             // Upstream names the character by its number.

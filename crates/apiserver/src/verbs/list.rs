@@ -125,12 +125,12 @@ pub struct Page {
 /// Reads the page that the query asks for.
 pub async fn read(call: &Call) -> Result<Page, ApiError> {
     let query = &call.query;
-    let limit: usize = match query.get("limit") {
-        "" => 0,
-        text => text.parse().map_err(|_| ApiError::bad_request(format!("limit {text:?} is not a whole number")))?,
-    };
+    let limit = query.number("limit")?.unwrap_or_default();
     let selection = Selection::new(call)?;
     let revision = parse_revision(query.get("resourceVersion"))?;
+    // As upstream, which has whatever is at hand in one piece; less than nothing is no limit.
+    let whole = revision == Revision::Any && query.get("continue").is_empty();
+    let limit = if whole { 0 } else { usize::try_from(limit).unwrap_or_default() };
     check_match(query.get("resourceVersionMatch"), query.get("resourceVersion"), query.get("continue"))?;
     let (at, start) = match query.get("continue") {
         "" => {
