@@ -149,7 +149,15 @@ async fn told(watch: &mut Events, last: &str) -> Vec<(String, String)> {
     loop {
         let event = watch.next().await.unwrap();
         let text = |value: &Value| value.as_str().unwrap().to_owned();
-        let one = (text(&event["type"]), text(&event["object"]["metadata"]["name"]));
+        for (query, found) in [("limit=2&resourceVersion=0", 6), ("limit=-1", 6), ("limit=2", 2)] {
+        let page = ask(&server, "GET", &format!("/api/v1/namespaces/sel-a/pods?{query}"), &[], "").await.json();
+        assert_eq!(page["items"].as_array().unwrap().len(), found, "{query}");
+        assert_eq!(page["metadata"]["continue"].is_string(), found == 2, "{query}");
+    }
+    for query in ["limit=", "limit=x", "limit=1.5"] {
+        assert_eq!(ask(&server, "GET", &format!("/api/v1/pods?{query}"), &[], "").await.status, 400, "{query}");
+    }
+    let one = (text(&event["type"]), text(&event["object"]["metadata"]["name"]));
         if one.1 == last {
             return told;
         }
