@@ -4,11 +4,11 @@
 //! `kube-cel`; what that copies is charged by its size. A step that the budget does not cover is not taken.
 
 use super::{
-    check::TYPE_NAMES,
+    convert::{CONVERSIONS, convert},
     expr::{Access, Expression, Node},
     fold,
-    function::{ARGUMENTS, Function},
-    operator,
+    function::{self, ARGUMENTS, Function},
+    infer, operator,
     value::{self, text},
 };
 use crate::walk::pattern::Pattern;
@@ -129,10 +129,6 @@ impl Evaluation<'_> {
             Node::List(items) => self.list(items),
             Node::Map(entries) => self.map(entries),
             Node::Fold(of) => fold::fold(self, of),
-            Node::Bind { name, value, body } => {
-                let value = self.node(value)?;
-                self.inside(&[(name, value)], |this| this.node(body))
-            }
             Node::OptionalMap { of, name, body, flat } => {
                 let of = self.node(of)?;
                 let Some(optional) = as_optional(&of) else { return Err(no_overload("optMap")) };
@@ -169,8 +165,8 @@ impl Evaluation<'_> {
         if let Some((_, value)) = self.scope.iter().rev().find(|(bound, _)| &**bound == name) {
             return Ok(value.clone());
         }
-        match TYPE_NAMES.iter().find(|known| **known == name) {
-            Some(known) => Ok(type_value(known)),
+        match infer::type_named(name) {
+            Some(_) => Ok(type_value(name)),
             None => Err(error(format!("undeclared reference to '{name}'"))),
         }
     }
@@ -357,14 +353,21 @@ fn here(function: &Function, args: &[Value], budget: &mut Budget) -> Evaluated {
         }
         ("type", [value]) => Ok(type_value(type_name(value))),
         ("dyn", [value]) => Ok(value.clone()),
-        ("bool", [Value::Bool(value)]) => Ok(Value::Bool(*value)),
-        ("bool", [Value::String(text)]) => match text.as_str() {
-            "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(Value::Bool(true)),
-            "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(Value::Bool(false)),
-            _ => Err(error(format!("type conversion error from string to bool: {text}"))),
-        },
+        (name, [value]) if CONVERSIONS.contains(&name) => {
+            budget.spend_for(value)?;
+            let made = convert(name, value)?;
+            budget.spend_for(&made)?;
+            Ok(made)
+        }
         ("optional.none", []) => Ok(none()),
         ("optional.of", [value]) => Ok(some(value.clone())),
+        ("optional.unwrap" | "unwrapOpt", [Value::List(list)]) => {
+            budget.spend(list.len() as u64)?;
+            let present =
+                |item: &Value| as_optional(item).ok_or_else(|| no_overload("unwrapOpt")).map(|it| it.value().cloned());
+            let items = list.iter().filter_map(|item| present(item).transpose()).collect::<Result<_, _>>()?;
+            Ok(Value::List(Arc::new(items)))
+        }
         (name @ ("hasValue" | "value" | "or" | "orValue"), [optional, rest @ ..]) => {
             optional_method(name, optional, rest)
         }
@@ -399,7 +402,7 @@ fn regular(name: &str, text: &str, pattern: &Pattern, rest: &[Value]) -> Value {
 static LIBRARY: LazyLock<Context<'static>> = LazyLock::new(|| Context::default().with_all());
 
 /// Calls a function of `kube-cel`. The libraries are not ours: a panic in one is an error of this call.
-fn bridge(expression: &kube_cel::cel::IdedExpr, args: Vec<Value>) -> Evaluated {
+pub(super) fn bridge(expression: &kube_cel::cel::IdedExpr, args: Vec<Value>) -> Evaluated {
     let called = catch_unwind(AssertUnwindSafe(|| {
         let mut context = LIBRARY.new_inner_scope();
         for (name, value) in ARGUMENTS.iter().zip(args) {
@@ -420,8 +423,7 @@ fn bridge(expression: &kube_cel::cel::IdedExpr, args: Vec<Value>) -> Evaluated {
 /// A text through a conversion such as `timestamp`; the text itself when it cannot be converted, so that a rule on it
 /// fails with a clear overload error.
 pub(super) fn convert_text(function: &str, from: &str) -> Value {
-    let converted = Function::find(function, false, 1).ok().and_then(|function| function.call);
-    converted.and_then(|call| bridge(&call, vec![text(from)]).ok()).unwrap_or_else(|| text(from))
+    bridge(&function::call(function, false, 1), vec![text(from)]).unwrap_or_else(|_| text(from))
 }
 
 pub(super) fn as_optional(value: &Value) -> Option<&OptionalValue> {
@@ -441,7 +443,7 @@ pub(super) fn none() -> Value {
 
 /// The value that `type(x)` has.
 #[derive(Debug, PartialEq, Eq)]
-struct TypeValue(&'static str);
+struct TypeValue(String);
 
 impl Opaque for TypeValue {
     fn runtime_type_name(&self) -> &str {
@@ -449,11 +451,11 @@ impl Opaque for TypeValue {
     }
 }
 
-fn type_value(name: &'static str) -> Value {
-    Value::Opaque(Arc::new(TypeValue(name)))
+fn type_value(name: &str) -> Value {
+    Value::Opaque(Arc::new(TypeValue(name.to_owned())))
 }
 
-fn type_name(value: &Value) -> &'static str {
+pub(super) fn type_name(value: &Value) -> &str {
     match value {
         Value::List(_) => "list",
         Value::Map(_) => "map",
@@ -464,6 +466,10 @@ fn type_name(value: &Value) -> &'static str {
         Value::Bytes(_) => "bytes",
         Value::Bool(_) => "bool",
         Value::Null => "null_type",
-        _ => "opaque",
+        Value::Duration(_) => "google.protobuf.Duration",
+        Value::Timestamp(_) => "google.protobuf.Timestamp",
+        Value::Opaque(_) if as_optional(value).is_some() => "optional_type",
+        Value::Opaque(opaque) => opaque.runtime_type_name(),
+        Value::Function(..) => "function",
     }
 }

@@ -2,11 +2,14 @@
 //!
 //! `lower` refuses what could not be evaluated, so `eval` meets nothing that it does not know.
 
-use super::function::{self, Function};
+use super::{
+    function::{self, Function},
+    infer,
+};
 use crate::walk::pattern::Pattern;
 use kube_cel::cel::{
     IdedExpr, Value,
-    common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue, operators},
+    common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue, SelectExpr, operators},
 };
 use std::sync::Arc;
 
@@ -48,12 +51,6 @@ pub(super) enum Node {
     List(Vec<(Self, bool)>),
     Map(Vec<(Self, Self, bool)>),
     Fold(Box<Fold>),
-    /// `cel.bind(name, value, body)`.
-    Bind {
-        name: Arc<str>,
-        value: Box<Self>,
-        body: Box<Self>,
-    },
     /// `optional.optMap(name, body)`; `flat` when the body is an optional itself.
     OptionalMap {
         of: Box<Self>,
@@ -92,24 +89,6 @@ pub(super) enum Operator {
 }
 
 impl Operator {
-    /// As a rule writes it.
-    pub(super) fn sign(self) -> &'static str {
-        match self {
-            Self::Add => "+",
-            Self::Subtract => "-",
-            Self::Multiply => "*",
-            Self::Divide => "/",
-            Self::Remainder => "%",
-            Self::Equal => "==",
-            Self::NotEqual => "!=",
-            Self::Less => "<",
-            Self::LessEqual => "<=",
-            Self::Greater => ">",
-            Self::GreaterEqual => ">=",
-            Self::In => "in",
-        }
-    }
-
     fn named(name: &str) -> Option<Self> {
         Some(match name {
             operators::ADD => Self::Add,
@@ -146,8 +125,19 @@ pub(super) enum What {
     All(Node),
     Exists(Node),
     ExistsOne(Node),
-    List { filter: Option<Node>, item: Node },
-    Map { filter: Option<Node>, value: Node },
+    List {
+        filter: Option<Node>,
+        item: Node,
+    },
+    Map {
+        filter: Option<Node>,
+        value: Node,
+    },
+    /// Of entries, each a map.
+    MapEntry {
+        filter: Option<Node>,
+        entry: Node,
+    },
     SortBy(Node),
 }
 
@@ -188,6 +178,9 @@ impl Lowering {
                 Ok(Node::Variable(name.into()))
             }
             Expr::Select(select) => {
+                if let Some(name) = type_name(&select) {
+                    return Ok(Node::Variable(name.into()));
+                }
                 let how = if select.test { Access::Test } else { Access::Get };
                 Ok(Node::Select { of: self.boxed(*select.operand)?, field: select.field.into(), how })
             }
@@ -219,11 +212,6 @@ impl Lowering {
         let CallExpr { func_name, target, mut args } = call;
         let Some(target) = target.map(|target| *target) else { return Err("a method without receiver".to_owned()) };
         if let Expr::Ident(space) = &target.expr {
-            if space == "cel" && func_name == "bind" && args.len() == 3 {
-                let (body, value) = (args.remove(2), args.remove(1));
-                let name = simple_name(args.remove(0))?;
-                return Ok(Node::Bind { name, value: self.boxed(value)?, body: self.boxed(body)? });
-            }
             let qualified = format!("{space}.{func_name}");
             if function::is_known(&qualified) {
                 return self.function(&qualified, args, false);
@@ -289,8 +277,9 @@ impl Lowering {
                 return Ok(Some(Node::OptionalMap { of, name: name_of, body, flat: name == "optFlatMap" }));
             }
             ("sortBy", 2) => (1, false),
-            ("all" | "exists" | "existsOne" | "exists_one" | "transformList" | "transformMap", 3) => (2, false),
-            ("transformList" | "transformMap", 4) => (2, true),
+            ("all" | "exists" | "existsOne" | "exists_one", 3)
+            | ("transformList" | "transformMap" | "transformMapEntry", 3) => (2, false),
+            ("transformList" | "transformMap" | "transformMapEntry", 4) => (2, true),
             _ => return Ok(None),
         };
         let body = args.pop().ok_or("a macro without body")?;
@@ -304,6 +293,7 @@ impl Lowering {
             "existsOne" | "exists_one" => What::ExistsOne(body),
             "transformList" => What::List { filter, item: body },
             "transformMap" => What::Map { filter, value: body },
+            "transformMapEntry" => What::MapEntry { filter, entry: body },
             _ => What::SortBy(body),
         };
         Ok(Some(Node::Fold(Box::new(Fold { range, first, second, what }))))
@@ -339,6 +329,24 @@ impl Lowering {
             Some(Expr::List(mut list)) if list.elements.len() == 1 => self.node(list.elements.swap_remove(0)),
             _ => Err("unknown macro".to_owned()),
         }
+    }
+}
+
+/// The name of a type that has dots in it, `google.protobuf.Duration`.
+fn type_name(select: &SelectExpr) -> Option<String> {
+    let operand = match &select.operand.expr {
+        Expr::Ident(name) => name.clone(),
+        Expr::Select(inner) => type_prefix(inner)?,
+        _ => return None,
+    };
+    let name = format!("{operand}.{}", select.field);
+    (!select.test && infer::type_named(&name).is_some()).then_some(name)
+}
+
+fn type_prefix(select: &SelectExpr) -> Option<String> {
+    match &select.operand.expr {
+        Expr::Ident(name) => Some(format!("{name}.{}", select.field)),
+        _ => None,
     }
 }
 

@@ -50,6 +50,24 @@ pub(super) fn fold(evaluation: &mut Evaluation<'_>, fold: &Fold) -> Evaluated {
             }
             Ok(Value::Map(Map { map: Arc::new(map) }))
         }
+        What::MapEntry { filter, entry } => {
+            let mut map = HashMap::new();
+            for round in rounds {
+                let made = round.run(evaluation, fold, |evaluation| {
+                    let wanted = filter.as_ref().map_or(Ok(true), |filter| evaluation.boolean(filter))?;
+                    wanted.then(|| evaluation.node(entry)).transpose()
+                })?;
+                let Some(made) = made else { continue };
+                let Value::Map(made) = made else { return Err(no_overload("transformMapEntry")) };
+                for (key, value) in made.map.iter() {
+                    evaluation.budget.spend(1)?;
+                    if map.insert(key.clone(), value.clone()).is_some() {
+                        return Err(error("insert failed: key already exists"));
+                    }
+                }
+            }
+            Ok(Value::Map(Map { map: Arc::new(map) }))
+        }
         What::SortBy(key) => {
             let mut keyed = Vec::new();
             for round in rounds {

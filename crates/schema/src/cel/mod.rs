@@ -12,16 +12,26 @@
 //! - Its real cost, in the same units: at most 1,000,000 per run and 10,000,000 per object. A rule that goes beyond stops
 //!   there and the object is refused: nothing is accepted unchecked, and no clock is needed.
 
+mod charge;
 mod check;
 mod compile;
+mod convert;
+mod cost;
+mod declared;
 mod eval;
+mod expand;
 mod expr;
 pub mod field_path;
 mod fold;
 mod function;
+mod infer;
+mod literal;
 mod operator;
+mod overloads;
 mod parse;
+mod path;
 mod run;
+mod size;
 mod types;
 mod value;
 

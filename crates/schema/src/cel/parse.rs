@@ -38,9 +38,9 @@ pub(super) fn expression(text: &str) -> Result<Expression, String> {
     // The generated parser is not ours: a panic in it is a mistake in the rule, not the end of the server.
     let parsed = catch_unwind(AssertUnwindSafe(|| Parser::new().enable_optional_syntax(true).parse(text)));
     match parsed {
-        Ok(Ok(parsed)) => expr::lower(parsed).map_err(|why| format!("Compilation failed: {why}")),
-        Ok(Err(errors)) => Err(format!("Syntax error: {}", one_line(&errors.to_string()))),
-        Err(_) => Err("Syntax error: the expression cannot be parsed".to_owned()),
+        Ok(Ok(parsed)) => expr::lower(parsed).map_err(|why| format!("compilation failed: ERROR: {why}")),
+        Ok(Err(errors)) => Err(format!("compilation failed: ERROR: Syntax error: {}", one_line(&errors.to_string()))),
+        Err(_) => Err("compilation failed: ERROR: Syntax error: the expression cannot be parsed".to_owned()),
     }
 }
 

@@ -1,13 +1,8 @@
-//! What is known of a value before it is there: its CEL type and how large it can get.
+//! CEL types: what an expression is before it runs.
 //!
-//! Made from the schema once per version, by `Known::of_schema`. Bounds are counts of characters, items or keys; where the
-//! schema sets none, the largest request does.
+//! `declared` makes them of a schema, `overloads` of a table, `infer` of an expression.
 
-use super::{MAX_REQUEST, value};
-use crate::{
-    structural::{Additional, Kind, Schema},
-    walk::format::Format,
-};
+use super::declared::Declared;
 use std::{collections::BTreeMap, fmt, sync::Arc};
 
 /// A CEL type.
@@ -15,6 +10,8 @@ use std::{collections::BTreeMap, fmt, sync::Arc};
 pub(super) enum Type {
     /// Not known before the rule runs.
     Dyn,
+    /// Of an expression that is mistaken; fits everywhere, so that one mistake is reported once.
+    Error,
     Null,
     Bool,
     Int,
@@ -24,120 +21,83 @@ pub(super) enum Type {
     Bytes,
     Duration,
     Time,
-    List(Arc<Known>),
-    Map(Arc<Known>),
-    /// Fields by their escaped names.
-    Object(Arc<BTreeMap<String, Known>>),
-    Optional(Arc<Known>),
+    List(Arc<Type>),
+    /// Keys and values.
+    Map(Arc<(Type, Type)>),
+    Object(Arc<Object>),
+    /// A library's type that may be null, `kubernetes.Quantity`.
+    Struct(&'static str),
+    /// A library's type, `net.IP`.
+    Opaque(&'static str),
+    Optional(Arc<Type>),
     /// Of what `type(x)` is.
-    Meta,
-    Named(&'static str),
+    Meta(Arc<Type>),
+    /// To be found out.
+    Param(usize),
 }
 
-/// A type and the largest size of its values.
-#[derive(Clone, Debug, PartialEq)]
-pub(super) struct Known {
-    pub(super) of: Type,
-    pub(super) most: u64,
+/// An object with fields by their escaped names. Two of them are the same type only if they stand at the same place of the
+/// schema, which `name` is.
+#[derive(Debug)]
+pub(super) struct Object {
+    pub(super) name: String,
+    pub(super) fields: BTreeMap<String, Arc<Declared>>,
 }
 
-impl Known {
-    /// A value of one piece.
-    pub(super) fn one(of: Type) -> Self {
-        Self { of, most: 1 }
-    }
-
-    /// A value that only the size of the request bounds.
-    pub(super) fn unsized_of(of: Type) -> Self {
-        Self { of, most: MAX_REQUEST }
-    }
-
-    /// The type of an object's root, or of any value below it.
-    pub(super) fn of_schema(schema: &Schema, is_resource: bool) -> Self {
-        typed(schema, is_resource).0
+impl PartialEq for Object {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
     }
 }
 
-/// The fewest bytes that a value takes in JSON.
-pub(super) fn least_bytes(schema: &Schema) -> u64 {
-    typed(schema, schema.embedded).1
-}
-
-/// How many pieces of this many bytes, with a comma each, fit into a request.
-fn fit(each: u64) -> u64 {
-    MAX_REQUEST / (each + 1)
-}
-
-fn typed(schema: &Schema, is_resource: bool) -> (Known, u64) {
-    let checks = &schema.checks;
-    if schema.int_or_string {
-        return (Known { of: Type::Dyn, most: checks.max_length.unwrap_or(MAX_REQUEST) }, 1);
+impl Type {
+    pub(super) fn list(of: Self) -> Self {
+        Self::List(Arc::new(of))
     }
-    match schema.kind {
-        None => (Known::unsized_of(Type::Dyn), 1),
-        Some(Kind::Boolean) => (Known::one(Type::Bool), 4),
-        Some(Kind::Integer) => (Known::one(Type::Int), 1),
-        Some(Kind::Number) => (Known::one(Type::Double), 1),
-        Some(Kind::String) => text(schema),
-        Some(Kind::Array) => {
-            let (item, least) = match &schema.items {
-                Some(items) => typed(items, items.embedded),
-                None => (Known::unsized_of(Type::Dyn), 1),
-            };
-            let most = checks.max_items.unwrap_or_else(|| fit(least));
-            (Known { of: Type::List(Arc::new(item)), most }, 2)
-        }
-        Some(Kind::Object) => object(schema, is_resource),
-    }
-}
 
-fn text(schema: &Schema) -> (Known, u64) {
-    let of = match schema.checks.format {
-        Some(Format::Date | Format::DateTime) => return (Known::one(Type::Time), 10),
-        Some(Format::Duration) => return (Known::one(Type::Duration), 4),
-        Some(Format::Byte) => Type::Bytes,
-        _ => Type::Text,
-    };
-    // An enum bounds the length as well as maxLength does.
-    let longest =
-        schema.checks.allowed.iter().filter_map(|value| value.as_str()).map(|text| text.chars().count() as u64);
-    let most = schema.checks.max_length.or_else(|| longest.max()).unwrap_or(MAX_REQUEST - 2);
-    (Known { of, most }, 2 + schema.checks.min_length.unwrap_or(0))
-}
-
-fn object(schema: &Schema, is_resource: bool) -> (Known, u64) {
-    if let Some(Additional::Each(each)) = &schema.additional {
-        let (value, least) = typed(each, each.embedded);
-        // Each entry has a key in quotes and a colon.
-        let most = schema.checks.max_properties.unwrap_or_else(|| fit(least + 3));
-        return (Known { of: Type::Map(Arc::new(value)), most }, 2);
+    pub(super) fn map(key: Self, value: Self) -> Self {
+        Self::Map(Arc::new((key, value)))
     }
-    let mut fields = BTreeMap::new();
-    let mut least = 2;
-    for (name, field) in &schema.properties {
-        let (known, bytes) = typed(field, field.embedded);
-        if field.kind.is_some() || field.int_or_string {
-            fields.extend(value::escape(name).map(|name| (name, known)));
-        }
-        if schema.checks.required.contains(name) && field.default.is_none() {
-            least += name.len() as u64 + 4 + bytes;
+
+    pub(super) fn optional(of: Self) -> Self {
+        Self::Optional(Arc::new(of))
+    }
+
+    /// What is inside: of a list its items, of a map keys and values.
+    pub(super) fn parts(&self) -> Vec<&Self> {
+        match self {
+            Self::List(of) | Self::Optional(of) | Self::Meta(of) => vec![of],
+            Self::Map(of) => vec![&of.0, &of.1],
+            _ => Vec::new(),
         }
     }
-    if is_resource {
-        let text = || Known { of: Type::Text, most: 253 };
-        let metadata = BTreeMap::from([("name".to_owned(), text()), ("generateName".to_owned(), text())]);
-        fields.insert("apiVersion".to_owned(), text());
-        fields.insert("kind".to_owned(), text());
-        fields.insert("metadata".to_owned(), Known { of: Type::Object(Arc::new(metadata)), most: 2 });
+
+    /// The same type with every part replaced.
+    pub(super) fn with_parts(&self, mut part: impl FnMut(&Self) -> Self) -> Self {
+        match self {
+            Self::List(of) => Self::list(part(of)),
+            Self::Optional(of) => Self::optional(part(of)),
+            Self::Meta(of) => Self::Meta(Arc::new(part(of))),
+            Self::Map(of) => Self::map(part(&of.0), part(&of.1)),
+            _ => self.clone(),
+        }
     }
-    let most = fields.len() as u64;
-    (Known { of: Type::Object(Arc::new(fields)), most }, least)
+
+    /// Values of these types have one size, which is known.
+    pub(super) fn is_scalar(&self) -> bool {
+        match self {
+            Self::Bool | Self::Double | Self::Duration | Self::Int | Self::Time | Self::Uint => true,
+            Self::Optional(of) => of.is_scalar(),
+            _ => false,
+        }
+    }
 }
 
 impl fmt::Display for Type {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Dyn => f.write_str("dyn"),
+            Self::Dyn | Self::Param(_) => f.write_str("dyn"),
+            Self::Error => f.write_str("!error!"),
             Self::Null => f.write_str("null"),
             Self::Bool => f.write_str("bool"),
             Self::Int => f.write_str("int"),
@@ -145,14 +105,14 @@ impl fmt::Display for Type {
             Self::Double => f.write_str("double"),
             Self::Text => f.write_str("string"),
             Self::Bytes => f.write_str("bytes"),
-            Self::Duration => f.write_str("duration"),
-            Self::Time => f.write_str("timestamp"),
-            Self::List(item) => write!(f, "list({})", item.of),
-            Self::Map(value) => write!(f, "map(string, {})", value.of),
-            Self::Object(_) => f.write_str("object"),
-            Self::Optional(inner) => write!(f, "optional({})", inner.of),
-            Self::Meta => f.write_str("type"),
-            Self::Named(name) => f.write_str(name),
+            Self::Duration => f.write_str("google.protobuf.Duration"),
+            Self::Time => f.write_str("google.protobuf.Timestamp"),
+            Self::List(item) => write!(f, "list({item})"),
+            Self::Map(of) => write!(f, "map({}, {})", of.0, of.1),
+            Self::Object(of) => f.write_str(&of.name),
+            Self::Struct(name) | Self::Opaque(name) => f.write_str(name),
+            Self::Optional(of) => write!(f, "optional_type({of})"),
+            Self::Meta(of) => write!(f, "type({of})"),
         }
     }
 }

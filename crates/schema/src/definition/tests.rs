@@ -131,12 +131,12 @@ fn every_mistake_is_told_at_its_field() {
         (
             "version.schema.openAPIV3Schema",
             rule("self.x == 1"),
-            "spec.versions[0].schema.openAPIV3Schema.x-kubernetes-validations[0].rule: Invalid value: \"self.x == 1\"",
+            "spec.versions[0].schema.openAPIV3Schema.x-kubernetes-validations[0].rule: Invalid value: {\"Rule\":\"self.x == 1\"",
         ),
         (
             "version.schema.openAPIV3Schema",
             rule("1 + 1"),
-            "spec.versions[0].schema.openAPIV3Schema.x-kubernetes-validations[0].rule: Invalid value: \"1 + 1\"",
+            "spec.versions[0].schema.openAPIV3Schema.x-kubernetes-validations[0].rule: Invalid value: {\"Rule\":\"1 + 1\"",
         ),
         (
             "version.deprecationWarning",

@@ -48,6 +48,16 @@ impl RuleReason {
         }
     }
 
+    /// As a rule writes it, unless it is what a rule without one has.
+    pub fn name(self) -> Option<&'static str> {
+        match self {
+            Self::Invalid => None,
+            Self::Forbidden => Some("FieldValueForbidden"),
+            Self::Required => Some("FieldValueRequired"),
+            Self::Duplicate => Some("FieldValueDuplicate"),
+        }
+    }
+
     fn parse(text: &str) -> Option<Self> {
         match text {
             "FieldValueInvalid" => Some(Self::Invalid),

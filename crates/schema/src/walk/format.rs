@@ -29,17 +29,22 @@ pub enum Format {
 
 impl Format {
     /// The format `name` on a value of this kind, if it is enforced there. Dashes do not count: `date-time` is `datetime`.
+    /// But only to rules it is a time when it is spelt like that.
     pub fn of(name: &str, kind: Option<Kind>) -> Option<Self> {
         match (kind, name) {
             (Some(Kind::Integer), "int32") => Some(Self::Int32),
             (Some(Kind::Integer), "int64") => Some(Self::Int64),
             (Some(Kind::Number), "float") => Some(Self::Float),
             (Some(Kind::Number), "double") => Some(Self::Double),
+            (None | Some(Kind::String), "date") => Some(Self::Date),
+            (None | Some(Kind::String), "date-time") => Some(Self::DateTime),
+            (None | Some(Kind::String), "duration") => Some(Self::Duration),
+            (None | Some(Kind::String), "byte") => Some(Self::Byte),
             (None | Some(Kind::String), name) => match name.replace('-', "").as_str() {
-                "date" => Some(Self::Date),
-                "datetime" => Some(Self::DateTime),
-                "duration" => Some(Self::Duration),
-                "byte" => Some(Self::Byte),
+                "date" => Some(Self::Text("date", text_format::is_date)),
+                "datetime" => Some(Self::Text("datetime", text_format::is_date_time)),
+                "duration" => Some(Self::Text("duration", text_format::is_duration)),
+                "byte" => Some(Self::Text("byte", text_format::is_base64)),
                 name => text_format::RULES.iter().find(|rule| rule.0 == name).map(|rule| Self::Text(rule.0, rule.1)),
             },
             _ => None,
