@@ -1,6 +1,6 @@
 //! What kube-apiserver said of the rules of random definitions: the same verdict, the same fields, the same costs.
 //!
-//! `testdata/cel/rows.jsonl.gz` has a schema a line, the status code, and for a refusal every field with its reason and the
+//! `testdata/cel/` has a schema a line, the status code, and for a refusal every field with its reason and the
 //! factor by which the estimated cost exceeds the budget (testdata/README.md). `CEL_ROWS` names another file of such lines.
 
 use api::path::Path;
@@ -9,9 +9,9 @@ use schema::{cel, structural::Structural};
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, io::Read};
 
-fn rows() -> Vec<Value> {
-    let recorded = concat!(env!("CARGO_MANIFEST_DIR"), "/../../testdata/cel/rows.jsonl.gz").to_owned();
-    let path = std::env::var("CEL_ROWS").unwrap_or(recorded);
+fn rows(recorded: &str) -> Vec<Value> {
+    let recorded = || format!("{}/../../testdata/cel/{recorded}.jsonl.gz", env!("CARGO_MANIFEST_DIR"));
+    let path = std::env::var("CEL_ROWS").unwrap_or_else(|_| recorded());
     let packed = std::fs::read(&path).unwrap_or_else(|why| panic!("{path}: {why}"));
     let mut text = String::new();
     GzDecoder::new(packed.as_slice()).read_to_string(&mut text).expect("gzip");
@@ -52,8 +52,17 @@ fn factor(detail: &str) -> Option<String> {
 }
 
 #[test]
-fn definitions_are_judged_as_kube_apiserver_judges_them() {
-    let rows = rows();
+fn one_rule_for_each_type_is_judged_as_kube_apiserver_judges_it() {
+    replay("rows");
+}
+
+#[test]
+fn nested_expressions_are_judged_as_kube_apiserver_judges_them() {
+    replay("expressions");
+}
+
+fn replay(recorded: &str) {
+    let rows = rows(recorded);
     let (mut verdicts, mut factors) = (0, 0);
     for row in &rows {
         let recorded: BTreeSet<String> =

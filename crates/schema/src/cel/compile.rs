@@ -337,9 +337,9 @@ fn mistake(path: &Path, rule: &Rule, why: &str) -> FieldError {
         text(&rule.rule),
         text(&rule.message),
         text(&rule.message_expression),
-        rule.reason.name().map_or("null".to_owned(), text),
+        rule.reason.name().map_or_else(|| "null".to_owned(), text),
         text(&rule.field_path),
-        rule.optional_old_self.map_or("null".to_owned(), |set| set.to_string()),
+        rule.optional_old_self.map_or_else(|| "null".to_owned(), |set| set.to_string()),
     );
     FieldError { field: path.to_string(), reason: Reason::Invalid, value: None, detail: format!("{shown}: {why}") }
 }

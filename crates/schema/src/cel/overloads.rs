@@ -51,7 +51,7 @@ static OVERLOADS: LazyLock<HashMap<&'static str, Vec<Overload>>> = LazyLock::new
     }
     for (name, id, of, makes) in ON_LISTS.iter().copied() {
         all.entry(name).or_default().extend(of.iter().map(|of| Overload {
-            id: if matches!(*of, "string" | "bytes") && id.1 != "" { id.1 } else { id.0 },
+            id: if matches!(*of, "string" | "bytes") && !id.1.is_empty() { id.1 } else { id.0 },
             method: true,
             takes: if name == SORT_BY {
                 vec![typed("list(A)"), Type::list(typed(of))]
@@ -152,8 +152,10 @@ pub(super) const SORT_BY: &str = "@sortByAssociatedKeys";
 const ORDERED: &[&str] = &["int", "uint", "double", "bool", "duration", "timestamp", "string", "bytes"];
 const SUMMABLE: &[&str] = &["int", "uint", "double", "duration"];
 
+type ListRow = (&'static str, (&'static str, &'static str), &'static [&'static str], &'static str);
+
 /// Functions of lists of what can be ordered: id of any, id for texts and bytes where it differs, items, result.
-const ON_LISTS: &[(&str, (&str, &str), &[&str], &str)] = &[
+const ON_LISTS: &[ListRow] = &[
     ("isSorted", ("list_is_sorted", ""), ORDERED, "bool"),
     ("sum", ("list_sum", ""), SUMMABLE, "item"),
     ("max", ("list_max", ""), ORDERED, "item"),

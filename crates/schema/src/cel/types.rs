@@ -21,17 +21,17 @@ pub(super) enum Type {
     Bytes,
     Duration,
     Time,
-    List(Arc<Type>),
+    List(Arc<Self>),
     /// Keys and values.
-    Map(Arc<(Type, Type)>),
+    Map(Arc<(Self, Self)>),
     Object(Arc<Object>),
     /// A library's type that may be null, `kubernetes.Quantity`.
     Struct(&'static str),
     /// A library's type, `net.IP`.
     Opaque(&'static str),
-    Optional(Arc<Type>),
+    Optional(Arc<Self>),
     /// Of what `type(x)` is.
-    Meta(Arc<Type>),
+    Meta(Arc<Self>),
     /// To be found out.
     Param(usize),
 }
