@@ -158,12 +158,26 @@ async fn a_client_that_dawdles_is_dropped_whatever_it_pretends_to_speak() {
 #[tokio::test]
 async fn a_connection_that_idles_is_closed() {
     // Longer than a busy machine takes to send the request.
-    let limits = Limits { header_read: Duration::from_millis(500), ..Limits::default() };
+    let limits = Limits { idle: Duration::from_millis(500), ..Limits::default() };
     let server = serve(Families::both(net::Family::V6), None, limits, tower::service_fn(who));
     for address in &server.addresses {
         let mut client = TcpStream::connect(address).await.unwrap();
         soon(get(&mut client, "/")).await;
         assert!(soon(closed(&mut client)).await);
+    }
+}
+
+#[tokio::test]
+async fn a_connection_between_two_requests_may_rest_longer_than_a_head_may_take() {
+    let limits = Limits { header_read: Duration::from_millis(300), ..Limits::default() };
+    let server = serve(Families::both(net::Family::V4), None, limits, tower::service_fn(who));
+    for address in &server.addresses {
+        let mut client = TcpStream::connect(address).await.unwrap();
+        soon(get(&mut client, "/")).await;
+        tokio::time::sleep(limits.header_read * 4).await;
+        soon(get(&mut client, "/")).await;
+        client.write_all(b"GET / HTTP/1.1\r\nHost: te").await.unwrap();
+        assert!(soon(closed(&mut client)).await, "the head of the third request is slow");
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Poll;
 
-use http::{Request, Response, StatusCode};
+use http::{Request, Response, StatusCode, Version};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -81,11 +81,13 @@ where
         let Self { service, tls: _, limits, stop } = self;
         let address = peer.address;
         let activity = Arc::clone(&place.activity);
-        let began = Arc::new(AtomicBool::new(false));
+        // No request yet, or the last one's version.
+        let (began, in_turn) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         let handler = service_fn({
-            let (began, activity) = (Arc::clone(&began), Arc::clone(&activity));
+            let (began, in_turn, activity) = (Arc::clone(&began), Arc::clone(&in_turn), Arc::clone(&activity));
             move |mut request: Request<Incoming>| {
                 began.store(true, Ordering::Relaxed);
+                in_turn.store(request.version() < Version::HTTP_2, Ordering::Relaxed);
                 let busy = InRequest::begin(&activity);
                 request.extensions_mut().insert(peer.clone());
                 let (answer, activity) = (service.clone().oneshot(request), Arc::clone(&activity));
@@ -104,10 +106,10 @@ where
             pin!(builder.serve_connection_with_upgrades(TokioIo::new(Placed::new(io, place)), handler));
         // An answer of HTTP/1 that is not read holds up its connection, which then has to go.
         let (stall, mut stalled) = (Arc::new(Stall::default()), None);
-        // hyper's own timeout covers HTTP/1 headers, but neither the bytes by which the version is told nor HTTP/2.
-        let mut first_request = pin!(tokio::time::sleep(limits.header_read));
+        // hyper's own timeout covers neither the bytes by which the version is told nor HTTP/2, and takes idling for a slow head.
+        let mut head = pin!(tokio::time::sleep(limits.header_read));
         let mut idle = pin!(tokio::time::sleep(limits.idle));
-        let (mut waiting, mut stopping, mut closing) = (true, false, false);
+        let (mut stopping, mut closing) = (false, false);
         loop {
             let step = poll_fn(|context| {
                 if let Poll::Ready(ended) = stall.scope(|| connection.as_mut().poll(context)) {
@@ -132,12 +134,15 @@ where
                     tracing::debug!(peer = %address, "an idle connection made room for another");
                     return;
                 }
-                () = first_request.as_mut(), if waiting => {
-                    waiting = false;
-                    if !began.load(Ordering::Relaxed) {
+                () = head.as_mut() => {
+                    let in_head = activity.in_head().filter(|_| in_turn.load(Ordering::Relaxed)).unwrap_or_default();
+                    let left = limits.header_read.saturating_sub(in_head);
+                    if left.is_zero() || !began.load(Ordering::Relaxed) {
                         tracing::debug!(peer = %address, "no request in time");
                         return;
                     }
+                    // Looked at often enough that nobody gets much more.
+                    head.as_mut().reset(tokio::time::Instant::now() + left.min(limits.header_read / 4));
                 }
                 () = idle.as_mut() => {
                     let quiet = activity.idle().unwrap_or_default();
@@ -160,7 +165,8 @@ where
 
 fn builder(limits: &Limits) -> Builder<Streams> {
     let mut builder = Builder::new(Streams);
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(limits.header_read);
+    // Ours comes first; its default would be shorter.
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(limits.idle + limits.header_read);
     builder
         .http2()
         .timer(TokioTimer::new())

@@ -13,9 +13,9 @@ pub struct Limits {
     pub connections_per_source: usize,
     /// How long a client may take for the TLS handshake.
     pub handshake: Duration,
-    /// How long a client may take for a request's headers. Also closes HTTP/1 connections that idle for as long.
+    /// How long a client may take for a request's headers, from their first byte on; for the first request from the start.
     pub header_read: Duration,
-    /// How long an HTTP/2 connection may be open without a request.
+    /// How long a connection may be open without a request.
     pub idle: Duration,
     /// How often a quiet HTTP/2 connection is tested, and how long the answer may take.
     pub ping: Duration,
@@ -30,8 +30,7 @@ pub struct Limits {
 }
 
 impl Default for Limits {
-    /// As patient as the Kubernetes API server (32 s for headers, 90 s idle), and done within half of the 10 s a shutdown may
-    /// take.
+    /// As patient with headers as the Kubernetes API server (32 s), and done within half of the 10 s a shutdown may take.
     fn default() -> Self {
         Self {
             connections: 10_000,
@@ -39,12 +38,15 @@ impl Default for Limits {
             connections_per_source: 5_000,
             handshake: Duration::from_secs(10),
             header_read: Duration::from_secs(32),
-            idle: Duration::from_secs(90),
+            // Twice upstream's, which is also how long Go's clients keep one: theirs end first, and no request meets a
+            // connection that is being closed.
+            idle: Duration::from_secs(180),
             ping: Duration::from_secs(30),
             // client-go keeps all its watches on one connection and counts on at least this many.
             streams: 250,
             headers: 64 * 1024,
-            answer: Pace { grace: Duration::from_secs(30), bytes_per_second: 64 * 1024 },
+            // A phone with one bar.
+            answer: Pace { grace: Duration::from_secs(30), bytes_per_second: 8 * 1024 },
             drain: Duration::from_secs(5),
         }
     }

@@ -37,6 +37,8 @@ pub(super) struct Activity {
     requests: AtomicUsize,
     /// When the last one ended, in milliseconds since `began`.
     idle_since: AtomicU64,
+    /// When the first bytes came that are no request yet, in the same measure and counted up by one; 0 if none have.
+    head_since: AtomicU64,
     /// Told to end, because its place is needed.
     pub(super) evicted: CancellationToken,
 }
@@ -47,12 +49,26 @@ impl Activity {
             began: Instant::now(),
             requests: AtomicUsize::new(0),
             idle_since: AtomicU64::new(0),
+            head_since: AtomicU64::new(0),
             evicted: CancellationToken::new(),
         }
     }
 
     fn now(&self) -> u64 {
         u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX)
+    }
+
+    /// Bytes came. Between requests they begin the next one, if the connection speaks HTTP/1.
+    fn hear(&self) {
+        if self.requests.load(Ordering::Acquire) == 0 && self.head_since.load(Ordering::Relaxed) == 0 {
+            self.head_since.store(self.now().saturating_add(1), Ordering::Relaxed);
+        }
+    }
+
+    /// For how long a request has been arriving that is not whole yet.
+    pub(super) fn in_head(&self) -> Option<Duration> {
+        let since = self.head_since.load(Ordering::Relaxed).checked_sub(1)?;
+        Some(Duration::from_millis(self.now().saturating_sub(since)))
     }
 
     /// From now on it is busy until it ends: it was handed over to another protocol.
@@ -75,6 +91,7 @@ pub(super) struct InRequest(Arc<Activity>);
 impl InRequest {
     pub(super) fn begin(activity: &Arc<Activity>) -> Self {
         activity.requests.fetch_add(1, Ordering::AcqRel);
+        activity.head_since.store(0, Ordering::Relaxed);
         Self(Arc::clone(activity))
     }
 }
@@ -181,18 +198,23 @@ impl Drop for Place {
 /// A connection with its place, which it keeps also when it is handed over to another protocol.
 pub(super) struct Placed<I> {
     io: I,
-    _place: Place,
+    place: Place,
 }
 
 impl<I> Placed<I> {
     pub(super) fn new(io: I, place: Place) -> Self {
-        Self { io, _place: place }
+        Self { io, place }
     }
 }
 
 impl<I: AsyncRead + Unpin> AsyncRead for Placed<I> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<std::io::Result<()>> {
-        Pin::new(&mut self.io).poll_read(cx, buf)
+        let before = buf.filled().len();
+        let read = Pin::new(&mut self.io).poll_read(cx, buf);
+        if buf.filled().len() > before {
+            self.place.activity.hear();
+        }
+        read
     }
 }
 
