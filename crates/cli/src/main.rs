@@ -17,6 +17,8 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     runtime::tls::install_provider();
+    // Where it is forbidden there is what there was.
+    let _ = kernel::limits::raise_open_files();
     match args::parse(std::env::args_os()) {
         Ok((command, settings)) => args::exit((command.run)(settings)),
         Err(code) => code,

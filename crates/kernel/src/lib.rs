@@ -11,6 +11,7 @@ pub mod dummy;
 pub mod ipset;
 pub mod iptables;
 pub mod ipvs;
+pub mod limits;
 mod netlink;
 pub mod netns;
 pub mod nft;
