@@ -18,6 +18,11 @@ use store::{Op, Retention, Store, Txn};
 const KILLS: u64 = 220;
 const WRITERS: u64 = 6;
 const KEYS: u64 = 9;
+/// What each writer does at most before it is killed; the kills come long before.
+const STEPS: u64 = 45;
+/// Enough for all that happens between two kills. A file that was not closed is checked page by page when it is opened, so a long
+/// history would only make each round slower than the last; this one is also trimmed again and again under the kills.
+const RETENTION: Retention = Retention { age: Duration::from_secs(300), events: 600, bytes: 128 << 20 };
 const CHILD: &str = "STORE_CRASH_TEST_FILE";
 
 /// What writer `writer` does in step `step`: a put of two keys that belong together, or the deletion of both.
@@ -51,10 +56,11 @@ fn what_was_acknowledged_survives_two_hundred_kills() {
     let mut steps = BTreeMap::from_iter((0..WRITERS).map(|writer| (writer, 0)));
     let mut newest = 0;
     let mut acknowledged = 0;
+    assert!(WRITERS * STEPS * 2 <= RETENTION.events as u64, "no watch misses anything between two kills");
     for kill in 0..KILLS {
         let said = run_and_kill(&path, &steps, Moment::of(kill));
         acknowledged += said.values().map(|said| said.acknowledged.len()).sum::<usize>();
-        let store = Store::open(&path, Retention::default()).unwrap_or_else(|error| panic!("kill {kill}: {error}"));
+        let store = Store::open(&path, RETENTION).unwrap_or_else(|error| panic!("kill {kill}: {error}"));
         assert!(store.known_revision() >= newest, "kill {kill}: the revision went back");
         assert!(goes_on(&store, newest), "kill {kill}: a watch from revision {newest} missed something");
         newest = store.known_revision();
@@ -177,17 +183,18 @@ fn write_until_killed(path: &Path) {
         std::io::stdout().lock().write_all(line.as_bytes()).and_then(|()| std::io::stdout().flush()).unwrap()
     };
     say("\nopening\n".into());
-    let store = Store::open(path, Retention::default()).unwrap();
+    let store = Store::open(path, RETENTION).unwrap();
     let steps = std::env::var("STORE_CRASH_TEST_STEPS").unwrap();
     let write = |(writer, mut step): (u64, u64)| {
         let store = store.clone();
         async move {
-            loop {
+            for _ in 0..STEPS {
                 step += 1;
                 say(format!("begin {writer} {step}\n"));
                 let done = store.txn(Txn::of(ops(writer, step))).await.unwrap();
                 say(format!("done {writer} {step} {}\n", done.revision));
             }
+            std::future::pending().await
         }
     };
     let writers = (0..).zip(steps.split(',').map(|step| step.parse().unwrap())).map(write);
