@@ -161,6 +161,38 @@ async fn an_etcd_that_lost_its_data_is_noticed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_etcd_that_was_put_back_is_noticed_even_when_it_has_come_further_since() {
+    let Some(mut server) = Server::start(Loopback::V6) else { return };
+    let relay = Relay::start(&server.client_url).await;
+    let far = connect(EtcdConfig { endpoints: vec![relay.url.clone()], ..server.config("/registry") }).await;
+    let near = server.store("/registry").await;
+    near.txn(put("kept", "1")).await.unwrap();
+    server.kill();
+    server.keep();
+    server.run();
+    eventually("writes work again", async || near.txn(put("lost", "2")).await.is_ok()).await;
+    eventually("the other store follows", async || far.get("lost").is_some()).await;
+    let known = far.known_revision();
+    let mut watch = far.watch("", Some(known)).await.unwrap();
+
+    relay.cut();
+    server.kill();
+    server.restore();
+    server.run();
+    eventually("the near store sees the backup", async || near.revision().await.is_ok() && near.get("lost").is_none())
+        .await;
+    let mut newest = 0;
+    while newest <= known + 1 {
+        newest = near.txn(put("new", "3")).await.unwrap().revision;
+    }
+    relay.mend();
+    eventually("the far store sees it too", async || far.get("new").is_some() && far.get("lost").is_none()).await;
+    let end = tokio::time::timeout(PATIENCE, watch.next()).await.expect("the end of the watch");
+    assert!(matches!(end, Err(WatchError::Compacted { .. })), "{end:?}");
+    assert_eq!(far.get("kept").unwrap().value(), "1");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_endpoint_that_is_down_is_passed_over() {
     let Some(server) = Server::start(Loopback::V6) else { return };
     server.store("/registry").await;

@@ -36,8 +36,15 @@ pub(super) async fn answer(client: Arc<Client>, mirror: Arc<Mirror>, mut waiters
 
 async fn ask(client: &Client, mirror: &Mirror) -> Result<u64, Unavailable> {
     let failed = |status| Unavailable::new(format!("etcd: {}", describe(&status)));
+    let known = mirror.read().revision();
     let response = client.range(barrier_probe(client)).await.map_err(failed)?;
     let revision = unsigned(header(response.header).map_err(failed)?.revision);
+    if revision < known && mirror.read().revision() >= known {
+        // Not for long: the watch has ended with the etcd that was there before.
+        return Err(Unavailable::new(format!(
+            "etcd went back from revision {known} to {revision}; reading everything again"
+        )));
+    }
     if timeout(NUDGE, mirror.reached(revision)).await.is_ok() {
         return Ok(revision);
     }

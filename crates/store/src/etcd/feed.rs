@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::RwLock;
-use tonic::Status;
+use tonic::{Code, Status};
 
 use super::BARRIER;
 use super::client::{Client, describe};
@@ -83,7 +83,7 @@ async fn watch_once(
 ) -> Result<(), Status> {
     let now = header(client.range(barrier_probe(client)).await?.header)?;
     let known = mirror.read().revision();
-    if now.cluster_id != *cluster_id || unsigned(now.revision) < known {
+    if now.cluster_id != *cluster_id || unsigned(now.revision) < known || !is_same_history(client, mirror).await? {
         tracing::error!(known, found = now.revision, "etcd has another history than before, perhaps an older backup");
         *cluster_id = refill(client, mirror).await?;
     }
@@ -122,6 +122,28 @@ async fn watch_once(
             let events = translate(client, batch, |key| mirror.read().get(key));
             mirror.apply(events, revision.unwrap_or(0));
         }
+    }
+}
+
+/// Whether etcd still has what the mirror knows as its newest value. A backup that was put back and written to by others may
+/// have come past our revision, and yet never had it.
+async fn is_same_history(client: &Client, mirror: &Mirror) -> Result<bool, Status> {
+    let newest = mirror.read().live().max_by_key(|entry| entry.mod_revision()).cloned();
+    let Some(newest) = newest else { return Ok(true) };
+    let request = RangeRequest {
+        key: client.key(newest.key()),
+        revision: i64::try_from(newest.mod_revision()).unwrap_or(i64::MAX),
+        ..RangeRequest::default()
+    };
+    match client.range(request).await {
+        Ok(then) => Ok(then
+            .kvs
+            .iter()
+            .filter_map(|kv| entry(client, kv))
+            .any(|then| then.mod_revision() == newest.mod_revision() && then.value() == newest.value())),
+        // Compacted since: nobody can tell any more.
+        Err(status) if status.code() == Code::OutOfRange => Ok(false),
+        Err(status) => Err(status),
     }
 }
 

@@ -103,6 +103,22 @@ impl Server {
         std::fs::remove_dir_all(self.directory.path().join("data")).unwrap();
     }
 
+    /// Keeps a copy of what it stores. To be called while it is down, as the next one.
+    pub(crate) fn keep(&self) {
+        self.copy("data", "kept");
+    }
+
+    /// Puts back what was kept.
+    pub(crate) fn restore(&self) {
+        self.wipe();
+        self.copy("kept", "data");
+    }
+
+    fn copy(&self, from: &str, to: &str) {
+        let [from, to] = [from, to].map(|name| self.directory.path().join(name));
+        assert!(Command::new("cp").arg("-a").args([from, to]).status().unwrap().success());
+    }
+
     pub(crate) fn config(&self, prefix: &str) -> EtcdConfig {
         EtcdConfig {
             endpoints: vec![self.client_url.clone()],
