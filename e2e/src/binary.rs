@@ -14,8 +14,18 @@ pub fn twinstack() -> PathBuf {
             return PathBuf::from(named);
         }
         let output = Command::new(env!("CARGO"))
-            // The whole workspace, so that crates have the features with which the tests were built and nothing is built twice.
-            .args(["build", "--quiet", "--locked", "--workspace", "--bins", "--message-format=json"])
+            // The whole workspace, and one small test, so that crates have the features with which the tests were built,
+            // those of dev-dependencies among them, and nothing is built twice.
+            .args([
+                "build",
+                "--quiet",
+                "--locked",
+                "--workspace",
+                "--bins",
+                "--test",
+                "100_cli",
+                "--message-format=json",
+            ])
             .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
             .output()
             .expect("cargo runs");
