@@ -11,6 +11,7 @@ use runtime::{
     admin::Admin,
     client,
     config::Settings,
+    controller::Context,
     http::{Limits, Server},
     lease::{self, Election},
     listen::{self, Hosts},
@@ -26,6 +27,8 @@ use std::{
 
 const LOOPBACK: &str = "127.0.0.1,::1";
 const NAMESPACE: &str = "kube-system";
+/// How long the work of a term may take to end: others wait five seconds longer for the lease than this process renews it.
+const TERM_END: Duration = Duration::from_secs(3);
 
 /// In what a manager differs from the others.
 #[derive(Clone, Copy)]
@@ -122,6 +125,22 @@ impl Manager {
         Ok(client)
     }
 
+    /// Starts the work of an operator whose servers may run in or beside this process: at once, or for each term in which
+    /// this process leads. In between the servers go on.
+    pub(crate) fn lead_in_terms<O>(
+        self,
+        context: Context<O>,
+        after: AfterLoss,
+        start: impl Fn(&Context<O>) + Send + Sync + 'static,
+    ) where
+        O: Send + Sync + 'static,
+    {
+        match self.election {
+            None => start(&context),
+            Some(settings) => elect_in_terms(Election::new(context.client(), settings), context, after, start),
+        }
+    }
+
     /// Starts the work: at once, or when this process leads.
     pub(crate) fn lead(self, client: Client, tasks: &Tasks, start: impl FnOnce() + Send + 'static) {
         match self.election {
@@ -145,6 +164,61 @@ fn elect(mut election: Election, tasks: &Tasks, start: impl FnOnce() + Send + 's
                 Ok(())
             }
             () = election.hold() => Err("the lease is lost"),
+        }
+    });
+}
+
+/// What a process does when another one leads instead of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AfterLoss {
+    /// Its servers are for the other one to run.
+    End,
+    /// Its servers answer whoever leads.
+    Wait,
+}
+
+/// Runs something for each term in which this process leads. An API that is away ends the term and not the process: what
+/// serves in or beside it would end as well.
+fn elect_in_terms<O: Send + Sync + 'static>(
+    mut election: Election,
+    context: Context<O>,
+    after: AfterLoss,
+    start: impl Fn(&Context<O>) + Send + Sync + 'static,
+) {
+    let tasks = context.tasks().clone();
+    tasks.clone().once("leader-election", move |stop| async move {
+        tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            () = election.acquire() => {}
+        }
+        loop {
+            let term = tasks.group();
+            start(&context.term(&term));
+            let stopped = tokio::select! {
+                () = stop.cancelled() => true,
+                () = election.hold() => false,
+            };
+            term.stop(TERM_END).await;
+            if stopped {
+                election.release().await;
+                return Ok(());
+            }
+            tracing::warn!("the servers go on as they are");
+            let regained = tokio::select! {
+                () = stop.cancelled() => return Ok(()),
+                regained = election.regain() => regained,
+            };
+            match (regained, after) {
+                (Ok(()), _) => {}
+                (Err(other), AfterLoss::End) => return Err(other),
+                (Err(other), AfterLoss::Wait) => {
+                    tracing::info!(other, "waits for the lease");
+                    tokio::select! {
+                        () = stop.cancelled() => return Ok(()),
+                        () = election.acquire() => {}
+                    }
+                }
+            }
         }
     });
 }

@@ -9,7 +9,7 @@ use crate::{
     component,
     flag::{Flag, flag},
     kubeconfig,
-    manager::{Manager, Own},
+    manager::{AfterLoss, Manager, Own},
     read, release_version,
 };
 use ::dns::operator::{self, CONTROLLERS, Local, Operand, Options, Program, Reports};
@@ -76,8 +76,7 @@ fn run(settings: Settings) -> anyhow::Result<()> {
         if let Operand::Process(local) = &options.operand {
             operator::start_server(client.clone(), local.clone(), options.reports.clone(), &admin, &tasks);
         }
-        let context = Context::new(client.clone(), options, &admin, &tasks);
-        manager.lead(client, &tasks, move || start(&context));
+        manager.lead_in_terms(Context::new(client, options, &admin, &tasks), AfterLoss::Wait, start);
         Ok(())
     })
 }

@@ -9,7 +9,7 @@ use crate::{
     component,
     flag::{Flag, flag},
     kubeconfig,
-    manager::{Manager, Own},
+    manager::{AfterLoss, Manager, Own},
     read,
 };
 use ingress::operator::{
@@ -78,8 +78,7 @@ fn run(settings: Settings) -> anyhow::Result<()> {
         if route53 {
             options.dns = Some(super::cloud_controller_manager::dns::route53(&admin.metrics).await?);
         }
-        let context = Context::new(client.clone(), options, &admin, &tasks);
-        manager.lead(client, &tasks, move || operator::start(&context));
+        manager.lead_in_terms(Context::new(client, options, &admin, &tasks), AfterLoss::End, operator::start);
         Ok(())
     })
 }

@@ -128,7 +128,7 @@ async fn run(context: Context) -> Result<()> {
         events: context.events("endpoint-slice-controller"),
         told: Mutex::default(),
         most: options.max_endpoints_per_slice,
-        metrics: context.once(|| Metrics::new(context.admin())),
+        metrics: context.lasting(|_| Metrics::new(context.admin())),
     };
     work(&queue, options.workers, &controller).await
 }

@@ -70,7 +70,7 @@ async fn run(context: Context) -> Result<()> {
     };
     let nodes = context.store::<Node>();
     let queue: Queue<Key> = context.queue("node_ipam");
-    let metrics = context.once(|| Metrics::new(context.admin()));
+    let metrics = context.lasting(|_| Metrics::new(context.admin()));
     nodes.synced().await;
     let allocations = Mutex::new(Allocations::new(blocks, &options.service_ranges));
     let shared = Arc::new(Shared { allocations, waiting: Mutex::default(), told: Mutex::default() });

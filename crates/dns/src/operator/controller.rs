@@ -48,7 +48,7 @@ pub(super) async fn run(context: Context<Options>) -> Result<()> {
         served: discovery::served(&client).await?,
         wanted: Mutex::default(),
         told: Mutex::default(),
-        states: context.once(|| States::new(&context)),
+        states: context.lasting(|_| States::new(&context)),
     };
     let queue: Queue<Key> = context.queue("dns-operator");
     let _subscriptions = [

@@ -157,7 +157,7 @@ pub(super) async fn run(context: Context<Options>) -> Result<()> {
         api_server.synced().await;
     }
     queue.add(default);
-    let processes = context.once(|| Processes::new(context.tasks()));
+    let processes = context.lasting(Processes::new);
     let _processes = processes.on_change({
         let queue = queue.clone();
         move |name| queue.add(Key::new(OPERATOR_NAMESPACE, name))
@@ -173,7 +173,7 @@ pub(super) async fn run(context: Context<Options>) -> Result<()> {
         options: context.options().clone(),
         processes: (*processes).clone(),
         served,
-        gauges: context.once(|| metrics::Gauges::new(&context.admin().metrics)),
+        gauges: context.lasting(|_| metrics::Gauges::new(&context.admin().metrics)),
     };
     work(&queue, 1, &controller).await
 }

@@ -34,13 +34,19 @@ pub struct Context<O> {
 
 struct Inner<O> {
     client: Client,
-    options: O,
+    options: Arc<O>,
     admin: Admin,
     tasks: Tasks,
     /// Stores and other things that there is one of, by type.
-    stores: Arc<Mutex<HashMap<TypeId, Box<dyn Any + Send + Sync>>>>,
+    stores: Things,
+    /// The same for what outlives a term as leader.
+    lasting: Things,
+    /// Where that is run.
+    process: Tasks,
     queues: QueuesMetrics,
 }
+
+type Things = Arc<Mutex<HashMap<TypeId, Box<dyn Any + Send + Sync>>>>;
 
 impl<O> Clone for Context<O> {
     fn clone(&self) -> Self {
@@ -57,18 +63,35 @@ impl<O: fmt::Debug> fmt::Debug for Context<O> {
 impl<O> Context<O> {
     /// A context whose watches run in `tasks`. Nothing is watched before a controller asks for it.
     pub fn new(client: Client, options: O, admin: &Admin, tasks: &Tasks) -> Self {
-        let queues = QueuesMetrics::new(admin);
-        let stores = Arc::default();
-        let inner = Inner { client, options, admin: admin.clone(), tasks: tasks.clone(), stores, queues };
+        let inner = Inner {
+            client,
+            options: Arc::new(options),
+            admin: admin.clone(),
+            tasks: tasks.clone(),
+            stores: Arc::default(),
+            lasting: Arc::default(),
+            process: tasks.clone(),
+            queues: QueuesMetrics::new(admin),
+        };
         Self { inner: Arc::new(inner) }
     }
 
     /// The same parts with other options, for a component that runs beside this one in the same process.
     pub fn with_options<P>(&self, options: P) -> Context<P> {
-        let Inner { client, admin, tasks, stores, queues, options: _ } = &*self.inner;
-        let (client, admin, tasks) = (client.clone(), admin.clone(), tasks.clone());
-        let inner = Inner { client, options, admin, tasks, stores: Arc::clone(stores), queues: queues.clone() };
-        Context { inner: Arc::new(inner) }
+        Context {
+            inner: Arc::new(self.inner.with(
+                Arc::new(options),
+                self.inner.tasks.clone(),
+                Arc::clone(&self.inner.stores),
+            )),
+        }
+    }
+
+    /// The same parts for one term as leader: watches begin anew, and end with these tasks.
+    #[must_use]
+    pub fn term(&self, tasks: &Tasks) -> Self {
+        let inner = self.inner.with(Arc::clone(&self.inner.options), tasks.clone(), Arc::default());
+        Self { inner: Arc::new(inner) }
     }
 
     /// A client for the cluster.
@@ -134,16 +157,15 @@ impl<O> Context<O> {
         });
     }
 
-    /// A thing that there is once in the process, such as the metrics of a controller that may be restarted.
+    /// A thing that there is once, such as the stores of a controller that may be restarted.
     pub fn once<T: Any + Send + Sync>(&self, make: impl FnOnce() -> T) -> Arc<T> {
-        let mut all = self.inner.stores.lock();
-        let known = all.get(&TypeId::of::<Arc<T>>()).and_then(|thing| thing.downcast_ref::<Arc<T>>());
-        if let Some(thing) = known {
-            return Arc::clone(thing);
-        }
-        let thing = Arc::new(make());
-        all.insert(TypeId::of::<Arc<T>>(), Box::new(Arc::clone(&thing)));
-        thing
+        only(&self.inner.stores, make)
+    }
+
+    /// A thing that there is once in the process, such as metrics, or what goes on serving while nobody leads: it is made
+    /// with tasks that end with the process.
+    pub fn lasting<T: Any + Send + Sync>(&self, make: impl FnOnce(&Tasks) -> T) -> Arc<T> {
+        only(&self.inner.lasting, || make(&self.inner.process))
     }
 
     /// Resolves when all these stores have their first list.
@@ -165,6 +187,34 @@ impl<O> Context<O> {
     pub fn events(&self, controller: &str) -> Events {
         Events::new(self.client(), controller)
     }
+}
+
+impl<O> Inner<O> {
+    fn with<P>(&self, options: Arc<P>, tasks: Tasks, stores: Things) -> Inner<P> {
+        let Self { client, admin, lasting, process, queues, options: _, tasks: _, stores: _ } = self;
+        Inner {
+            client: client.clone(),
+            options,
+            admin: admin.clone(),
+            tasks,
+            stores,
+            lasting: Arc::clone(lasting),
+            process: process.clone(),
+            queues: queues.clone(),
+        }
+    }
+}
+
+/// The thing of a type; made when there is none yet.
+fn only<T: Any + Send + Sync>(all: &Things, make: impl FnOnce() -> T) -> Arc<T> {
+    let mut all = all.lock();
+    let known = all.get(&TypeId::of::<Arc<T>>()).and_then(|thing| thing.downcast_ref::<Arc<T>>());
+    if let Some(thing) = known {
+        return Arc::clone(thing);
+    }
+    let thing = Arc::new(make());
+    all.insert(TypeId::of::<Arc<T>>(), Box::new(Arc::clone(&thing)));
+    thing
 }
 
 /// A store of any kind, to be waited for.

@@ -1,6 +1,9 @@
 //! What to do with a lease, given when it was last seen to change. Pure.
 
-use k8s_openapi::{api::coordination::v1::Lease, apimachinery::pkg::apis::meta::v1::MicroTime};
+use k8s_openapi::{
+    api::coordination::v1::{Lease, LeaseSpec},
+    apimachinery::pkg::apis::meta::v1::MicroTime,
+};
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -20,6 +23,13 @@ impl Seen {
 
     pub(super) fn holder(&self) -> Option<&String> {
         self.lease.spec.as_ref()?.holder_identity.as_ref().filter(|holder| !holder.is_empty())
+    }
+
+    /// Who, if it is not `me`, has renewed the lease since it was like this.
+    pub(super) fn is_renewed_by_another(&self, before: Option<&LeaseSpec>, me: &str) -> Option<&str> {
+        let holder = self.holder().filter(|holder| *holder != me)?;
+        let same_holder = before?.holder_identity.as_ref() == Some(holder);
+        (same_holder && before != self.lease.spec.as_ref()).then_some(holder)
     }
 
     fn has_run_out(&self, now: Instant) -> bool {
@@ -54,7 +64,6 @@ pub(super) fn decide(seen: Option<&Seen>, me: &str, now: Instant) -> Action {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use k8s_openapi::api::coordination::v1::LeaseSpec;
 
     fn lease(holder: &str, transitions: i32) -> Lease {
         let spec = LeaseSpec {
@@ -71,6 +80,24 @@ mod tests {
             Action::Write { transitions, .. } => Some(*transitions),
             _ => None,
         }
+    }
+
+    #[tokio::test]
+    async fn only_who_renews_leads() {
+        let start = Instant::now();
+        let renewed = |holder, transitions| Seen::again(None, lease(holder, transitions), start);
+        for (before, after, expected) in [
+            (("other", 3), ("other", 3), None),
+            (("other", 3), ("other", 4), Some("other")),
+            (("third", 3), ("other", 4), None),
+            (("me", 3), ("other", 4), None),
+            (("me", 3), ("me", 4), None),
+            (("other", 3), ("", 4), None),
+        ] {
+            let (before, after) = (lease(before.0, before.1), renewed(after.0, after.1));
+            assert_eq!(after.is_renewed_by_another(before.spec.as_ref(), "me"), expected, "{before:?} {after:?}");
+        }
+        assert_eq!(renewed("other", 3).is_renewed_by_another(None, "me"), None);
     }
 
     #[tokio::test]

@@ -80,6 +80,24 @@ impl Election {
         tracing::info!(lease = self.settings.name, identity = self.settings.identity, "leads");
     }
 
+    /// Waits until this process leads again; with an error as soon as another one is seen to. Somebody's old name in the
+    /// lease, as a restored API may show, is no sign of that: who leads renews.
+    pub async fn regain(&mut self) -> Result<(), String> {
+        loop {
+            let before = self.seen.as_ref().map(|seen| seen.lease.spec.clone());
+            if self.attempt().await {
+                tracing::info!(lease = self.settings.name, identity = self.settings.identity, "leads again");
+                return Ok(());
+            }
+            if let (Some(before), Some(seen)) = (before, &self.seen)
+                && let Some(other) = seen.is_renewed_by_another(before.as_ref(), &self.settings.identity)
+            {
+                return Err(format!("{other} leads now"));
+            }
+            sleep(self.settings.retry).await;
+        }
+    }
+
     /// Renews while it can; returns when this process must no longer act as leader.
     pub async fn hold(&mut self) {
         let mut renewed = Instant::now();

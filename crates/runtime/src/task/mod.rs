@@ -34,7 +34,7 @@ struct Inner {
     working: CancellationToken,
     running: Mutex<Vec<Running>>,
     failure: tokio::sync::watch::Sender<Option<Failure>>,
-    watch: Watch,
+    watch: Arc<Watch>,
     backoff: Backoff,
 }
 
@@ -68,8 +68,24 @@ impl Tasks {
             working: CancellationToken::new(),
             running: Mutex::default(),
             failure: tokio::sync::watch::Sender::default(),
-            watch: Watch::new(metrics, health),
+            watch: Arc::new(Watch::new(metrics, health)),
             backoff,
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Tasks that can be stopped before the others. They are told when the others are, too, but whoever made them has to
+    /// stop them; a failure among them ends the process all the same.
+    #[must_use]
+    pub fn group(&self) -> Self {
+        let Inner { serving, working, running: _, failure, watch, backoff } = &*self.inner;
+        let inner = Inner {
+            serving: serving.child_token(),
+            working: working.child_token(),
+            running: Mutex::default(),
+            failure: failure.clone(),
+            watch: Arc::clone(watch),
+            backoff: *backoff,
         };
         Self { inner: Arc::new(inner) }
     }

@@ -164,3 +164,35 @@ async fn who_does_not_stop_is_aborted_and_named() {
     assert_eq!(soon(dropped.recv()).await, Some(()), "what it held is dropped");
     assert!(fixture.tasks.stop(PATIENCE).await.is_empty(), "nothing is left");
 }
+
+#[tokio::test]
+async fn a_group_ends_before_the_others_and_with_them() {
+    let Fixture { tasks, .. } = fixture();
+    let waits = |tasks: &Tasks, name: &str| {
+        let (told, ended) = tokio::sync::oneshot::channel();
+        tasks.once(name, move |stop| async move {
+            stop.cancelled().await;
+            told.send(()).map_err(|()| "nobody listens")
+        });
+        ended
+    };
+    let mut outside = waits(&tasks, "outside");
+    for _ in 0..2 {
+        let group = tasks.group();
+        let inside = waits(&group, "inside");
+        assert!(soon(group.stop(PATIENCE)).await.is_empty());
+        soon(inside).await.unwrap();
+        assert!(outside.try_recv().is_err(), "the others go on");
+    }
+    let last = waits(&tasks.group(), "inside");
+    assert!(soon(tasks.stop(PATIENCE)).await.is_empty());
+    soon(last).await.unwrap();
+    soon(outside).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_failure_in_a_group_is_one_of_the_process() {
+    let Fixture { tasks, .. } = fixture();
+    tasks.group().once("inside", |_| async { Err("broken") });
+    assert_eq!(soon(tasks.failed()).await.to_string(), "task inside failed: broken");
+}
