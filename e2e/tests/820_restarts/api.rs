@@ -76,14 +76,21 @@ impl Api {
             wait(&etcd, || TcpStream::connect("127.0.0.1:2379").ok());
             self.etcd = Some(etcd);
         }
-        let words: Vec<&str> = self.words[1..].iter().map(String::as_str).collect();
-        let server = Process::start(&self.words[0], &words, &self.folder.join("apiserver.log"));
+        let server = self.server.take().unwrap_or_else(|| {
+            let words: Vec<&str> = self.words[1..].iter().map(String::as_str).collect();
+            Process::start(&self.words[0], &words, &self.folder.join("apiserver.log"))
+        });
         let url = format!("https://127.0.0.1:{}/readyz", self.port);
         wait(&server, || {
             let output = Command::new("curl").args(["-sk", "-o", "/dev/null", "-w", "%{http_code}", &url]).output();
             (output.ok()?.stdout == b"200").then_some(())
         });
         self.server = Some(server);
+    }
+
+    /// Ends etcd at once; the API server stays.
+    pub(crate) fn kill_etcd(&mut self) {
+        self.etcd = None;
     }
 
     /// Ends the server in order.
@@ -119,15 +126,20 @@ impl Api {
 
     /// Keeps the objects as they are.
     pub(crate) fn snapshot(&self) {
-        assert!(self.server.is_none(), "a copy of what is written at the same time is no snapshot");
+        assert!(!self.is_open(), "a copy of what is written at the same time is no snapshot");
         copy(&self.state(), &self.folder.join("snapshot"));
     }
 
     /// Puts the objects back to what was kept.
     pub(crate) fn restore(&self) {
-        assert!(self.server.is_none(), "somebody has the files open");
+        assert!(!self.is_open(), "somebody has the files open");
         std::fs::remove_dir_all(self.state()).expect("it can be removed");
         copy(&self.folder.join("snapshot"), &self.state());
+    }
+
+    /// Whether somebody writes the files.
+    fn is_open(&self) -> bool {
+        if self.store == Store::Embedded { self.server.is_some() } else { self.etcd.is_some() }
     }
 
     fn state(&self) -> PathBuf {

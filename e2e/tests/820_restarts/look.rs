@@ -1,6 +1,6 @@
 //! What each component has made of a round, seen from outside.
 
-use crate::cluster::Cluster;
+use crate::cluster::{CLOUD_CONFIG_NAMESPACE, Cluster, Operands, vpc};
 use e2e::dns::{self, A, AAAA};
 use std::{
     collections::BTreeMap,
@@ -32,10 +32,15 @@ impl Cluster {
             self.get(&path).is_some_and(|deployment| deployment["status"]["readyReplicas"] == 1)
         });
         self.until(&of("the endpoints"), || self.endpoints(&name) == 2);
-        self.until(&of("the names"), || LOOPBACK.iter().all(|at| self.resolved(at, &name) == self.addresses[&round]));
+        self.until(&of("the names"), || {
+            LOOPBACK.iter().all(|at| self.resolved(at, &name).as_ref() == Some(&self.addresses[&round]))
+        });
         self.until(&of("the rules"), || self.ruled(round) == 2);
         self.until(&of("the route"), || LOOPBACK.iter().all(|at| redirected(at, &name) == Some(true)));
-        self.until(&of("the router's Deployment"), || self.router_deployment(round));
+        self.until(&of("the router's Deployment"), || {
+            self.operands == Operands::Process || self.router_deployment(round)
+        });
+        self.until(&of("the cloud-config"), || self.cloud_config().contains(&vpc(round)));
         self.until(&of("the zone"), || self.zones().contains(&format!("z{round}.test")));
         self.until(&of("the load balancer"), || {
             let service = self.get(&format!("/api/v1/namespaces/default/services/lb-{round}"));
@@ -54,6 +59,7 @@ impl Cluster {
         });
         self.until(&of("the endpoints"), || self.endpoints(&name) == 0);
         self.until(&of("the router's Deployment"), || !self.router_deployment(round));
+        self.until(&of("the cloud-config"), || !self.cloud_config().contains(&vpc(round)));
         self.until(&of("the zone"), || !self.zones().contains(&format!("z{round}.test")));
         self.until(&of("the load balancer"), || {
             self.get(&format!("/api/v1/namespaces/default/services/lb-{round}")).is_none()
@@ -64,27 +70,37 @@ impl Cluster {
     pub(crate) fn is_not_served(&self, round: u32) {
         let of = |what: &str| format!("the end of {what} of round {round}");
         let name = format!("web-{round}");
-        self.until(&of("the names"), || LOOPBACK.iter().all(|at| self.resolved(at, &name).is_empty()));
+        self.until(&of("the names"), || {
+            LOOPBACK.iter().all(|at| self.resolved(at, &name).is_some_and(|all| all.is_empty()))
+        });
         self.until(&of("the rules"), || self.ruled(round) == 0);
         self.until(&of("the route"), || LOOPBACK.iter().all(|at| redirected(at, &name) == Some(false)));
     }
 
     /// What clients ask for works now.
     pub(crate) fn goes_on_serving(&self, round: u32) {
-        let name = format!("web-{round}");
-        for at in LOOPBACK {
-            assert_eq!(self.resolved(at, &name), self.addresses[&round], "{at}");
-            assert_eq!(redirected(at, &name), Some(true), "{at}");
-        }
-        assert_eq!(self.ruled(round), 2);
+        self.goes_on_serving_without("nobody", round);
     }
 
-    /// Stays until the time of an absence is over; by then everybody says that the view is old.
-    pub(crate) fn tells_that_its_view_is_old(&self) {
+    /// The same while a component was killed, but for DNS if it is that.
+    pub(crate) fn goes_on_serving_without(&self, component: &str, round: u32) {
+        let name = format!("web-{round}");
+        for at in LOOPBACK {
+            assert!(component == "dns" || self.resolved(at, &name).as_ref() == Some(&self.addresses[&round]), "{at}");
+            assert_eq!(redirected(at, &name), Some(true), "{at} without {component}");
+        }
+        assert_eq!(self.ruled(round), 2, "without {component}");
+    }
+
+    /// Stays until the time of an absence is over. Nothing happens while the API is away, so there is nothing else to wait for.
+    pub(crate) fn stays_away(&self) {
         let text = std::env::var("TWINSTACK_AWAY_SECONDS").unwrap_or_default();
-        let away = Duration::from_secs(text.parse().unwrap_or(15));
-        // Nothing happens while the API is away, so there is nothing else to wait for.
-        let _ = e2e::wait_for(away, || None::<()>);
+        let _ = e2e::wait_for(Duration::from_secs(text.parse().unwrap_or(15)), || None::<()>);
+    }
+
+    /// By the end of an absence everybody says that the view is old.
+    pub(crate) fn tells_that_its_view_is_old(&self) {
+        self.stays_away();
         for (component, url) in READY {
             self.until(&format!("{component} knows that its view is old"), || status(url) == "500");
         }
@@ -126,8 +142,7 @@ impl Cluster {
         let examined = || String::from_utf8_lossy(&e2e::run(&["doctor", &config]).stdout).into_owned();
         // Signs are given every 20 seconds, and the last absence may not be over for everybody.
         self.until("everybody shows that it sees the API", || !examined().contains("has had no current view"));
-        let dns = self.components.iter_mut().find(|(name, _)| *name == "dns").expect("it runs");
-        dns.1.kill();
+        self.component("dns").kill();
         // As if it had been killed a while ago.
         let patch = r#"{"spec":{"renewTime":"2020-01-01T00:00:00.000000Z"}}"#;
         self.kubectl.ok(&["patch", "-n", "kube-system", &lease(self), "--type=merge", "-p", patch]);
@@ -143,17 +158,15 @@ impl Cluster {
         slices.iter().filter(|slice| slice["endpoints"].as_array().is_some_and(|all| !all.is_empty())).count()
     }
 
-    /// What a Service's name stands for, IPv4 first.
-    fn resolved(&self, at: &str, service: &str) -> Vec<String> {
+    /// What a Service's name stands for, IPv4 first. Nothing when nobody answers.
+    fn resolved(&self, at: &str, service: &str) -> Option<Vec<String>> {
         let server = SocketAddr::new(at.parse().expect("an address"), 1053);
-        let ask = |rtype| {
+        let mut all = Vec::new();
+        for rtype in [A, AAAA] {
             let packet = dns::question(&format!("{service}.default.svc.cluster.local."), rtype, false);
-            dns::udp(server, &packet, ANSWER).unwrap_or_else(|| panic!("no answer from {server}"))
-        };
-        [A, AAAA]
-            .into_iter()
-            .flat_map(|rtype| ask(rtype).data().into_iter().map(str::to_owned).collect::<Vec<_>>())
-            .collect()
+            all.extend(dns::udp(server, &packet, ANSWER)?.data().into_iter().map(str::to_owned));
+        }
+        Some(all)
     }
 
     /// Families whose rules know the address of a round's Service.
@@ -171,6 +184,11 @@ impl Cluster {
 
     fn router_deployment(&self, round: u32) -> bool {
         self.get(&format!("/apis/apps/v1/namespaces/openshift-ingress/deployments/router-ic-{round}")).is_some()
+    }
+
+    fn cloud_config(&self) -> String {
+        let map = self.get(&format!("/api/v1/namespaces/{CLOUD_CONFIG_NAMESPACE}/configmaps/cloud-conf"));
+        map.unwrap_or_default()["data"].to_string()
     }
 
     fn zones(&self) -> String {
