@@ -171,6 +171,22 @@ pub trait Rules: Send + Sync {
     fn stored_as(&self) -> Option<(&str, &str)> {
         None
     }
+    /// Fields that a write of status cannot change, so that nobody comes to own them through it.
+    fn kept_by_status(&self) -> &'static [&'static str] {
+        &["spec"]
+    }
+    /// Whether a strategic merge patch can be made: lists need keys that every client knows.
+    fn strategic_patches(&self) -> bool {
+        true
+    }
+    /// Whether the items of a list say their kind and version, each of them.
+    fn typed_items(&self) -> bool {
+        false
+    }
+    /// Whether an object goes by itself some time after it was last written (`--event-ttl`).
+    fn expires(&self) -> bool {
+        false
+    }
     /// Puts the objects of a list into the order in which a table shows them.
     fn in_table_order(&self, _objects: &mut [Value]) {}
     /// Table columns.

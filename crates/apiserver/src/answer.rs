@@ -115,7 +115,7 @@ fn list_bytes(resource: &Resource, page: &Page) -> Vec<u8> {
         resource.api_version(),
         list_metadata(page)
     );
-    let head = if resource.custom { Head::Full } else { Head::Bare };
+    let head = if resource.rules.typed_items() { Head::Full } else { Head::Bare };
     for (index, entry) in page.entries.iter().enumerate() {
         if index > 0 {
             out.push(b',');

@@ -82,6 +82,18 @@ struct CustomRules {
 }
 
 impl Rules for CustomRules {
+    fn kept_by_status(&self) -> &'static [&'static str] {
+        &["spec", "metadata"]
+    }
+
+    fn strategic_patches(&self) -> bool {
+        false
+    }
+
+    fn typed_items(&self) -> bool {
+        true
+    }
+
     fn decode(&self, object: &mut Value) -> Option<Decoded> {
         let mut decoded = api::schema::decode(&shape::ANY_OBJECT, object);
         let schema = self.version.schema.root();

@@ -17,6 +17,10 @@ use serde_json::{Value, json};
 pub(super) struct ServiceCidr;
 
 impl Rules for ServiceCidr {
+    fn kept_by_status(&self) -> &'static [&'static str] {
+        &["spec", "metadata"]
+    }
+
     fn prepare_create(&self, range: &mut Value) {
         range.set("status", json!({}));
     }

@@ -23,6 +23,10 @@ const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 pub(super) struct Deployment;
 
 impl Rules for Deployment {
+    fn kept_by_status(&self) -> &'static [&'static str] {
+        &["spec", "metadata.labels"]
+    }
+
     fn default(&self, deployment: &mut Value) {
         template_defaults(deployment);
         deployment.set_default("spec.replicas", 1);

@@ -31,6 +31,10 @@ const RENAMED: [(&str, &str); 7] = [
 pub(super) struct CoreEvent;
 
 impl Rules for CoreEvent {
+    fn expires(&self) -> bool {
+        true
+    }
+
     fn validate(&self, event: &Value) -> Errors {
         legacy(event, "reportingComponent")
     }
@@ -67,6 +71,10 @@ impl Rules for CoreEvent {
 pub(super) struct NewEvent;
 
 impl Rules for NewEvent {
+    fn expires(&self) -> bool {
+        true
+    }
+
     fn validate(&self, event: &Value) -> Errors {
         let event = stored(event);
         let mut errors = legacy(&event, "reportingController");

@@ -55,13 +55,7 @@ impl Part {
     pub fn reset(self, resource: &Resource) -> FieldSet {
         match self {
             Self::Main | Self::Scale if resource.subresource("status").is_some() => FieldSet::of(&["status"]),
-            Self::Status if resource.custom => FieldSet::of(&["spec", "metadata"]),
-            Self::Status => match resource.kind.as_str() {
-                "Deployment" => FieldSet::of(&["spec", "metadata.labels"]),
-                "Pod" => FieldSet::of(&["spec", "metadata.deletionTimestamp", "metadata.ownerReferences"]),
-                "ServiceCIDR" => FieldSet::of(&["spec", "metadata"]),
-                _ => FieldSet::of(&["spec"]),
-            },
+            Self::Status => FieldSet::of(resource.rules.kept_by_status()),
             Self::Finalizers => FieldSet::of(&["status"]),
             _ => FieldSet::default(),
         }
@@ -246,12 +240,11 @@ async fn caught_up(call: &Call) -> Result<(), ApiError> {
     call.server.store.revision().await.map(drop).map_err(|error| ApiError::unavailable(error.to_string()))
 }
 
-/// Events expire by themselves, an hour after they were last written.
 fn put(call: &Call, key: &str, bytes: Bytes) -> Op {
-    match call.resource.storage.as_str() {
-        "events" => Op::PutTtl(key.into(), bytes, Duration::from_secs(call.server.config.event_ttl_seconds)),
-        _ => Op::Put(key.into(), bytes),
+    if call.resource.rules.expires() {
+        return Op::PutTtl(key.into(), bytes, Duration::from_secs(call.server.config.event_ttl_seconds));
     }
+    Op::Put(key.into(), bytes)
 }
 
 /// What a client hears when the store does not answer.

@@ -39,6 +39,10 @@ use serde_json::{Value, json};
 pub struct Pod;
 
 impl Rules for Pod {
+    fn kept_by_status(&self) -> &'static [&'static str] {
+        &["spec", "metadata.deletionTimestamp", "metadata.ownerReferences"]
+    }
+
     fn default(&self, pod: &mut Value) {
         defaults::spec(pod.at_mut("spec"));
         defaults::pod(pod);
