@@ -10,7 +10,7 @@ use access::{authn::User, authz::Attributes};
 use api::{error::ApiError, resource::Resource};
 use bytes::Bytes;
 use parking_lot::Mutex;
-use patch::apply;
+use patch::{Format, apply};
 use std::{collections::BTreeMap, sync::Arc};
 
 /// Everything a verb needs to know.
@@ -74,6 +74,12 @@ impl Call {
             name,
             ..Attributes::resource(&self.user, verb, group, resource)
         })
+    }
+
+    /// How the body of a patch is to be read.
+    pub fn patch_format(&self) -> Result<Format, ApiError> {
+        let accepted: &[Format] = if self.resource.rules.strategic_patches() { &Format::ALL } else { &Format::CUSTOM };
+        Format::from_content_type(&self.content_type, accepted)
     }
 
     /// Adds advice for the client.

@@ -137,6 +137,23 @@ pub fn expect_kind(value: &mut Value, api_version: &str, kind: &str) -> Result<(
     Ok(())
 }
 
+/// Why something is no object of its kind.
+#[derive(Debug)]
+pub enum Mismatch {
+    /// A field has a type that it cannot have.
+    Type(String),
+    /// There are fields that the kind does not have, or that stand twice, and the client wants to hear of it.
+    Strict(String),
+}
+
+impl From<Mismatch> for ApiError {
+    fn from(mismatch: Mismatch) -> Self {
+        match mismatch {
+            Mismatch::Type(why) | Mismatch::Strict(why) => Self::bad_request(why),
+        }
+    }
+}
+
 /// The typed round trip of an object, by its shape or by the rules of its kind.
 pub fn typed(
     value: &mut Value,
@@ -144,7 +161,7 @@ pub fn typed(
     duplicates: Vec<String>,
     validation: FieldValidation,
     warnings: &mut Vec<String>,
-) -> Result<(), ApiError> {
+) -> Result<(), Mismatch> {
     match resource.rules.decode(value) {
         Some(decoded) => judge(&decoded, duplicates, validation, warnings),
         None => shape(value, &resource.shape, duplicates, validation, warnings),
@@ -158,7 +175,7 @@ pub fn shape(
     duplicates: Vec<String>,
     validation: FieldValidation,
     warnings: &mut Vec<String>,
-) -> Result<(), ApiError> {
+) -> Result<(), Mismatch> {
     judge(&schema::decode(shape, value), duplicates, validation, warnings)
 }
 
@@ -168,21 +185,31 @@ fn judge(
     duplicates: Vec<String>,
     validation: FieldValidation,
     warnings: &mut Vec<String>,
-) -> Result<(), ApiError> {
+) -> Result<(), Mismatch> {
     if let Some(first) = decoded.errors.first() {
         let more = decoded.errors.len() - 1;
         let more = if more == 0 { String::new() } else { format!(" (and {more} more mistakes)") };
-        return Err(ApiError::bad_request(format!("{first}{more}")));
+        return Err(Mismatch::Type(format!("{first}{more}")));
     }
-    let mut odd: Vec<String> = decoded.unknown.iter().map(|path| format!("unknown field {path:?}")).collect();
-    odd.extend(duplicates.iter().map(|path| format!("duplicate field {path:?}")));
+    tolerate(&decoded.unknown, &duplicates, validation, warnings)
+}
+
+/// What is done about fields that the kind does not have, or that stand twice.
+pub fn tolerate(
+    unknown: &[String],
+    duplicates: &[String],
+    validation: FieldValidation,
+    warnings: &mut Vec<String>,
+) -> Result<(), Mismatch> {
+    let unknown = unknown.iter().map(|path| format!("unknown field {path:?}"));
+    let mut odd: Vec<String> =
+        unknown.chain(duplicates.iter().map(|path| format!("duplicate field {path:?}"))).collect();
     match validation {
-        FieldValidation::Ignore => {}
-        FieldValidation::Warn => warnings.append(&mut odd),
-        FieldValidation::Strict if odd.is_empty() => {}
-        FieldValidation::Strict => {
-            return Err(ApiError::bad_request(format!("strict decoding error: {}", odd.join(", "))));
+        FieldValidation::Strict if !odd.is_empty() => {
+            return Err(Mismatch::Strict(format!("strict decoding error: {}", odd.join(", "))));
         }
+        FieldValidation::Warn => warnings.append(&mut odd),
+        FieldValidation::Strict | FieldValidation::Ignore => {}
     }
     Ok(())
 }

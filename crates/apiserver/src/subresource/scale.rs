@@ -7,7 +7,7 @@ use crate::{
     answer::{self, Answer},
     call::{Call, Written},
     request::{
-        body::{self, Parsed},
+        body::{self, Mismatch, Parsed},
         query::{FieldValidation, Write, WriteOptions},
     },
     verbs::{
@@ -94,28 +94,26 @@ fn read(call: &Call, bytes: &[u8]) -> Result<(Edit, WriteOptions), ApiError> {
         return Err(call.not_allowed());
     }
     // A custom resource's Scale is a built-in kind, but its patches are those of its resource.
-    let accepted: &[Format] = if call.resource.custom { &Format::CUSTOM } else { &Format::ALL };
-    let format = Format::from_content_type(&call.content_type, accepted)?;
-    if format == Format::Apply {
-        let options = WriteOptions::new(&call.query, Write::Apply)?;
-        call.exists()?;
-        let mut config = body::parse(bytes, "application/yaml")?.value;
-        body::expect_kind(&mut config, API_VERSION, KIND)?;
-        config.set_default("metadata.name", call.request.name.as_str());
-        update::match_name(call, &config)?;
-        create::match_namespace(call, &mut config)?;
-        return Ok((Edit::Apply(config), options));
-    }
+    let edit: fn(Value) -> Edit = match call.patch_format()? {
+        Format::Json => Edit::Json,
+        Format::Strategic => Edit::Strategic,
+        Format::Merge => Edit::Merge,
+        Format::Apply => {
+            let options = WriteOptions::new(&call.query, Write::Apply)?;
+            call.exists()?;
+            let mut config = body::parse(bytes, "application/yaml")?.value;
+            body::expect_kind(&mut config, API_VERSION, KIND)?;
+            config.set_default("metadata.name", call.request.name.as_str());
+            update::match_name(call, &config)?;
+            create::match_namespace(call, &mut config)?;
+            return Ok((Edit::Apply(config), options));
+        }
+    };
     let options = WriteOptions::new(&call.query, Write::Patch)?;
     call.exists()?;
     let (document, _) =
         schema::parse_json(bytes).map_err(|error| ApiError::bad_request(format!("error decoding patch: {error}")))?;
-    let edit = match format {
-        Format::Json => Edit::Json(document),
-        Format::Strategic => Edit::Strategic(document),
-        Format::Merge | Format::Apply => Edit::Merge(document),
-    };
-    Ok((edit, options))
+    Ok((edit(document), options))
 }
 
 /// A write through a Scale.
@@ -145,10 +143,12 @@ impl Change<'_> {
         };
         let mut scale = patched;
         body::expect_kind(&mut scale, API_VERSION, KIND)?;
-        let shown = if matches!(self.edit, Edit::Put(_)) { Value::Null } else { scale.clone() };
-        body::shape(&mut scale, &SHAPE, duplicates, self.validation, warnings).map_err(|error| {
-            let strict = error.message.starts_with("strict decoding error");
-            if shown.is_null() || strict { error } else { patch::not_an_object(&shown, &error.message) }
+        let patched = (!matches!(self.edit, Edit::Put(_))).then(|| scale.clone());
+        body::shape(&mut scale, &SHAPE, duplicates, self.validation, warnings).map_err(|mismatch| {
+            match (patched, mismatch) {
+                (Some(patched), Mismatch::Type(why)) => patch::not_an_object(&patched, &why),
+                (_, mismatch) => mismatch.into(),
+            }
         })?;
         let update = Update {
             shape: &SHAPE,

@@ -9,8 +9,8 @@ use crate::{
     answer::Answer,
     call::Call,
     request::{
-        body::{self, Parsed, Wanted},
-        query::{DryRun, FieldValidation, Write, WriteOptions},
+        body::{self, Mismatch, Parsed, Wanted},
+        query::{DryRun, Write, WriteOptions},
     },
 };
 use api::{error::ApiError, object::Fields, schema};
@@ -22,21 +22,21 @@ use serde_json::Value;
 
 /// PATCH.
 pub async fn patch(call: &Call, part: Part, bytes: &[u8]) -> Result<Answer, ApiError> {
-    let accepted: &[Format] = if call.resource.custom { &Format::CUSTOM } else { &Format::ALL };
-    let format = Format::from_content_type(&call.content_type, accepted)?;
-    match format {
+    match call.patch_format()? {
         Format::Apply => apply_patch(call, part, bytes).await,
-        Format::Json | Format::Merge | Format::Strategic => plain_patch(call, part, format, bytes).await,
+        Format::Json => plain_patch(call, part, Edit::Json, bytes).await,
+        Format::Merge => plain_patch(call, part, Edit::Merge, bytes).await,
+        Format::Strategic => plain_patch(call, part, Edit::Strategic, bytes).await,
     }
 }
 
-async fn plain_patch(call: &Call, part: Part, format: Format, bytes: &[u8]) -> Result<Answer, ApiError> {
+async fn plain_patch(call: &Call, part: Part, edit: fn(Value) -> Edit, bytes: &[u8]) -> Result<Answer, ApiError> {
     let options = WriteOptions::new(&call.query, Write::Patch)?;
     call.exists()?;
     let (document, duplicates) =
         schema::parse_json(bytes).map_err(|error| ApiError::bad_request(format!("error decoding patch: {error}")))?;
     refuse_duplicates(call, &options, &duplicates)?;
-    let edit = Edit::new(format, document)?;
+    let edit = edit(document);
     let written = update::change(call, part, &options, Tracking::Update, |old| {
         let patched = edit.apply(call, old)?;
         patched_object(call, patched, &options)
@@ -53,14 +53,6 @@ enum Edit {
 }
 
 impl Edit {
-    fn new(format: Format, document: Value) -> Result<Self, ApiError> {
-        match format {
-            Format::Json => Ok(Self::Json(document)),
-            Format::Merge | Format::Apply => Ok(Self::Merge(document)),
-            Format::Strategic => Ok(Self::Strategic(document)),
-        }
-    }
-
     fn apply(&self, call: &Call, old: &Value) -> Result<Value, ApiError> {
         match self {
             Self::Json(document) => patch::json::apply(old.clone(), document),
@@ -79,12 +71,9 @@ fn patched_object(call: &Call, mut patched: Value, options: &WriteOptions) -> Re
     let aside = call.server.services.set_aside(&call.resource, &mut patched);
     let mut warnings = Vec::new();
     body::typed(&mut patched, &call.resource, Vec::new(), options.field_validation, &mut warnings).map_err(
-        |error| {
-            if error.message.starts_with("strict decoding error") {
-                error
-            } else {
-                patch::not_an_object(&shown, &error.message)
-            }
+        |mismatch| match mismatch {
+            Mismatch::Type(why) => patch::not_an_object(&shown, &why),
+            Mismatch::Strict(_) => mismatch.into(),
         },
     )?;
     call.warn(warnings);
@@ -96,17 +85,10 @@ fn patched_object(call: &Call, mut patched: Value, options: &WriteOptions) -> Re
 }
 
 fn refuse_duplicates(call: &Call, options: &WriteOptions, duplicates: &[String]) -> Result<(), ApiError> {
-    let found: Vec<String> = duplicates.iter().map(|path| format!("duplicate field {path:?}")).collect();
-    match options.field_validation {
-        FieldValidation::Strict if !found.is_empty() => {
-            Err(ApiError::bad_request(format!("strict decoding error: {}", found.join(", "))))
-        }
-        FieldValidation::Warn => {
-            call.warn(found);
-            Ok(())
-        }
-        _ => Ok(()),
-    }
+    let mut warnings = Vec::new();
+    body::tolerate(&[], duplicates, options.field_validation, &mut warnings)?;
+    call.warn(warnings);
+    Ok(())
 }
 
 async fn apply_patch(call: &Call, part: Part, bytes: &[u8]) -> Result<Answer, ApiError> {
