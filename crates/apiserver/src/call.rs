@@ -3,6 +3,7 @@
 use crate::{
     ApiServer,
     answer::{self, Answer},
+    kinds::{self, ServerRules},
     request::{accept::Accept, info::ResourceRequest, query::Query},
     stored,
 };
@@ -38,6 +39,11 @@ pub struct Call {
 }
 
 impl Call {
+    /// What its kind asks of the server.
+    pub fn kind(&self) -> &'static dyn ServerRules {
+        kinds::of(&self.resource)
+    }
+
     /// The store key of the object, or the prefix of the collection.
     pub fn key(&self) -> String {
         crate::registry::key(&self.resource, &self.request.namespace, &self.request.name)

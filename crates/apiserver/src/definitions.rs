@@ -15,7 +15,7 @@ mod publish;
 #[cfg(test)]
 mod tests;
 
-pub use publish::{Definitions, gone, open};
+pub use publish::{CustomKind, Definitions, gone};
 
 use crate::{ApiServer, follow::FollowError};
 use keeper::Keeper;

@@ -17,6 +17,7 @@ pub mod fairness;
 pub mod follow;
 pub mod inflight;
 pub mod journal;
+pub mod kinds;
 pub mod kubelet;
 pub mod openapi;
 pub mod paths;

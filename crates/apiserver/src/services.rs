@@ -1,13 +1,13 @@
 //! Services and what they take from the cluster: addresses of one or two families, node ports, health check ports.
 //!
-//! The verbs call `create`, `update` and `delete` around every write. The rules are `api::families`; here they meet the
+//! The verbs ask `ServiceKind` around every write of a Service. The rules are `api::families`; here they meet the
 //! pools and the store. `run` keeps up with other servers on the same store and mends what others broke (`repair`).
 
 pub mod claims;
 mod event;
+mod kind;
 pub mod kubernetes;
 mod metrics;
-mod older;
 pub mod pools;
 pub mod ranges;
 pub mod repair;
@@ -16,7 +16,7 @@ mod run;
 mod settings;
 
 pub use api::families::RuleSet;
-pub use older::Aside;
+pub use kind::ServiceKind;
 pub use reserved::Reserved;
 pub use run::{StartError, bootstrap, load, run};
 pub use settings::{Advertised, KubernetesService, Settings};
@@ -31,8 +31,6 @@ use claims::{Claimed, Holder};
 use pools::Pools;
 use serde_json::Value;
 use store::{Store, Txn};
-
-const STORAGE: &str = "services/specs";
 
 /// The settings and the pools.
 pub struct Services {
@@ -54,31 +52,17 @@ impl Services {
         Self { pools: Pools::new(&settings), settings }
     }
 
-    /// A new object: if it is a Service, its families are decided and what it needs is taken.
-    pub async fn create(&self, call: &Call, object: &mut Value) -> Result<Reserved, ApiError> {
-        self.resolve(call, object, None).await
-    }
-
-    /// A changed object: as `create`, and what it no longer needs goes back when it is stored.
-    pub async fn update(&self, call: &Call, object: &mut Value, old: &Value) -> Result<Reserved, ApiError> {
-        self.resolve(call, object, Some(old)).await
-    }
-
-    /// An object that goes: what it has goes with it.
-    pub fn delete(&self, call: &Call, old: &Value) -> Reserved {
-        if call.resource.storage != STORAGE {
-            return Reserved::none();
-        }
+    /// A Service that goes: what it has goes with it.
+    fn give_back(&self, call: &Call, old: &Value) -> Reserved {
         let (addresses, ports) = families::held(old);
         let mut txn = Txn::default();
         reserved::give_back(&call.server, &mut txn, &Holder::of(old), &addresses, &ports);
         Reserved::of(txn)
     }
 
-    async fn resolve(&self, call: &Call, object: &mut Value, old: Option<&Value>) -> Result<Reserved, ApiError> {
-        if call.resource.storage != STORAGE {
-            return Ok(Reserved::none());
-        }
+    /// A new or changed Service: its families are decided and what it needs is taken; what it no longer needs goes back when
+    /// it is stored.
+    async fn reserve(&self, call: &Call, object: &mut Value, old: Option<&Value>) -> Result<Reserved, ApiError> {
         let name = object.str_at("metadata.name").to_owned();
         let resolved = families::resolve(&self.settings.cluster(), object, old)
             .map_err(|errors| ApiError::invalid("Service", "", &name, &errors))?;

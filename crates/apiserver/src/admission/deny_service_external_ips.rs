@@ -5,9 +5,9 @@ use api::{error::ApiError, object::Fields};
 use serde_json::Value;
 
 /// Refuses external IPs that were not there before; removing some is always possible.
-pub(super) fn check(call: &Call, service: &Value, old: Option<&Value>) -> Result<(), ApiError> {
-    let is_service = call.resource.group.is_empty() && call.resource.plural == "services";
-    if !is_service || !call.request.subresource.is_empty() || !adds(service, old) {
+pub(crate) fn check(call: &Call, service: &Value, old: Option<&Value>) -> Result<(), ApiError> {
+    let denied = call.server.config.admission.deny_service_external_ips;
+    if !denied || !call.request.subresource.is_empty() || !adds(service, old) {
         return Ok(());
     }
     let why = "spec.externalIPs: Use of external IPs is denied by admission control (DenyServiceExternalIPs)";

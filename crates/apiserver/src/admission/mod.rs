@@ -5,6 +5,7 @@
 mod configuration;
 mod deny_service_external_ips;
 mod escalation;
+mod kinds;
 mod namespace;
 mod node;
 mod plugins;
@@ -12,47 +13,34 @@ mod pod;
 pub mod pod_security;
 
 pub use configuration::{AdmissionConfiguration, ConfigurationError};
+pub(crate) use deny_service_external_ips::check as deny_external_ips;
+pub(crate) use kinds::{AccessKind, NamespaceKind, PodKind, WorkloadKind};
 pub use plugins::{Plugins, PluginsError};
 
-use crate::{call::Call, definitions};
+use crate::call::Call;
 use api::error::ApiError;
 use serde_json::Value;
 
 /// A new object.
 pub async fn create(call: &Call, object: &mut Value) -> Result<(), ApiError> {
     namespace::exists(call).await?;
-    definitions::open(call)?;
-    if call.resource.kind == "Pod" && call.resource.group.is_empty() {
-        pod::create(call, object).await?;
-    }
-    Ok(())
+    call.kind().admit_new(call, object).await
 }
 
 /// A changed object.
-pub async fn update(call: &Call, object: &mut Value, old: &Value) -> Result<(), ApiError> {
-    if call.resource.kind == "Pod" && call.resource.group.is_empty() && call.request.subresource.is_empty() {
-        pod::update(object, old);
-    }
-    Ok(())
+pub fn update(call: &Call, object: &mut Value, old: &Value) {
+    call.kind().admit_change(call, object, old);
 }
 
 /// The object as it will be stored; `old` is absent on create.
 pub async fn check(call: &Call, object: &Value, old: Option<&Value>) -> Result<(), ApiError> {
     node::restrict(call, object, old)?;
-    escalation::check(call, object, old)?;
-    let plugins = &call.server.config.admission;
-    if plugins.deny_service_external_ips {
-        deny_service_external_ips::check(call, object, old)?;
-    }
-    match &plugins.pod_security {
-        Some(config) => pod_security::check(call, config, object, old).await,
-        None => Ok(()),
-    }
+    call.kind().check(call, object, old).await
 }
 
 /// A deletion of this object.
 pub fn delete(call: &Call, old: &Value) -> Result<(), ApiError> {
-    namespace::mortal(call)?;
+    call.kind().check_deletion(call)?;
     node::restrict_delete(call, old)
 }
 

@@ -32,8 +32,7 @@ pub(super) async fn exists(call: &Call) -> Result<(), ApiError> {
 
 /// Refuses the deletion of a namespace that the cluster cannot do without.
 pub(super) fn mortal(call: &Call) -> Result<(), ApiError> {
-    let is_namespace = call.resource.group.is_empty() && call.resource.plural == "namespaces";
-    if is_namespace && IMMORTAL.contains(&call.request.name.as_str()) {
+    if IMMORTAL.contains(&call.request.name.as_str()) {
         return Err(ApiError::forbidden("namespaces", "", &call.request.name, "this namespace may not be deleted"));
     }
     Ok(())

@@ -1,7 +1,12 @@
 //! From definitions to routes: compiles what changed and swaps the registry and the OpenAPI schemas.
 
 use super::{instances, plan};
-use crate::{ApiServer, call::Call, openapi::Schemas};
+use crate::{
+    ApiServer,
+    call::Call,
+    kinds::{Later, ServerRules, done},
+    openapi::Schemas,
+};
 use api::{error::ApiError, object::Fields, resource::Resource};
 use parking_lot::Mutex;
 use schema::{Definition, definition::status};
@@ -113,11 +118,17 @@ async fn compile(server: &ApiServer, name: &str, definition: &Arc<Value>) -> Opt
     }
 }
 
-/// Refuses new objects of a definition that is being deleted.
-pub fn open(call: &Call) -> Result<(), ApiError> {
-    if !call.resource.custom {
-        return Ok(());
+/// Custom kinds.
+pub struct CustomKind;
+
+impl ServerRules for CustomKind {
+    fn admit_new<'a>(&self, call: &'a Call, _object: &'a mut Value) -> Later<'a, ()> {
+        done(open(call))
     }
+}
+
+/// Refuses new objects of a definition that is being deleted.
+fn open(call: &Call) -> Result<(), ApiError> {
     let (plural, group) = (&call.resource.plural, &call.resource.group);
     match call.server.definitions.served.lock().get(&format!("{plural}.{group}")) {
         Some(served) if served.closing => {
@@ -130,6 +141,9 @@ pub fn open(call: &Call) -> Result<(), ApiError> {
 
 /// Completes when a custom resource is no longer served as it was, which ends its watches.
 pub async fn gone(server: &ApiServer, resource: &Arc<Resource>) {
+    if !resource.custom {
+        return std::future::pending().await;
+    }
     let is_gone = || {
         let registry = server.registry();
         let now = registry.get(&resource.group, &resource.version, &resource.plural);

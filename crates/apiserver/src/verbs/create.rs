@@ -35,7 +35,7 @@ pub async fn create(call: &Call, bytes: &[u8]) -> Result<Answer, ApiError> {
         return Err(call.not_allowed());
     }
     let mut parsed = body::parse(bytes, &call.content_type)?;
-    let aside = call.server.services.set_aside(&call.resource, &mut parsed.value);
+    let aside = call.kind().set_aside(&call.server, &mut parsed.value);
     let mut warnings = Vec::new();
     let mut wanted = body::object(parsed, &call.resource, options.field_validation, &mut warnings)?;
     aside.put_back(&mut wanted.object);
@@ -105,7 +105,7 @@ async fn attempt(
     let mut object = wanted.object;
     admission::create(call, &mut object).await?;
     call.resource.rules.prepare_create(&mut object);
-    let reserved = call.server.services.create(call, &mut object).await?;
+    let reserved = call.kind().reserve(call, &mut object, None).await?;
     finish::validate_new(call, &object)?;
     admission::check(call, &object, None).await?;
     let key = crate::registry::key(&call.resource, &call.request.namespace, object.str_at("metadata.name"));

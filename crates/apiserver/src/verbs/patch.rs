@@ -68,7 +68,7 @@ fn patched_object(call: &Call, mut patched: Value, options: &WriteOptions) -> Re
     let shown = patched.clone();
     body::expect_kind(&mut patched, &call.resource.api_version(), &call.resource.kind)
         .map_err(|error| patch::not_an_object(&shown, &error.message))?;
-    let aside = call.server.services.set_aside(&call.resource, &mut patched);
+    let aside = call.kind().set_aside(&call.server, &mut patched);
     let mut warnings = Vec::new();
     body::typed(&mut patched, &call.resource, Vec::new(), options.field_validation, &mut warnings).map_err(
         |mismatch| match mismatch {
@@ -108,7 +108,7 @@ async fn apply_patch(call: &Call, part: Part, bytes: &[u8]) -> Result<Answer, Ap
         return Err(ApiError::bad_request(format!("an applied configuration must have {field}")));
     }
     body::expect_kind(&mut value, &call.resource.api_version(), &call.resource.kind)?;
-    let aside = call.server.services.set_aside(&call.resource, &mut value);
+    let aside = call.kind().set_aside(&call.server, &mut value);
     if value.str_at("metadata.name").is_empty() {
         value.set("metadata.name", call.request.name.as_str());
     }

@@ -25,7 +25,7 @@ const TRIES: usize = 256;
 pub async fn update(call: &Call, part: Part, bytes: &[u8]) -> Result<Answer, ApiError> {
     let options = WriteOptions::new(&call.query, Write::Update)?;
     let mut parsed = body::parse(bytes, &call.content_type)?;
-    let aside = call.server.services.set_aside(&call.resource, &mut parsed.value);
+    let aside = call.kind().set_aside(&call.server, &mut parsed.value);
     let mut warnings = Vec::new();
     let mut wanted = body::object(parsed, &call.resource, options.field_validation, &mut warnings)?;
     call.warn(warnings);
@@ -87,7 +87,7 @@ pub async fn change(
         let reserved = prepare(call, part, options, tracking, &mut wanted, &old).await?;
         let object = wanted.object;
         if deletes_itself(&object, &old) {
-            let given_back = call.server.services.delete(call, &old);
+            let given_back = call.kind().give_back(call, &old);
             if finish::remove(call, &entry, given_back, options.dry_run).await? {
                 return Ok(Written { bytes: finish::encode(call, &object)?, revision: entry.mod_revision() });
             }
@@ -149,10 +149,10 @@ async fn prepare(
         finish::track(call, part, Some(old), wanted, options);
     }
     let object = &mut wanted.object;
-    admission::update(call, object, old).await?;
+    admission::update(call, object, old);
     let reserved = match part {
         Part::Main | Part::Scale => {
-            let reserved = call.server.services.update(call, object, old).await?;
+            let reserved = call.kind().reserve(call, object, Some(old)).await?;
             rules.prepare_update(object, old);
             finish::bump_generation(call, object, old);
             reserved

@@ -157,7 +157,7 @@ impl Stream {
                 self.state = State::Ended;
                 None
             }
-            () = definitions::gone(&self.call.server, &self.call.resource), if self.call.resource.custom => {
+            () = definitions::gone(&self.call.server, &self.call.resource) => {
                 self.state = State::Ended;
                 None
             }

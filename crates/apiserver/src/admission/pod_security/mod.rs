@@ -25,41 +25,33 @@ use serde_json::Value;
 /// Subresources of pods that do not change what a pod may do.
 const HARMLESS: [&str; 8] = ["exec", "attach", "binding", "eviction", "log", "portforward", "proxy", "status"];
 
-/// Workloads with a pod in them, and where it is.
-const TEMPLATES: [(&str, &str, &str); 8] = [
-    ("", "replicationcontrollers", "spec.template"),
-    ("", "podtemplates", "template"),
-    ("apps", "replicasets", "spec.template"),
-    ("apps", "deployments", "spec.template"),
-    ("apps", "statefulsets", "spec.template"),
-    ("apps", "daemonsets", "spec.template"),
-    ("batch", "jobs", "spec.template"),
-    ("batch", "cronjobs", "spec.jobTemplate.spec.template"),
-];
-
-/// Refuses, notes or warns of a new or changed object; `old` is absent on create.
-pub(super) async fn check(
-    call: &Call,
-    config: &PodSecurity,
-    object: &Value,
-    old: Option<&Value>,
-) -> Result<(), ApiError> {
-    let (group, plural) = (call.resource.group.as_str(), call.resource.plural.as_str());
-    let subresource = call.request.subresource.as_str();
-    match (group, plural) {
-        ("", "namespaces") if subresource.is_empty() => namespace::check(call, config, object, old).await,
-        ("", "pods") if !HARMLESS.contains(&subresource) => pods(call, config, object, old),
-        _ if subresource.is_empty() => {
-            let template = TEMPLATES.iter().find(|(of_group, of, _)| (*of_group, *of) == (group, plural));
-            if let Some((_, _, path)) = template
-                && object.at(path).is_object()
-            {
-                workload(call, config, object.at(path));
-            }
-            Ok(())
-        }
+/// Refuses, notes or warns of a new or changed namespace; `old` is absent on create.
+pub(super) async fn check_namespace(call: &Call, object: &Value, old: Option<&Value>) -> Result<(), ApiError> {
+    match config(call) {
+        Some(config) if call.request.subresource.is_empty() => namespace::check(call, config, object, old).await,
         _ => Ok(()),
     }
+}
+
+/// The same of a Pod.
+pub(super) fn check_pod(call: &Call, object: &Value, old: Option<&Value>) -> Result<(), ApiError> {
+    match config(call) {
+        Some(config) if !HARMLESS.contains(&call.request.subresource.as_str()) => pods(call, config, object, old),
+        _ => Ok(()),
+    }
+}
+
+/// Notes or warns of what will become of a workload's Pods.
+pub(super) fn advise(call: &Call, object: &Value, template: &str) {
+    if let Some(config) =
+        config(call).filter(|_| call.request.subresource.is_empty() && object.at(template).is_object())
+    {
+        workload(call, config, object.at(template));
+    }
+}
+
+fn config(call: &Call) -> Option<&PodSecurity> {
+    call.server.config.admission.pod_security.as_deref()
 }
 
 fn pods(call: &Call, config: &PodSecurity, pod: &Value, old: Option<&Value>) -> Result<(), ApiError> {

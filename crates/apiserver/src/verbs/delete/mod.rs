@@ -45,7 +45,7 @@ pub async fn delete_object(call: &Call, key: &str, options: &DeleteOptions) -> R
         match plan::plan(&old, options, &*call.resource.rules, call.server.now()) {
             Deletion::Nothing => return Ok(Outcome::Pending((&entry).into())),
             Deletion::Now => {
-                let given_back = call.server.services.delete(call, &old);
+                let given_back = call.kind().give_back(call, &old);
                 if finish::remove(call, &entry, given_back, options.dry_run).await? {
                     return Ok(Outcome::Gone(old));
                 }
