@@ -12,6 +12,7 @@ use access::{
         service_account::{Issuer, ObjectKind, Objects},
     },
 };
+use api::error::ApiError;
 use arc_swap::ArcSwap;
 use runtime::{admin::Admin, http::Pace};
 use serde_json::Value;
@@ -104,10 +105,12 @@ impl ApiServer {
         self.stop.cancelled().await;
     }
 
-    /// All objects below a storage prefix, for rules that look across objects.
-    pub async fn objects(&self, storage: &str) -> Vec<Value> {
+    /// All objects below a storage prefix, for rules that look across objects. One that cannot be read is none; whoever asks
+    /// for it hears why.
+    pub async fn objects(&self, storage: &str) -> Result<Vec<Value>, ApiError> {
         let page = self.store.list(&format!("{storage}/"), None, None, None).await;
-        page.map(|page| page.entries.iter().filter_map(|entry| stored::parse(entry).ok()).collect()).unwrap_or_default()
+        let page = page.map_err(|error| ApiError::unavailable(error.to_string()))?;
+        Ok(page.entries.iter().filter_map(|entry| stored::parse(entry).ok()).collect())
     }
 
     /// One object by its key below the root.

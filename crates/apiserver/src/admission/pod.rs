@@ -50,7 +50,7 @@ fn tolerations(pod: &mut Value) {
 /// The priority of the Pod's class; a class that does not exist is refused.
 async fn priority(call: &Call, pod: &mut Value) -> Result<(), ApiError> {
     let named = pod.str_at("spec.priorityClassName").to_owned();
-    let classes = call.server.objects("priorityclasses").await;
+    let classes = call.server.objects("priorityclasses").await?;
     let class = if named.is_empty() {
         classes.into_iter().filter(|class| class.is_true("globalDefault")).min_by_key(|class| class.int_at("value"))
     } else {

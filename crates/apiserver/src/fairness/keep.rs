@@ -23,7 +23,7 @@ const ROUNDS: u32 = 6;
 pub async fn prime(server: &Arc<ApiServer>) -> Result<(), ApiError> {
     if server.fairness.is_some() {
         ensure(server).await?;
-        obey(server).await;
+        obey(server).await?;
     }
     Ok(())
 }
@@ -34,11 +34,11 @@ pub async fn run(server: Arc<ApiServer>, stop: CancellationToken) -> Result<(), 
     let mut schemas = server.store.watch(&format!("{SCHEMAS}/"), None).await?;
     let mut levels = server.store.watch(&format!("{LEVELS}/"), None).await?;
     loop {
-        if let Err(error) = ensure(&server).await {
-            tracing::warn!(%error, "default FlowSchemas and PriorityLevelConfigurations cannot be kept");
+        for done in [ensure(&server).await, obey(&server).await, tell(&server).await] {
+            if let Err(error) = done {
+                tracing::warn!(%error, "FlowSchemas and PriorityLevelConfigurations cannot be kept");
+            }
         }
-        obey(&server).await;
-        tell(&server).await;
         for _ in 0..ROUNDS {
             tokio::select! {
                 () = stop.cancelled() => return Ok(()),
@@ -84,16 +84,17 @@ async fn ensure(server: &Arc<ApiServer>) -> Result<(), ApiError> {
     Ok(())
 }
 
-async fn obey(server: &Arc<ApiServer>) {
+async fn obey(server: &Arc<ApiServer>) -> Result<(), ApiError> {
     if let Some(fairness) = &server.fairness {
-        fairness.configure(&server.objects(SCHEMAS).await, &server.objects(LEVELS).await);
+        fairness.configure(&server.objects(SCHEMAS).await?, &server.objects(LEVELS).await?);
     }
+    Ok(())
 }
 
 /// Writes the condition of each FlowSchema that has the wrong one.
-async fn tell(server: &Arc<ApiServer>) {
-    let levels = server.objects(LEVELS).await;
-    for schema in server.objects(SCHEMAS).await {
+async fn tell(server: &Arc<ApiServer>) -> Result<(), ApiError> {
+    let levels = server.objects(LEVELS).await?;
+    for schema in server.objects(SCHEMAS).await? {
         let level = schema.str_at("spec.priorityLevelConfiguration.name");
         let exists = levels.iter().any(|object| object.str_at("metadata.name") == level);
         if let Some(condition) = condition(&schema, level, exists, server.now()) {
@@ -106,6 +107,7 @@ async fn tell(server: &Arc<ApiServer>) {
             }
         }
     }
+    Ok(())
 }
 
 /// The condition that a schema should have, if it has another one.

@@ -55,7 +55,7 @@ async fn place(call: &Call) -> Result<proxy::Place, ApiError> {
             let namespace = asked.namespace.as_str();
             let service =
                 server.object(&format!("services/specs/{namespace}/{}", id.name)).ok_or_else(|| missing(id))?;
-            let slices = slices(server, namespace, id.name).await;
+            let slices = slices(server, namespace, id.name).await?;
             let is_pod = |name: &str, address: &str| {
                 let pod = pod(server, namespace, name);
                 pod.is_some_and(|pod| pod.list_at("status.podIPs").iter().any(|ip| ip.str_at("ip") == address))
@@ -65,16 +65,16 @@ async fn place(call: &Call) -> Result<proxy::Place, ApiError> {
     }
 }
 
-async fn slices(server: &ApiServer, namespace: &str, service: &str) -> Vec<Value> {
-    let mut slices = server.objects(&format!("endpointslices/{namespace}")).await;
+async fn slices(server: &ApiServer, namespace: &str, service: &str) -> Result<Vec<Value>, ApiError> {
+    let mut slices = server.objects(&format!("endpointslices/{namespace}")).await?;
     slices.retain(|slice| {
         slice.at("metadata.labels").get("kubernetes.io/service-name").and_then(Value::as_str) == Some(service)
     });
     if slices.is_empty() {
         let endpoints = server.object(&format!("services/endpoints/{namespace}/{service}"));
-        return endpoints.iter().flat_map(proxy::as_slices).collect();
+        return Ok(endpoints.iter().flat_map(proxy::as_slices).collect());
     }
-    slices
+    Ok(slices)
 }
 
 fn pod(server: &ApiServer, namespace: &str, name: &str) -> Option<Value> {

@@ -17,6 +17,7 @@ use http::Method;
 use net::{HasFamily, ServiceRange};
 use serde_json::{Value, json};
 use std::{net::IpAddr, sync::Arc};
+use store::ReadError;
 
 /// Below it are the ServiceCIDR objects.
 pub const RANGES: &str = "servicecidrs/";
@@ -92,8 +93,8 @@ pub async fn ensure_default(server: &Arc<ApiServer>) -> Result<(), ApiError> {
 }
 
 /// Serves the ranges of all ServiceCIDRs that are ready, the default one's first.
-pub async fn serve(server: &Arc<ApiServer>) {
-    let objects = server.objects("servicecidrs").await;
+pub async fn serve(server: &Arc<ApiServer>) -> Result<(), ApiError> {
+    let objects = server.objects("servicecidrs").await?;
     let default = |object: &Value| object.str_at("metadata.name") == DEFAULT;
     let mut wanted: Vec<ServiceRange> = Vec::new();
     if !objects.iter().any(default) {
@@ -106,26 +107,24 @@ pub async fn serve(server: &Arc<ApiServer>) {
             wanted.push(range);
         }
     }
-    let taken = addresses(server).await;
+    let taken = addresses(server).await.map_err(|error| ApiError::unavailable(error.to_string()))?;
     server.services.pools.serve(&wanted, |pool| {
         for ip in &taken {
             // An address outside this range is another's.
             let _ = pool.occupy(*ip);
         }
     });
+    Ok(())
 }
 
 /// Every address that somebody has.
-pub async fn addresses(server: &ApiServer) -> Vec<IpAddr> {
-    let page = server.store.list(claims::ADDRESSES, None, None, None).await;
-    let entries = page.map(|page| page.entries).unwrap_or_default();
-    let claimed = entries.iter().filter_map(|entry| Claimed::of_key(entry.key()));
-    claimed
-        .filter_map(|claimed| match claimed {
-            Claimed::Address(ip) => Some(ip),
-            Claimed::Port(_) => None,
-        })
-        .collect()
+pub async fn addresses(server: &ApiServer) -> Result<Vec<IpAddr>, ReadError> {
+    let page = server.store.list(claims::ADDRESSES, None, None, None).await?;
+    let claimed = page.entries.iter().filter_map(|entry| match Claimed::of_key(entry.key())? {
+        Claimed::Address(ip) => Some(ip),
+        Claimed::Port(_) => None,
+    });
+    Ok(claimed.collect())
 }
 
 /// What a ServiceCIDR should look like, given the others and the addresses in use.
@@ -166,9 +165,9 @@ fn plan(object: &Value, all: &[Value], taken: &[IpAddr]) -> Wanted {
 /// Brings finalizers and Ready conditions up to date, then serves what is ready.
 pub async fn reconcile(server: &Arc<ApiServer>) -> Result<(), ApiError> {
     // What is leaving stops serving before it is asked who still needs it.
-    serve(server).await;
-    let all = server.objects("servicecidrs").await;
-    let taken = addresses(server).await;
+    serve(server).await?;
+    let all = server.objects("servicecidrs").await?;
+    let taken = addresses(server).await.map_err(|error| ApiError::unavailable(error.to_string()))?;
     for object in &all {
         let path = format!("{PATH}/{}", object.str_at("metadata.name"));
         let finalizers = object.list_at("metadata.finalizers");
@@ -193,13 +192,12 @@ pub async fn reconcile(server: &Arc<ApiServer>) -> Result<(), ApiError> {
             Wanted::Gone => {}
         }
     }
-    serve(server).await;
-    Ok(())
+    serve(server).await
 }
 
 /// Whether a ServiceCIDR waits for its addresses to go.
-pub async fn is_any_leaving(server: &ApiServer) -> bool {
-    server.objects("servicecidrs").await.iter().any(is_leaving)
+pub async fn is_any_leaving(server: &ApiServer) -> Result<bool, ApiError> {
+    Ok(server.objects("servicecidrs").await?.iter().any(is_leaving))
 }
 
 /// A merge patch; what somebody else changed or took away meanwhile comes up again by itself.

@@ -75,7 +75,7 @@ async fn look(server: &ApiServer) -> Result<Seen, ReadError> {
 /// difference: that costs a second try of somebody's transaction, nothing else.
 pub(super) async fn align(server: &ApiServer) -> Result<usize, ReadError> {
     let mut differed = 0;
-    let taken = ranges::addresses(server).await;
+    let taken = ranges::addresses(server).await?;
     for pool in server.services.pools.addresses() {
         let mine = taken.iter().copied().filter(|ip| pool.space().cidr().contains(*ip));
         let audit = pool.repair(mine);

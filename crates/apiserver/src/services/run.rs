@@ -45,8 +45,8 @@ pub enum StartError {
 pub async fn load(server: &Arc<ApiServer>) -> Result<(), StartError> {
     ranges::check_first_family(server)?;
     metrics::register(server);
-    ranges::serve(server).await;
-    for ip in ranges::addresses(server).await {
+    ranges::serve(server).await?;
+    for ip in ranges::addresses(server).await? {
         server.services.pools.note_address(ip, true);
     }
     for entry in server.store.list(claims::PORTS, None, None, None).await?.entries {
@@ -72,7 +72,7 @@ pub async fn run(server: Arc<ApiServer>, stop: CancellationToken) -> Result<(), 
     let mut ports = server.store.watch(claims::PORTS, Some(from)).await?;
     let mut cidrs = server.store.watch(ranges::RANGES, Some(from)).await?;
     // What happened between an earlier watch and these.
-    ranges::serve(&server).await;
+    ranges::serve(&server).await?;
     repair::align(&server).await?;
     let (mut round, mut lease) = (every(INTERVAL), every(kubernetes::INTERVAL));
     loop {
@@ -88,7 +88,7 @@ pub async fn run(server: Arc<ApiServer>, stop: CancellationToken) -> Result<(), 
                     if is_needed(&server, previous) {
                         repair::repair(&server).await?;
                     }
-                    if ranges::is_any_leaving(&server).await {
+                    if ranges::is_any_leaving(&server).await? {
                         tell(ranges::reconcile(&server).await);
                     }
                 }

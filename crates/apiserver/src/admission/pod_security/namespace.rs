@@ -46,7 +46,7 @@ pub(super) async fn check(call: &Call, config: &PodSecurity, new: &Value, old: O
     if exempt {
         call.warn(ignored(name, &policy, config, new));
     } else {
-        call.warn(existing(call, config, name, now).await);
+        call.warn(existing(call, config, name, now).await?);
     }
     Ok(())
 }
@@ -68,8 +68,13 @@ fn ignored(name: &str, policy: &Policy, config: &PodSecurity, namespace: &Value)
 }
 
 /// Pods that run already and would be refused now, those with the same faults together.
-async fn existing(call: &Call, config: &PodSecurity, namespace: &str, enforce: Standard) -> Vec<String> {
-    let pods = pods(call, config, namespace).await;
+async fn existing(
+    call: &Call,
+    config: &PodSecurity,
+    namespace: &str,
+    enforce: Standard,
+) -> Result<Vec<String>, ApiError> {
+    let pods = pods(call, config, namespace).await?;
     let deadline = Instant::now() + PATIENCE;
     let mut checked = 0;
     let mut found: BTreeMap<String, Vec<&str>> = BTreeMap::new();
@@ -99,7 +104,7 @@ async fn existing(call: &Call, config: &PodSecurity, namespace: &str, enforce: S
     let mut lines: Vec<String> = found.iter().map(|(reasons, names)| line(reasons, names)).collect();
     lines.sort_unstable();
     warnings.extend(lines);
-    warnings
+    Ok(warnings)
 }
 
 fn line(reasons: &str, names: &[&str]) -> String {
@@ -112,13 +117,13 @@ fn line(reasons: &str, names: &[&str]) -> String {
 }
 
 /// One pod of each workload first: its siblings have the same faults.
-async fn pods(call: &Call, config: &PodSecurity, namespace: &str) -> Vec<Value> {
-    let all = call.server.objects(&format!("pods/{namespace}")).await.into_iter();
+async fn pods(call: &Call, config: &PodSecurity, namespace: &str) -> Result<Vec<Value>, ApiError> {
+    let all = call.server.objects(&format!("pods/{namespace}")).await?.into_iter();
     let all = all.filter(|pod| !config.exemptions.of_runtime_class(pod.str_at("spec.runtimeClassName")));
     let mut seen = BTreeSet::new();
     let (first, rest): (Vec<Value>, Vec<Value>) = all.partition(|pod| {
         let owner = pod.list_at("metadata.ownerReferences").iter().find(|owner| owner.is_true("controller"));
         owner.is_none_or(|owner| seen.insert(owner.str_at("uid").to_owned()))
     });
-    first.into_iter().chain(rest).collect()
+    Ok(first.into_iter().chain(rest).collect())
 }
