@@ -5,10 +5,10 @@ use crate::{
     request::accept::{Encoding, View},
     stored::{self, Head},
     table,
-    verbs::{list::Page, watch::Stream},
 };
 use api::{error::ApiError, object::Fields, resource::Resource};
 use bytes::Bytes;
+use futures::stream::BoxStream;
 use serde_json::{Value, json};
 use std::io::Write;
 use store::Entry;
@@ -25,9 +25,21 @@ pub enum Answer {
         body: Bytes,
     },
     /// A watch.
-    Stream(Box<Stream>),
+    Stream(BoxStream<'static, Bytes>),
     /// A connection that was handed over (exec, attach, port-forward, proxied requests).
     Handed(http::Response<crate::Body>),
+}
+
+/// One page of objects.
+pub struct Page {
+    /// What was selected.
+    pub entries: Vec<Entry>,
+    /// The revision at which that was so.
+    pub revision: u64,
+    /// Where to go on.
+    pub next: Option<String>,
+    /// How many follow, when that is known.
+    pub remaining: Option<u64>,
 }
 
 const JSON: &str = "application/json";
@@ -149,17 +161,13 @@ fn encoded(call: &Call, status: u16, json: Vec<u8>) -> Result<Answer, ApiError> 
 }
 
 /// Writes watch events in the view that the client asked for.
+#[derive(Default)]
 pub struct Frames {
     /// Of a Table, only the first event carries the columns.
     columns_sent: bool,
 }
 
 impl Frames {
-    /// For one watch.
-    pub fn new(_call: &Call) -> Self {
-        Self { columns_sent: false }
-    }
-
     /// One change.
     pub fn event(&mut self, call: &Call, word: &str, entry: &Entry, revision: u64) -> Bytes {
         if call.accept.view == View::Object && call.resource.rules.shows_as_stored(entry.mod_revision()) {

@@ -15,7 +15,7 @@ use crate::{
     },
     subresource,
     turn::{Held, Lasting, Turn},
-    verbs::{create, delete, delete_collection, finish::Part, get, list, patch, update, watch},
+    verbs::{create, delete, delete_collection, get, list, patch, update, watch, write::Part},
 };
 use access::{
     authn::{Credentials, Impersonation, User},
@@ -23,6 +23,7 @@ use access::{
 };
 use api::{error::ApiError, resource::Verbs};
 use bytes::Bytes;
+use futures::StreamExt;
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full};
 use runtime::http::{BoxError, Peer, Unhurried, holding};
@@ -307,9 +308,7 @@ fn respond(answer: Answer, held: Held, lasting: Lasting) -> Response<Body> {
         Answer::Stream(stream) => {
             // Only the beginning of a watch costs anything.
             drop(held);
-            let frames = futures::stream::unfold(stream, async |mut stream| {
-                stream.next().await.map(|bytes| (Ok::<_, BoxError>(http_body::Frame::data(bytes)), stream))
-            });
+            let frames = stream.map(|bytes| Ok::<_, BoxError>(http_body::Frame::data(bytes)));
             let mut response = Response::new(http_body_util::StreamBody::new(frames).boxed_unsync());
             let headers = response.headers_mut();
             headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));

@@ -7,7 +7,10 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::path::Path;
 
-const API_VERSIONS: [&str; 2] = ["apiserver.config.k8s.io/v1", "apiserver.config.k8s.io/v1alpha1"];
+const ENVELOPE: Envelope = Envelope {
+    api_versions: &["apiserver.config.k8s.io/v1", "apiserver.config.k8s.io/v1alpha1"],
+    kind: "AdmissionConfiguration",
+};
 
 /// Why the file is not accepted. Not retryable.
 #[derive(Clone, PartialEq, Debug, thiserror::Error)]
@@ -38,6 +41,24 @@ struct Raw {
     plugins: Vec<RawPlugin>,
 }
 
+/// What a configuration must call itself: its kind, in one of these versions.
+pub(super) struct Envelope {
+    pub(super) api_versions: &'static [&'static str],
+    pub(super) kind: &'static str,
+}
+
+impl Envelope {
+    /// Refuses what calls itself something else; `path` is where it stands.
+    pub(super) fn check(&self, path: &FieldPath, api_version: &str, kind: &str, errors: &mut Vec<FieldError>) {
+        if !self.api_versions.contains(&api_version) {
+            errors.push(FieldError::not_supported(&path.child("apiVersion"), api_version, self.api_versions));
+        }
+        if kind != self.kind {
+            errors.push(FieldError::not_supported(&path.child("kind"), kind, &[self.kind]));
+        }
+    }
+}
+
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 struct RawPlugin {
@@ -62,12 +83,7 @@ impl AdmissionConfiguration {
             serde_saphyr::from_str(text).map_err(|error| ConfigurationError::Unreadable(error.to_string()))?;
         let Raw { api_version, kind, plugins } = raw;
         let mut errors = Vec::new();
-        if !API_VERSIONS.contains(&api_version.as_str()) {
-            errors.push(FieldError::not_supported(&FieldPath::new("apiVersion"), api_version, &API_VERSIONS));
-        }
-        if kind != "AdmissionConfiguration" {
-            errors.push(FieldError::not_supported(&FieldPath::new("kind"), kind, &["AdmissionConfiguration"]));
-        }
+        ENVELOPE.check(&FieldPath::root(), &api_version, &kind, &mut errors);
         let mut read = Self::default();
         for (index, RawPlugin { name, path, configuration }) in plugins.into_iter().enumerate() {
             let at = FieldPath::new("plugins").index(index);

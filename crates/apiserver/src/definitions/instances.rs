@@ -9,7 +9,7 @@ use crate::{
             options::DeleteOptions,
             plan::{self, Deletion},
         },
-        finish,
+        write,
     },
 };
 use api::{error::ApiError, object::Fields, resource::Rules};
@@ -83,7 +83,7 @@ async fn delete_one(server: &ApiServer, entry: &Entry) -> Result<(), ApiError> {
     match server.store.txn(txn).await {
         // Somebody changed or deleted it: the next look sees what is left.
         Ok(_) | Err(TxnError::Conflict(_)) => Ok(()),
-        Err(why) => Err(finish::store_error(&why)),
+        Err(why) => Err(write::store_error(&why)),
     }
 }
 

@@ -51,7 +51,7 @@ fn lease(ip: IpAddr) -> String {
 async fn renew(server: &ApiServer, advertised: &Advertised) -> Result<(), ApiError> {
     let put = |ip: &IpAddr| Op::PutTtl(lease(*ip).into(), json!({"ip": ip}).to_string().into(), LEASE);
     let txn = Txn::of(advertised.addresses.iter().map(put));
-    server.store.txn(txn).await.map(drop).map_err(|error| crate::verbs::finish::store_error(&error))
+    server.store.txn(txn).await.map(drop).map_err(|error| crate::verbs::write::store_error(&error))
 }
 
 /// The addresses that the Service should have: the first of each range that it is in.

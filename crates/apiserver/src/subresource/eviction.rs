@@ -9,7 +9,7 @@ use crate::{
     verbs::{
         create,
         delete::{self, options::DeleteOptions},
-        finish,
+        write,
     },
 };
 use api::{
@@ -106,7 +106,7 @@ async fn spend(call: &Call, pod: &Value, options: &DeleteOptions) -> Result<(), 
         match call.server.store.txn(txn).await {
             Ok(_) => return Ok(()),
             Err(store::TxnError::Conflict(_)) => {}
-            Err(error) => return Err(finish::store_error(&error)),
+            Err(error) => return Err(write::store_error(&error)),
         }
     }
     Err(ApiError::too_many_requests("the disruption budget keeps changing; please try again", 10))

@@ -8,8 +8,8 @@ use crate::{
         query::{Write, WriteOptions},
     },
     verbs::{
-        finish::Part,
         update::{self, Tracking},
+        write::Part,
     },
 };
 use api::{error::ApiError, object::Fields};

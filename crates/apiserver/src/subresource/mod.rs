@@ -13,7 +13,7 @@ use crate::{
     answer::Answer,
     call::Call,
     kubelet,
-    verbs::{finish::Part, get, patch, update},
+    verbs::{get, patch, update, write::Part},
 };
 use api::{error::ApiError, resource::Subresource};
 use std::sync::Arc;

@@ -12,8 +12,8 @@ use crate::{
     },
     verbs::{
         create,
-        finish::Part,
         update::{self, Tracking},
+        write::Part,
     },
 };
 use api::{

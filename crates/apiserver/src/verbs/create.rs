@@ -1,6 +1,6 @@
 //! `create`: a new object, or a review that is answered and not kept.
 
-use super::{finish, update::Tracking};
+use super::{update::Tracking, write};
 use crate::{
     admission,
     answer::Answer,
@@ -84,9 +84,9 @@ async fn try_create(
 ) -> Result<Option<Written>, ApiError> {
     for _ in 0..CONTESTS {
         match attempt(call, wanted.clone(), options, tracking).await? {
-            finish::Put::Done(written) => return Ok(Some(written)),
-            finish::Put::Outrun => return Ok(None),
-            finish::Put::Contested => {}
+            write::Put::Done(written) => return Ok(Some(written)),
+            write::Put::Outrun => return Ok(None),
+            write::Put::Contested => {}
         }
     }
     Err(ApiError::unavailable("what the object needs was taken by others again and again; please try again"))
@@ -97,19 +97,19 @@ async fn attempt(
     mut wanted: Wanted,
     options: &WriteOptions,
     tracking: Tracking,
-) -> Result<finish::Put, ApiError> {
-    finish::fill_metadata(call, &mut wanted.object);
+) -> Result<write::Put, ApiError> {
+    write::fill_metadata(call, &mut wanted.object);
     if tracking == Tracking::Update {
-        finish::track(call, finish::Part::Main, None, &mut wanted, options);
+        write::track(call, write::Part::Main, None, &mut wanted, options);
     }
     let mut object = wanted.object;
     admission::create(call, &mut object).await?;
     call.resource.rules.prepare_create(&mut object);
     let reserved = call.kind().reserve(call, &mut object, None).await?;
-    finish::validate_new(call, &object)?;
+    write::validate_new(call, &object)?;
     admission::check(call, &object, None).await?;
     let key = crate::registry::key(&call.resource, &call.request.namespace, object.str_at("metadata.name"));
-    finish::put_new(call, key, &object, reserved, options.dry_run).await
+    write::put_new(call, key, &object, reserved, options.dry_run).await
 }
 
 /// The namespace of the path is the object's; another one in the body is a mistake.

@@ -1,7 +1,7 @@
 //! `list`: a consistent page of objects, copied from their stored bytes.
 
 use crate::{
-    answer::{self, Answer},
+    answer::{self, Answer, Page},
     call::Call,
     select::Selection,
     stored,
@@ -13,7 +13,7 @@ use api::{
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use serde_json::{Value, json};
 use std::time::Duration;
-use store::{Entry, ReadError};
+use store::ReadError;
 
 /// How long a read of a future revision waits for it.
 const PATIENCE: Duration = Duration::from_secs(3);
@@ -108,18 +108,6 @@ pub async fn list(call: &Call) -> Result<Answer, ApiError> {
         fairness.widths.note(&call.key(), page.entries.len().saturating_add(more));
     }
     answer::list(call, &page)
-}
-
-/// One page of objects.
-pub struct Page {
-    /// What was selected.
-    pub entries: Vec<Entry>,
-    /// The revision at which that was so.
-    pub revision: u64,
-    /// Where to go on.
-    pub next: Option<String>,
-    /// How many follow, when that is known.
-    pub remaining: Option<u64>,
 }
 
 /// Reads the page that the query asks for.

@@ -3,9 +3,9 @@
 pub mod create;
 pub mod delete;
 pub mod delete_collection;
-pub mod finish;
 pub mod get;
 pub mod list;
 pub mod patch;
 pub mod update;
 pub mod watch;
+pub mod write;

@@ -2,8 +2,8 @@
 
 use super::{
     create,
-    finish::Part,
     update::{self, Tracking},
+    write::Part,
 };
 use crate::{
     answer::Answer,

@@ -2,7 +2,7 @@
 
 use super::{
     create,
-    finish::{self, Part, Put},
+    write::{self, Part, Put},
 };
 use crate::{
     admission,
@@ -88,11 +88,10 @@ pub async fn change(
         let object = wanted.object;
         if deletes_itself(&object, &old) {
             let given_back = call.kind().give_back(call, &old);
-            if finish::remove(call, &entry, given_back, options.dry_run).await? {
-                return Ok(Written { bytes: finish::encode(call, &object)?, revision: entry.mod_revision() });
+            if write::remove(call, &entry, given_back, options.dry_run).await? {
+                return Ok(Written { bytes: write::encode(call, &object)?, revision: entry.mod_revision() });
             }
-        } else if let Put::Done(written) = finish::put_changed(call, &entry, &object, reserved, options.dry_run).await?
-        {
+        } else if let Put::Done(written) = write::put_changed(call, &entry, &object, reserved, options.dry_run).await? {
             return Ok(written);
         }
         // A patch is made anew of what is there now; an update that names a resourceVersion fails its precondition.
@@ -118,7 +117,7 @@ fn preconditions(call: &Call, object: &Value, old: &Value) -> Result<(), ApiErro
                 0,
                 "must be specified for an update",
             );
-            return finish::refuse(call, object, &[error]);
+            return write::refuse(call, object, &[error]);
         }
         return Ok(());
     }
@@ -140,13 +139,13 @@ async fn prepare(
     old: &Value,
 ) -> Result<crate::services::Reserved, ApiError> {
     let rules = &call.resource.rules;
-    finish::carry_metadata(&mut wanted.object, old);
+    write::carry_metadata(&mut wanted.object, old);
     if let Part::Below(name) = part {
         // Before ownership is counted: nobody comes to own what this cannot change.
         rules.prepare_below(name, &mut wanted.object, old);
     }
     if tracking == Tracking::Update {
-        finish::track(call, part, Some(old), wanted, options);
+        write::track(call, part, Some(old), wanted, options);
     }
     let object = &mut wanted.object;
     admission::update(call, object, old);
@@ -154,7 +153,7 @@ async fn prepare(
         Part::Main | Part::Scale => {
             let reserved = call.kind().reserve(call, object, Some(old)).await?;
             rules.prepare_update(object, old);
-            finish::bump_generation(call, object, old);
+            write::bump_generation(call, object, old);
             reserved
         }
         Part::Status => {
@@ -162,12 +161,12 @@ async fn prepare(
             crate::services::Reserved::none()
         }
         Part::Below(_) => {
-            finish::bump_generation(call, object, old);
+            write::bump_generation(call, object, old);
             crate::services::Reserved::none()
         }
         Part::Binding | Part::Finalizers => crate::services::Reserved::none(),
     };
-    finish::validate_change(call, part, object, old)?;
+    write::validate_change(call, part, object, old)?;
     admission::check(call, object, Some(old)).await?;
     object.set("metadata.resourceVersion", old.at("metadata.resourceVersion").clone());
     apply::settle_times(old, object);

@@ -13,6 +13,7 @@ use api::{
     path::Path,
 };
 use bytes::Bytes;
+use futures::StreamExt;
 use serde_json::json;
 use std::{sync::Arc, time::Duration};
 use store::{Entry, Event, ReadError, Watch, WatchError};
@@ -38,7 +39,7 @@ enum State {
 }
 
 /// A running watch.
-pub struct Stream {
+struct Stream {
     call: Arc<Call>,
     selection: Selection,
     range: Range,
@@ -83,8 +84,7 @@ pub async fn watch(call: Arc<Call>) -> Result<Answer, ApiError> {
         Err(error) => return Err(refused(&error)),
     };
     let now = Instant::now();
-    let frames = Frames::new(&call);
-    Ok(Answer::Stream(Box::new(Stream {
+    let stream = Stream {
         call,
         selection,
         range,
@@ -95,13 +95,15 @@ pub async fn watch(call: Arc<Call>) -> Result<Answer, ApiError> {
         next_bookmark: now + BOOKMARK_EVERY,
         end: now + options.timeout,
         revision: from,
-        frames,
-    })))
+        frames: Frames::default(),
+    };
+    let lines = futures::stream::unfold(stream, async |mut stream| stream.next().await.map(|line| (line, stream)));
+    Ok(Answer::Stream(lines.boxed()))
 }
 
 impl Stream {
     /// The next bytes for the client; none when the stream is over.
-    pub async fn next(&mut self) -> Option<Bytes> {
+    async fn next(&mut self) -> Option<Bytes> {
         loop {
             match &mut self.state {
                 State::Ended => return None,

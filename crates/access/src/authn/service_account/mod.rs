@@ -19,13 +19,6 @@ pub use verify::{TokenError, Verified, Verifier};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Path of the key set.
-pub const JWKS_PATH: &str = "/openid/v1/jwks";
-/// Media type of the key set.
-pub const JWKS_MEDIA_TYPE: &str = "application/jwk-set+json";
-/// Path of the document that names the key set.
-pub const CONFIGURATION_PATH: &str = "/.well-known/openid-configuration";
-
 /// Kinds that tokens hang on and that node rules look at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum ObjectKind {

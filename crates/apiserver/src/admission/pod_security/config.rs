@@ -2,16 +2,22 @@
 //!
 //! `pod-security.admission.config.k8s.io/v1` PodSecurityConfiguration, inside the file of `--admission-control-config-file`.
 
-use super::policy::{Level, Policy, Version};
+use super::{
+    super::configuration::Envelope,
+    policy::{Level, Policy, Version},
+};
 use api::{error::FieldError, kinds::names, path::Path};
 use serde::Deserialize;
 use serde_json::Value;
 
-const VERSIONS: [&str; 3] = [
-    "pod-security.admission.config.k8s.io/v1",
-    "pod-security.admission.config.k8s.io/v1beta1",
-    "pod-security.admission.config.k8s.io/v1alpha1",
-];
+const ENVELOPE: Envelope = Envelope {
+    api_versions: &[
+        "pod-security.admission.config.k8s.io/v1",
+        "pod-security.admission.config.k8s.io/v1beta1",
+        "pod-security.admission.config.k8s.io/v1alpha1",
+    ],
+    kind: "PodSecurityConfiguration",
+};
 
 /// What an administrator decides about Pod Security.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -65,12 +71,7 @@ impl PodSecurity {
             .map_err(|error| vec![FieldError::invalid(path, Value::Null, error.to_string())])?;
         let Raw { api_version, kind, defaults, exemptions } = raw;
         let mut errors = Vec::new();
-        if !VERSIONS.contains(&api_version.as_str()) {
-            errors.push(FieldError::not_supported(&path.child("apiVersion"), api_version, &VERSIONS));
-        }
-        if kind != "PodSecurityConfiguration" {
-            errors.push(FieldError::not_supported(&path.child("kind"), kind, &["PodSecurityConfiguration"]));
-        }
+        ENVELOPE.check(path, &api_version, &kind, &mut errors);
         let policy = defaults.policy(&path.child("defaults"), &mut errors);
         exemptions.check(&path.child("exemptions"), &mut errors);
         if errors.is_empty() { Ok(Self { defaults: policy, exemptions }) } else { Err(errors) }

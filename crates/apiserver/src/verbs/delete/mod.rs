@@ -3,7 +3,7 @@
 pub mod options;
 pub mod plan;
 
-use super::finish;
+use super::write;
 use crate::{
     admission,
     answer::{self, Answer},
@@ -46,14 +46,14 @@ pub async fn delete_object(call: &Call, key: &str, options: &DeleteOptions) -> R
             Deletion::Nothing => return Ok(Outcome::Pending((&entry).into())),
             Deletion::Now => {
                 let given_back = call.kind().give_back(call, &old);
-                if finish::remove(call, &entry, given_back, options.dry_run).await? {
+                if write::remove(call, &entry, given_back, options.dry_run).await? {
                     return Ok(Outcome::Gone(old));
                 }
             }
             Deletion::Later(object) => {
                 let nothing = crate::services::Reserved::none();
-                if let finish::Put::Done(written) =
-                    finish::put_changed(call, &entry, &object, nothing, options.dry_run).await?
+                if let write::Put::Done(written) =
+                    write::put_changed(call, &entry, &object, nothing, options.dry_run).await?
                 {
                     return Ok(Outcome::Pending(written));
                 }

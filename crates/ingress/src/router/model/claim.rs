@@ -172,11 +172,6 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Whether clients reach it over plain HTTP, be it to be redirected.
-    pub fn on_http(&self) -> bool {
-        self.termination == Termination::Plain || self.insecure != Insecure::Refuse
-    }
-
     /// Whether the router ends TLS for it.
     pub fn on_tls(&self) -> bool {
         matches!(self.termination, Termination::Edge | Termination::Reencrypt)

@@ -184,7 +184,7 @@ pub async fn put_new(
         });
     }
     let txn = Txn::of([put(call, &key, bytes.clone())]).when(key, Compare::Absent);
-    write(call, txn, bytes, reserved).await
+    commit(call, txn, bytes, reserved).await
 }
 
 /// Stores a changed object and what belongs to it, if it is still the one that was read.
@@ -205,7 +205,7 @@ pub async fn put_changed(
     }
     let txn = Txn::of([put(call, entry.key(), bytes.clone())])
         .when(entry.key().clone(), Compare::ModRevision(entry.mod_revision()));
-    write(call, txn, bytes, reserved).await
+    commit(call, txn, bytes, reserved).await
 }
 
 /// Removes an object and what belongs to it, if it is still the one that was read; false when somebody was faster.
@@ -215,11 +215,11 @@ pub async fn remove(call: &Call, entry: &Entry, reserved: Reserved, dry_run: Dry
     }
     let txn = Txn::of([Op::Delete(entry.key().clone())])
         .when(entry.key().clone(), Compare::ModRevision(entry.mod_revision()));
-    Ok(matches!(write(call, txn, Bytes::new(), reserved).await?, Put::Done(_)))
+    Ok(matches!(commit(call, txn, Bytes::new(), reserved).await?, Put::Done(_)))
 }
 
 /// The one transaction of a write. The object's own comparison comes first.
-async fn write(call: &Call, mut txn: Txn, bytes: Bytes, reserved: Reserved) -> Result<Put, ApiError> {
+async fn commit(call: &Call, mut txn: Txn, bytes: Bytes, reserved: Reserved) -> Result<Put, ApiError> {
     txn.compare.extend(reserved.together.compare.iter().cloned());
     txn.ops.extend(reserved.together.ops.iter().cloned());
     let own = txn.compare[0].0.clone();
