@@ -14,9 +14,8 @@ use http::Request;
 use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
-use support::{lines, make};
+use support::{RBAC, bind, definition, lines, make, status_and_scale};
 
-const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
 const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 /// Requests at a time: watches wait a second each.
 const AT_A_TIME: usize = 64;
@@ -55,31 +54,9 @@ fn roles() -> Vec<(&'static str, Value)> {
     ]
 }
 
-fn definition() -> Value {
-    let schema = json!({
-        "type": "object", "x-kubernetes-preserve-unknown-fields": true,
-        "properties": {"spec": {"type": "object", "properties": {"replicas": {"type": "integer"}}}},
-    });
-    let version = json!({
-        "name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": schema},
-        "subresources": {"status": {}, "scale": {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}},
-    });
-    let names = json!({"plural": "widgets", "singular": "widget", "kind": "Widget", "listKind": "WidgetList"});
-    json!({
-        "metadata": {"name": "widgets.example.com"},
-        "spec": {"group": "example.com", "scope": "Namespaced", "names": names, "versions": [version]},
-    })
-}
-
-async fn bind(server: &Arc<ApiServer>, path: &str, user: &str, kind: &str, role: &str) {
-    let subject = json!({"kind": "User", "apiGroup": RBAC_GROUP, "name": user});
-    let role = json!({"apiGroup": RBAC_GROUP, "kind": kind, "name": role});
-    let binding = json!({"metadata": {"name": format!("b-{user}")}, "roleRef": role, "subjects": [subject]});
-    make(server, path, binding).await;
-}
-
 async fn furnish(server: &Arc<ApiServer>) {
-    make(server, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition()).await;
+    let widgets = definition("Widget", "widgets", "Namespaced", &status_and_scale());
+    make(server, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", widgets).await;
     let containers = json!([{"name": "c", "image": "i"}]);
     let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"containers": containers}});
     let deployment = json!({"selector": {"matchLabels": {"a": "b"}}, "template": template});

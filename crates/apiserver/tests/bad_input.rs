@@ -87,7 +87,7 @@ async fn questions_that_make_no_sense() {
         ("?labelSelector=a%20in%20(b", 400, "BadRequest", ""),
         ("?fieldSelector=metadata.name", 400, "BadRequest", "metadata.name"),
         ("?fieldSelector=data.k%3Dv", 400, "BadRequest", "data.k"),
-        ("?limit=-1", 400, "BadRequest", "limit"),
+        ("?limit=1.5", 400, "BadRequest", "limit"),
         ("?limit=many", 400, "BadRequest", "many"),
         ("?continue=abc", 400, "BadRequest", "continue"),
         ("?continue=eyJ2IjoibWV0YSIsInJ2Ijo5OTk5OTk5OTksInN0YXJ0IjoiLi4vLi4ifQ", 400, "BadRequest", "continue"),

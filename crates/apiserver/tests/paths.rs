@@ -14,9 +14,7 @@ use http::Request;
 use http_body_util::Full;
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
-use support::make;
-
-const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
+use support::{RBAC, bind, definition, make, status_and_scale};
 
 /// A kind, and what upstream serves below its objects: subresource and methods.
 struct Kind {
@@ -351,16 +349,9 @@ fn body(kind: &Kind, name: &str, below: &str, method: &str) -> (&'static str, Va
 /// Definitions, one object of each kind (in both namespaces), and the roles.
 async fn furnish(server: &Arc<ApiServer>) {
     for kind in KINDS.iter().filter(|kind| kind.custom) {
-        let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
-        let mut below = json!({"status": {}});
-        if kind.kind == "Widget" {
-            below["scale"] = json!({"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"});
-        }
-        let version = json!({"name": "v1", "served": true, "storage": true, "subresources": below, "schema": {"openAPIV3Schema": schema}});
+        let below = if kind.kind == "Widget" { status_and_scale() } else { json!({"status": {}}) };
         let scope = if kind.namespaced { "Namespaced" } else { "Cluster" };
-        let names = json!({"plural": kind.plural, "kind": kind.kind, "singular": kind.kind.to_lowercase(), "listKind": format!("{}List", kind.kind)});
-        let spec = json!({"group": "example.com", "scope": scope, "names": names, "versions": [version]});
-        let definition = json!({"metadata": {"name": format!("{}.example.com", kind.plural)}, "spec": spec});
+        let definition = definition(kind.kind, kind.plural, scope, &below);
         make(server, "/apis/apiextensions.k8s.io/v1/customresourcedefinitions", definition).await;
     }
     for namespace in ["a", "b"] {
@@ -385,10 +376,7 @@ async fn furnish(server: &Arc<ApiServer>) {
     ] {
         let rule = json!({"verbs": verbs, "apiGroups": ["*"], "resources": [resources]});
         make(server, &format!("{RBAC}/namespaces/a/roles"), json!({"metadata": {"name": role}, "rules": [rule]})).await;
-        let reference = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "Role", "name": role});
-        let subject = json!({"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": role});
-        let binding = json!({"metadata": {"name": role}, "roleRef": reference, "subjects": [subject]});
-        make(server, &format!("{RBAC}/namespaces/a/rolebindings"), binding).await;
+        bind(server, &format!("{RBAC}/namespaces/a/rolebindings"), role, "Role", role).await;
     }
     let last = "/api/v1/namespaces/a/pods/one/status";
     for _ in 0..500 {

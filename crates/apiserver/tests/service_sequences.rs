@@ -129,7 +129,7 @@ async fn send(server: &Arc<ApiServer>, request: Request) -> u16 {
 /// Addresses and ports of all Services are exactly those that the store and the pools know as taken.
 async fn assert_in_order(server: &Arc<ApiServer>) {
     let (mut addresses, mut ports) = (BTreeSet::new(), BTreeSet::new());
-    for service in server.objects("services/specs").await {
+    for service in server.objects("services/specs").await.unwrap() {
         let (its_addresses, its_ports) = families::held(&service);
         for ip in its_addresses {
             assert!(addresses.insert(ip), "{ip} is given twice");
@@ -138,7 +138,7 @@ async fn assert_in_order(server: &Arc<ApiServer>) {
             assert!(ports.insert(port), "{port} is given twice");
         }
     }
-    let names = server.objects("ipaddresses").await;
+    let names = server.objects("ipaddresses").await.unwrap();
     let known: BTreeSet<IpAddr> =
         names.iter().map(|ip| ip["metadata"]["name"].as_str().unwrap().parse().unwrap()).collect();
     assert_eq!(known, addresses);
@@ -221,7 +221,7 @@ async fn a_server_that_was_cut_off_after_any_step_finds_everything_in_order() {
         assert_in_order(&restarted).await;
         let report = repair::repair(&restarted).await.unwrap();
         assert!(report.is_clean(), "revision {revision}: {report:?}");
-        let events = restarted.objects("events").await;
+        let events = restarted.objects("events").await.unwrap();
         assert!(events.is_empty(), "revision {revision}: nothing had to be mended: {events:?}");
         assert!(restarted.object("services/specs/default/kubernetes").is_some());
     }
@@ -274,7 +274,7 @@ async fn what_another_writer_broke_is_mended_and_told() {
             server.store.txn(Txn::of([broken.clone()])).await.unwrap();
             let report = repair::repair(&server).await.unwrap();
             assert_eq!(report.found, reasons, "{broken:?}");
-            let events = server.objects("events").await;
+            let events = server.objects("events").await.unwrap();
             for reason in &reasons {
                 assert!(events.iter().any(|event| event["reason"] == *reason), "{reason}");
             }

@@ -180,7 +180,7 @@ async fn exhaust(stores: [&Store; 2], families: Families) {
     let made = statuses.iter().filter(|status| **status == 201).count();
     servers[0].store.revision().await.unwrap();
     let (mut ips, mut ports) = (BTreeSet::new(), BTreeSet::new());
-    for service in servers[0].objects("services/specs").await {
+    for service in servers[0].objects("services/specs").await.unwrap() {
         assert!(texts(&service["spec"]["clusterIPs"]).iter().all(|ip| ips.insert((*ip).to_owned())));
         assert!(node_ports(&service).iter().all(|port| ports.insert(*port)));
     }
@@ -472,7 +472,7 @@ async fn the_address_of_a_service_that_somebody_deleted_comes_back() {
         .await;
     }
     etcd::eventually("an event tells", async || {
-        server.objects("events").await.iter().any(|event| event["reason"] == "ClusterIPNotAllocated")
+        server.objects("events").await.unwrap().iter().any(|event| event["reason"] == "ClusterIPNotAllocated")
     })
     .await;
 }

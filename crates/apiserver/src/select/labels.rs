@@ -28,7 +28,8 @@ pub struct Labels(pub Vec<Requirement>);
 impl Labels {
     /// Reads the text form of a query.
     pub fn parse(text: &str) -> Result<Self, ApiError> {
-        Parser { rest: text }.selector().map_err(ApiError::bad_request)
+        let wrong = |why| ApiError::bad_request(format!("{why} in label selector {text:?}"));
+        Parser { rest: text }.selector().map_err(wrong)
     }
 
     /// Whether everything is selected.

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use flate2::read::GzDecoder;
 use http::{HeaderMap, Request};
 use http_body_util::{BodyExt, Full};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::{fs::File, io::Read, path::PathBuf, sync::Arc, time::Duration};
 
 /// How long a test waits for what must happen; nothing is measured by it.
@@ -65,6 +65,41 @@ pub async fn make(server: &Arc<ApiServer>, path: &str, object: Value) -> Value {
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
     panic!("{path}: {last}");
+}
+
+pub const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
+
+/// A definition in `example.com` whose objects may hold anything, and a number of replicas.
+pub fn definition(kind: &str, plural: &str, scope: &str, subresources: &Value) -> Value {
+    let schema = json!({
+        "type": "object", "x-kubernetes-preserve-unknown-fields": true,
+        "properties": {"spec": {"type": "object", "x-kubernetes-preserve-unknown-fields": true,
+            "properties": {"replicas": {"type": "integer"}}}},
+    });
+    let version = json!({
+        "name": "v1", "served": true, "storage": true, "subresources": subresources,
+        "schema": {"openAPIV3Schema": schema},
+    });
+    let names =
+        json!({"plural": plural, "singular": kind.to_lowercase(), "kind": kind, "listKind": format!("{kind}List")});
+    json!({
+        "metadata": {"name": format!("{plural}.example.com")},
+        "spec": {"group": "example.com", "scope": scope, "names": names, "versions": [version]},
+    })
+}
+
+/// Subresources of such a definition.
+pub fn status_and_scale() -> Value {
+    json!({"status": {}, "scale": {"specReplicasPath": ".spec.replicas", "statusReplicasPath": ".status.replicas"}})
+}
+
+/// Gives a user a role, by a binding at this path.
+pub async fn bind(server: &Arc<ApiServer>, path: &str, user: &str, kind: &str, role: &str) {
+    let group = "rbac.authorization.k8s.io";
+    let subject = json!({"kind": "User", "apiGroup": group, "name": user});
+    let role = json!({"apiGroup": group, "kind": kind, "name": role});
+    make(server, path, json!({"metadata": {"name": format!("b-{user}")}, "roleRef": role, "subjects": [subject]}))
+        .await;
 }
 
 /// The events of a watch.
