@@ -5,6 +5,7 @@
 pub mod config;
 pub mod error;
 pub mod families;
+pub mod go_duration;
 pub mod kinds;
 pub mod object;
 pub mod path;

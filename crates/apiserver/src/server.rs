@@ -20,9 +20,6 @@ use std::{sync::Arc, time::Duration};
 use store::Store;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-/// Letters of random name parts.
-const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
-
 /// What an administrator decides.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -116,14 +113,6 @@ impl ApiServer {
     /// One object by its key below the root.
     pub fn object(&self, path: &str) -> Option<Value> {
         self.store.get(path).and_then(|entry| stored::parse(&entry).ok())
-    }
-
-    /// Five random letters for names.
-    pub fn random_suffix(&self) -> String {
-        let mut bytes = [0_u8; 5];
-        // Without randomness the name is still one; a clash is answered as one.
-        let _ = getrandom::fill(&mut bytes);
-        bytes.iter().map(|byte| char::from(LETTERS[usize::from(*byte) % LETTERS.len()])).collect()
     }
 
     /// The registry of this moment.

@@ -22,25 +22,7 @@ pub(crate) const DURATION: &str = "a length of time such as 90s or 1h30m";
 
 /// Go's way to write a length of time: `1h30m`, `90s`, `1.5h`, `0`.
 pub(crate) fn duration(text: &str) -> Result<Duration, &'static str> {
-    let refused = "is no length of time";
-    if text == "0" {
-        return Ok(Duration::ZERO);
-    }
-    let mut rest = text;
-    let mut seconds = 0.0;
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or(refused)?;
-        let number: f64 = rest[..digits].parse().map_err(|_| refused)?;
-        rest = &rest[digits..];
-        let units = [("ms", 0.001), ("us", 1e-6), ("ns", 1e-9), ("h", 3600.0), ("m", 60.0), ("s", 1.0)];
-        let (unit, factor) = units.iter().find(|(unit, _)| rest.starts_with(unit)).ok_or(refused)?;
-        seconds += number * factor;
-        rest = &rest[unit.len()..];
-    }
-    match text.is_empty() {
-        true => Err(refused),
-        false => Duration::try_from_secs_f64(seconds).map_err(|_| refused),
-    }
+    api::go_duration::parse(text).ok_or("is no length of time")
 }
 
 #[cfg(test)]

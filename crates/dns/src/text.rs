@@ -9,23 +9,11 @@ use std::time::Duration;
 
 /// Go's way to write a duration: `1h30m`, `250ms`, `5s`; a plain number is seconds.
 pub(crate) fn duration(token: &Token) -> Result<Duration, Problem> {
-    let refused = || Problem::at(token, "is no duration; accepted: numbers with units such as 500ms, 5s, 1m30s");
     let text = token.text.as_str();
-    if let Ok(seconds) = text.parse::<u64>() {
-        return Ok(Duration::from_secs(seconds));
-    }
-    let mut rest = text;
-    let mut seconds = 0.0;
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(refused)?;
-        let number: f64 = rest[..digits].parse().map_err(|_| refused())?;
-        rest = &rest[digits..];
-        let units = [("ms", 1e-3), ("us", 1e-6), ("µs", 1e-6), ("ns", 1e-9), ("h", 3600.0), ("m", 60.0), ("s", 1.0)];
-        let (unit, factor) = units.iter().find(|(unit, _)| rest.starts_with(unit)).ok_or_else(refused)?;
-        seconds += number * factor;
-        rest = &rest[unit.len()..];
-    }
-    if text.is_empty() { Err(refused()) } else { Duration::try_from_secs_f64(seconds).map_err(|_| refused()) }
+    let seconds = || text.parse().ok().map(Duration::from_secs);
+    seconds()
+        .or_else(|| api::go_duration::parse(text))
+        .ok_or_else(|| Problem::at(token, "is no duration; accepted: numbers with units such as 500ms, 5s, 1m30s"))
 }
 
 /// A number within bounds.

@@ -1,14 +1,10 @@
 //! Names of clusters, domains and hosts.
 
+use api::kinds::names::is_dns_label;
+
 /// Whether `text` is a DNS name in lower case: labels of at most 63 letters, digits and inner hyphens, 253 in all.
 pub(crate) fn is_domain(text: &str) -> bool {
-    text.len() <= 253 && text.split('.').all(is_label)
-}
-
-/// Whether `text` is one such label.
-pub(crate) fn is_label(text: &str) -> bool {
-    let inner = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-';
-    !text.is_empty() && text.len() <= 63 && text.bytes().all(inner) && !text.starts_with('-') && !text.ends_with('-')
+    text.len() <= 253 && text.split('.').all(is_dns_label)
 }
 
 /// The cluster's name, cut to 21 letters, and five letters that follow from name and domain: the same file always gives

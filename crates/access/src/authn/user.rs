@@ -1,5 +1,6 @@
 //! Who asks: names, groups and extras, and the well-known ones of Kubernetes. Made by `authn`, read by `authz` and `audit`.
 
+use api::kinds::names::{is_dns_label, is_dns_subdomain};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
@@ -90,24 +91,7 @@ pub fn service_account_groups(namespace: &str) -> [String; 2] {
 /// Namespace and name, if the user name is that of a service account.
 pub fn split_service_account(user: &str) -> Option<(&str, &str)> {
     let (namespace, name) = user.strip_prefix(SERVICE_ACCOUNT_PREFIX)?.split_once(':')?;
-    (is_label(namespace) && is_subdomain(name)).then_some((namespace, name))
-}
-
-fn is_subdomain(text: &str) -> bool {
-    text.len() <= 253 && text.split('.').all(|part| is_dns(part, 253))
-}
-
-fn is_label(text: &str) -> bool {
-    is_dns(text, 63)
-}
-
-fn is_dns(text: &str, most: usize) -> bool {
-    let letter = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
-    let bytes = text.as_bytes();
-    bytes.len() <= most
-        && bytes.first().is_some_and(|b| letter(*b))
-        && bytes.last().is_some_and(|b| letter(*b))
-        && bytes.iter().all(|b| letter(*b) || *b == b'-')
+    (is_dns_label(namespace) && is_dns_subdomain(name)).then_some((namespace, name))
 }
 
 #[cfg(test)]

@@ -8,6 +8,24 @@ pub const LABEL_MAX: usize = 63;
 /// Longest DNS-1123 subdomain.
 pub const SUBDOMAIN_MAX: usize = 253;
 
+/// Letters of generated names: no vowels, no look-alikes, so that no word and no misreading comes out.
+const SAFE_LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+
+/// A letter for each byte, as generated names have them.
+pub fn safe_letters(bytes: impl IntoIterator<Item = u8>) -> String {
+    bytes.into_iter().map(|byte| char::from(SAFE_LETTERS[usize::from(byte) % SAFE_LETTERS.len()])).collect()
+}
+
+/// Whether `name` is a DNS-1123 label.
+pub fn is_dns_label(name: &str) -> bool {
+    name.len() <= LABEL_MAX && is_label(name)
+}
+
+/// Whether `name` is a DNS-1123 subdomain. Its parts may be longer than labels are, as Kubernetes has it.
+pub fn is_dns_subdomain(name: &str) -> bool {
+    name.len() <= SUBDOMAIN_MAX && is_subdomain(name)
+}
+
 /// Why `name` is not a DNS-1123 subdomain; as a prefix it may end with a dash.
 pub fn dns_subdomain(name: &str, prefix: bool) -> Vec<String> {
     subdomain(&without_trailing_dash(name, prefix))

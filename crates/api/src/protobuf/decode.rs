@@ -175,7 +175,7 @@ impl Reader {
             Shape::Time | Shape::MicroTime => time(shape, raw.bytes()?),
             Shape::Duration => {
                 let nanos = last(raw.bytes()?, 1)?.map_or(Ok(0), Raw::varint)?;
-                Ok(scalar::print_duration(nanos.cast_signed()).into())
+                Ok(crate::go_duration::print(nanos.cast_signed()).into())
             }
             Shape::Quantity => last(raw.bytes()?, 1)?.map_or_else(|| Ok(json!("0")), |raw| text(raw).map(Value::from)),
             Shape::IntOrString => int_or_string(raw.bytes()?),

@@ -113,7 +113,7 @@ fn scalar(out: &mut Vec<u8>, number: u32, shape: &Shape, value: &Value) -> Resul
         }
         Shape::Time | Shape::MicroTime => put_bytes(out, number, &time(value)?),
         Shape::Duration => {
-            let nanos = if value.is_null() { Some(0) } else { scalar::parse_duration(text()) };
+            let nanos = if value.is_null() { Some(0) } else { crate::go_duration::nanoseconds(text()) };
             let mut inner = Vec::new();
             put_number(&mut inner, 1, nanos.ok_or_else(|| Error::malformed("is no duration"))?.cast_unsigned());
             put_bytes(out, number, &inner);

@@ -2,6 +2,7 @@
 //!
 //! Called by `decode`; mirrors how Go reads and writes `metav1.Time`, `MicroTime`, `Duration` and `[]byte`.
 
+use crate::go_duration;
 use base64::{
     Engine,
     alphabet::STANDARD,
@@ -81,80 +82,8 @@ fn instant(text: &str) -> Option<(jiff::Timestamp, usize)> {
 
 /// A Go duration (`1h30m`, `1.5s`) -> as Go prints it (`1h30m0s`, `1.5s`).
 pub(crate) fn duration(text: &str) -> Option<Scalar> {
-    let canonical = print_duration(parse_duration(text)?);
+    let canonical = go_duration::print(go_duration::nanoseconds(text)?);
     Some(if canonical == text { Scalar::Same } else { Scalar::Text(canonical) })
-}
-
-const UNITS: [(&str, i128); 8] = [
-    ("ns", 1),
-    ("us", 1_000),
-    ("µs", 1_000),
-    ("μs", 1_000),
-    ("ms", 1_000_000),
-    ("s", 1_000_000_000),
-    ("m", 60_000_000_000),
-    ("h", 3_600_000_000_000),
-];
-
-/// Nanoseconds of a Go duration.
-pub(crate) fn parse_duration(text: &str) -> Option<i64> {
-    let (negative, mut rest) = match text.strip_prefix('-') {
-        Some(rest) => (true, rest),
-        None => (false, text.strip_prefix('+').unwrap_or(text)),
-    };
-    if rest == "0" {
-        return Some(0);
-    }
-    let mut total: i128 = 0;
-    let mut parts = 0;
-    while !rest.is_empty() {
-        let end = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-        let (number, after) = rest.split_at(end);
-        let unit = &after[..after.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(after.len())];
-        let (_, nanos) = UNITS.iter().find(|(name, _)| *name == unit)?;
-        let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
-        if (whole.is_empty() && fraction.is_empty()) || whole.len() > 19 || fraction.contains('.') {
-            return None;
-        }
-        // More than 18 digits of fraction are below a nanosecond in every unit.
-        let fraction = &fraction[..fraction.len().min(18)];
-        let scale = 10_i128.pow(u32::try_from(fraction.len()).ok()?);
-        let whole: i128 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
-        let part: i128 = if fraction.is_empty() { 0 } else { fraction.parse().ok()? };
-        total += whole * nanos + part * nanos / scale;
-        parts += 1;
-        rest = &after[unit.len()..];
-    }
-    let signed = if negative { -total } else { total };
-    if parts == 0 { None } else { i64::try_from(signed).ok() }
-}
-
-/// As Go prints a duration.
-pub(crate) fn print_duration(nanos: i64) -> String {
-    let sign = if nanos < 0 { "-" } else { "" };
-    let magnitude = nanos.unsigned_abs();
-    let fraction = |value: u64, unit: u64, name: &str| {
-        let digits = format!("{:0width$}", value % unit, width = unit.ilog10() as usize);
-        let digits = digits.trim_end_matches('0');
-        let dot = if digits.is_empty() || unit == 1 { String::new() } else { format!(".{digits}") };
-        format!("{}{dot}{name}", value / unit)
-    };
-    let text = match magnitude {
-        0 => "0s".to_owned(),
-        1..1_000 => format!("{magnitude}ns"),
-        1_000..1_000_000 => fraction(magnitude, 1_000, "µs"),
-        1_000_000..1_000_000_000 => fraction(magnitude, 1_000_000, "ms"),
-        _ => {
-            let (hours, minutes) = (magnitude / 3_600_000_000_000, magnitude / 60_000_000_000 % 60);
-            let seconds = fraction(magnitude % 60_000_000_000, 1_000_000_000, "s");
-            match (hours, minutes) {
-                (0, 0) => seconds,
-                (0, _) => format!("{minutes}m{seconds}"),
-                _ => format!("{hours}h{minutes}m{seconds}"),
-            }
-        }
-    };
-    format!("{sign}{text}")
 }
 
 /// As lenient as Go's `base64.StdEncoding`: bits after the last byte do not matter.

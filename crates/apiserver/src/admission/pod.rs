@@ -1,6 +1,6 @@
 //! What admission adds to Pods: a service account with its token, tolerations for short node trouble, a priority.
 
-use crate::{call::Call, stored};
+use crate::{call::Call, stored, verbs::create::random_suffix};
 use api::{error::ApiError, object::Fields};
 use serde_json::{Value, json};
 
@@ -102,15 +102,15 @@ fn service_account(call: &Call, pod: &mut Value) -> Result<(), ApiError> {
         None => account.at("automountServiceAccountToken").as_bool().unwrap_or(true),
     };
     if mounts {
-        mount_token(call, pod);
+        mount_token(pod);
     }
     Ok(())
 }
 
-fn mount_token(call: &Call, pod: &mut Value) {
+fn mount_token(pod: &mut Value) {
     let existing = pod.list_at("spec.volumes").iter().map(|volume| volume.str_at("name"));
     let found = existing.filter(|name| name.starts_with("kube-api-access-")).map(str::to_owned).next();
-    let volume = found.unwrap_or_else(|| format!("kube-api-access-{}", call.server.random_suffix()));
+    let volume = found.unwrap_or_else(|| format!("kube-api-access-{}", random_suffix()));
     let mut used = false;
     for list in ["spec.initContainers", "spec.containers"] {
         for container in pod.at_mut(list).as_array_mut().into_iter().flatten() {

@@ -12,13 +12,12 @@ use crate::{
 };
 use api::{
     error::ApiError,
+    kinds::names,
     object::Fields,
     resource::{Scope, Verbs},
 };
 use serde_json::Value;
 
-/// Letters of generated names: no vowels, no look-alikes, so that no word and no misreading comes out.
-const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 /// How many letters are appended to generateName.
 const SUFFIX: usize = 5;
 /// A name is at most 63 characters long when it is generated.
@@ -130,12 +129,17 @@ pub fn match_namespace(call: &Call, object: &mut Value) -> Result<(), ApiError> 
 }
 
 fn generate(base: &str) -> String {
-    let mut random = [0_u8; SUFFIX];
-    // Without randomness the name is still made; a clash is answered as one.
-    let _ = getrandom::fill(&mut random);
     let cut =
         base.char_indices().map(|(at, c)| at + c.len_utf8()).take_while(|end| *end <= MOST_GENERATED - SUFFIX).last();
     let mut name = base[..cut.unwrap_or(0)].to_owned();
-    name.extend(random.iter().map(|byte| char::from(ALPHABET[usize::from(*byte) % ALPHABET.len()])));
+    name.push_str(&random_suffix());
     name
+}
+
+/// Letters that make a name another one.
+pub(crate) fn random_suffix() -> String {
+    let mut random = [0_u8; SUFFIX];
+    // Without randomness the name is still made; a clash is answered as one.
+    let _ = getrandom::fill(&mut random);
+    names::safe_letters(random)
 }

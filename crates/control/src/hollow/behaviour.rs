@@ -9,6 +9,7 @@
 //! | `hollow.twinstack.dev/silent` | Node | `true`: it no longer says that it is alive |
 
 use super::Options;
+use api::go_duration;
 use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use std::time::Duration;
 
@@ -39,7 +40,7 @@ pub struct Behaviour {
 /// What a pod is asked to do. What cannot be read is as if it were not there.
 pub fn of(pod: &Pod, options: &Options) -> Behaviour {
     let said = |name: &str| annotation(&pod.metadata, name);
-    let duration = |name: &str| said(name).and_then(duration);
+    let duration = |name: &str| said(name).and_then(go_duration::parse);
     let grace = pod.metadata.deletion_grace_period_seconds.and_then(|seconds| u64::try_from(seconds).ok());
     let stop_delay = duration("stop-delay").unwrap_or(options.stop_delay);
     Behaviour {
@@ -62,36 +63,4 @@ pub fn is_silent(meta: &ObjectMeta) -> bool {
 
 fn annotation<'a>(meta: &'a ObjectMeta, name: &str) -> Option<&'a str> {
     meta.annotations.as_ref()?.get(&format!("hollow.twinstack.dev/{name}")).map(String::as_str)
-}
-
-fn duration(text: &str) -> Option<Duration> {
-    let digits = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
-    let (number, unit) = text.split_at(digits);
-    let number: u64 = number.parse().ok()?;
-    match unit {
-        "ms" => Some(Duration::from_millis(number)),
-        "s" => Some(Duration::from_secs(number)),
-        "m" => number.checked_mul(60).map(Duration::from_secs),
-        _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_have_a_unit() {
-        for (text, expected) in [
-            ("500ms", Some(Duration::from_millis(500))),
-            ("3s", Some(Duration::from_secs(3))),
-            ("2m", Some(Duration::from_secs(120))),
-            ("2", None),
-            ("", None),
-            ("-1s", None),
-            ("99999999999999999999s", None),
-        ] {
-            assert_eq!(duration(text), expected, "{text}");
-        }
-    }
 }

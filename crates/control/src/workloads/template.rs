@@ -1,5 +1,6 @@
 //! Pod templates: whether two are the same, a short hash of one, and the pod that is made from one.
 
+use api::kinds::names;
 use k8s_openapi::{
     api::core::v1::{Pod, PodTemplateSpec},
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference},
@@ -40,8 +41,7 @@ pub(crate) fn fnv(bytes: &[u8]) -> u32 {
 
 /// The number's digits in letters and figures that form no words, as Kubernetes writes them.
 pub(crate) fn safe(number: u32) -> String {
-    const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
-    number.to_string().bytes().map(|digit| char::from(ALPHABET[usize::from(digit) % ALPHABET.len()])).collect()
+    names::safe_letters(number.to_string().into_bytes())
 }
 
 /// A pod as the template describes it, owned by `owner` and named after it by the API server.

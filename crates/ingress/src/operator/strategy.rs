@@ -141,19 +141,5 @@ pub fn seconds(text: &str) -> Option<u64> {
 
 /// Whole milliseconds of a length of time as Go writes it.
 pub fn milliseconds(text: &str) -> Option<u64> {
-    if text == "0" {
-        return Some(0);
-    }
-    let (mut rest, mut total) = (text, 0.0);
-    while !rest.is_empty() {
-        let digits = rest.find(|c: char| !c.is_ascii_digit() && c != '.')?;
-        let number: f64 = rest[..digits].parse().ok()?;
-        rest = &rest[digits..];
-        let units = [("ms", 1.0), ("us", 1e-3), ("µs", 1e-3), ("ns", 1e-6), ("h", 3.6e6), ("m", 6e4), ("s", 1e3)];
-        let (unit, factor) = units.iter().find(|(unit, _)| rest.starts_with(unit))?;
-        total += number * factor;
-        rest = &rest[unit.len()..];
-    }
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be in range")]
-    (!text.is_empty() && (0.0..9e15).contains(&total)).then_some(total as u64)
+    api::go_duration::parse(text).and_then(|length| u64::try_from(length.as_millis()).ok())
 }

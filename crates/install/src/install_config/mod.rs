@@ -108,7 +108,7 @@ fn name(fields: &mut Fields<'_>, notes: &mut Notes) -> Option<String> {
     metadata.end(notes);
     match &name {
         None => notes.refused(&field, "must be given; it is the first label of the cluster's domain"),
-        Some(name) if !names::is_label(name) => {
+        Some(name) if !api::kinds::names::is_dns_label(name) => {
             notes.wrong(&field, name, "is no name; accepted: lower case letters, digits and inner hyphens");
         }
         Some(_) => {}

@@ -34,7 +34,7 @@ pub(super) fn read(document: Option<(Version, &Value)>, notes: &mut Notes) -> Cl
     fields.pass_over(&["apiVersion", "kind"]);
 
     read.name = fields.text("clusterName", notes);
-    if let Some(name) = read.name.as_deref().filter(|name| !names::is_label(name)) {
+    if let Some(name) = read.name.as_deref().filter(|name| !api::kinds::names::is_dns_label(name)) {
         notes.wrong(
             &fields.child("clusterName"),
             name,

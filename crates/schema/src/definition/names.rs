@@ -1,17 +1,17 @@
 //! Names in a definition: which characters, which are required, which must differ.
 
 use super::Names;
-use api::{error::FieldError, object::Fields, path::Path};
+use api::{
+    error::FieldError,
+    kinds::names::{is_dns_label, is_dns_subdomain},
+    object::Fields,
+    path::Path,
+};
 use serde_json::Value;
 
 /// Why `text` is no DNS label that starts with a letter.
 pub(super) fn label_mistake(text: &str) -> Option<&'static str> {
-    let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
-    let bytes = text.as_bytes();
-    let fits = bytes.first().is_some_and(u8::is_ascii_lowercase)
-        && bytes.last().is_some_and(|b| inner(*b))
-        && bytes.iter().all(|b| inner(*b) || *b == b'-')
-        && bytes.len() <= 63;
+    let fits = text.starts_with(|first: char| first.is_ascii_lowercase()) && is_dns_label(text);
     (!fits).then_some(
         "must be a DNS label of at most 63 lower case letters, digits and dashes that starts with a letter and does not end with a dash",
     )
@@ -19,15 +19,7 @@ pub(super) fn label_mistake(text: &str) -> Option<&'static str> {
 
 /// Why `text` is no DNS subdomain.
 pub(super) fn subdomain_mistake(text: &str) -> Option<&'static str> {
-    let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
-    let label = |label: &str| {
-        let bytes = label.as_bytes();
-        bytes.first().is_some_and(|b| inner(*b))
-            && bytes.last().is_some_and(|b| inner(*b))
-            && bytes.iter().all(|b| inner(*b) || *b == b'-')
-    };
-    let fits = text.len() <= 253 && text.split('.').all(label);
-    (!fits).then_some(
+    (!is_dns_subdomain(text)).then_some(
         "must be a DNS subdomain of at most 253 lower case letters, digits, dashes and dots, whose parts start and end with a letter or digit",
     )
 }

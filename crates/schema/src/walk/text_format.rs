@@ -1,5 +1,9 @@
 //! The rules behind formats of text, one function each, as strict and as lax as the Go functions that upstream calls.
 
+use api::{
+    go_duration,
+    kinds::names::{is_dns_label, is_dns_subdomain},
+};
 use regex::Regex;
 use std::{net::Ipv6Addr, sync::LazyLock};
 
@@ -30,8 +34,8 @@ pub(super) const RULES: &[Rule] = &[
         matches!(digits.len(), 3 | 6) && is_hex(digits)
     }),
     ("rgbcolor", is_rgb),
-    ("k8sshortname", |text| text.len() <= 63 && is_label(text)),
-    ("k8slongname", |text| text.len() <= 253 && text.split('.').all(is_label)),
+    ("k8sshortname", is_dns_label),
+    ("k8slongname", is_dns_subdomain),
 ];
 
 static SSN: LazyLock<Regex> = LazyLock::new(|| fixed("^[0-9]{3}[- ]?[0-9]{2}[- ]?[0-9]{4}$"));
@@ -46,13 +50,6 @@ fn fixed(pattern: &str) -> Regex {
 
 fn is_hex(text: &str) -> bool {
     text.bytes().all(|b| b.is_ascii_hexdigit())
-}
-
-fn is_label(text: &str) -> bool {
-    let inner = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();
-    let bytes = text.as_bytes();
-    matches!((bytes.first(), bytes.last()), (Some(first), Some(last)) if inner(*first) && inner(*last))
-        && bytes.iter().all(|b| inner(*b) || *b == b'-')
 }
 
 /// A request URI: absolute, or a path from the root; escapes must be whole.
@@ -238,7 +235,8 @@ pub(super) fn is_date_time(text: &str) -> bool {
 
 /// Go's durations, or a number and the name of a unit somewhere in the text (`22 ns`, `3 weeks`).
 pub(super) fn is_duration(text: &str) -> bool {
-    is_go_duration(text) || AMOUNT.captures_iter(text).any(|found| is_unit(&found[2].to_lowercase()))
+    go_duration::nanoseconds(text).is_some()
+        || AMOUNT.captures_iter(text).any(|found| is_unit(&found[2].to_lowercase()))
 }
 
 fn is_unit(name: &str) -> bool {
@@ -246,26 +244,4 @@ fn is_unit(name: &str) -> bool {
     const EXACT: [&str; 12] = ["ns", "us", "µs", "ms", "s", "m", "h", "hr", "d", "w", "wk", "sec"];
     const STEMS: [&str; 8] = ["nano", "micro", "milli", "sec", "min", "hour", "day", "week"];
     EXACT.contains(&name) || STEMS.iter().any(|stem| name.starts_with(stem))
-}
-
-fn is_go_duration(text: &str) -> bool {
-    let mut rest = text.strip_prefix(['+', '-']).unwrap_or(text);
-    if rest == "0" {
-        return true;
-    }
-    if rest.is_empty() {
-        return false;
-    }
-    while !rest.is_empty() {
-        let number = rest.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(rest.len());
-        let (amount, after) = rest.split_at(number);
-        let unit = after.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(after.len());
-        let known = ["ns", "us", "µs", "μs", "ms", "s", "m", "h"].contains(&&after[..unit]);
-        let digits = amount.bytes().filter(u8::is_ascii_digit).count();
-        if !known || digits == 0 || amount.len() - digits > 1 {
-            return false;
-        }
-        rest = &after[unit..];
-    }
-    true
 }

@@ -2,8 +2,8 @@
 //! order of name, every rule once; roles that gather from each other are followed until nothing new comes.
 
 use super::PolicyRule;
-use api::object::Fields;
-use serde_json::{Map, Value};
+use api::{kinds::selector, object::Fields};
+use serde_json::Value;
 use std::{
     collections::{BTreeMap, BTreeSet},
     sync::Arc,
@@ -19,7 +19,7 @@ pub(super) struct ClusterRoles {
 
 #[derive(Debug)]
 struct Stored {
-    labels: Map<String, Value>,
+    labels: Value,
     rules: Vec<PolicyRule>,
     /// Label selectors; some for an aggregated role, even if the list is empty.
     selectors: Option<Vec<Value>>,
@@ -29,11 +29,8 @@ impl ClusterRoles {
     pub(super) fn set(&mut self, role: &Value) {
         let selectors =
             role.map_at("aggregationRule").map(|_| role.list_at("aggregationRule.clusterRoleSelectors").to_vec());
-        let stored = Stored {
-            labels: role.map_at("metadata.labels").cloned().unwrap_or_default(),
-            rules: PolicyRule::all_from_json(role),
-            selectors,
-        };
+        let stored =
+            Stored { labels: role.at("metadata.labels").clone(), rules: PolicyRule::all_from_json(role), selectors };
         self.stored.insert(role.str_at("metadata.name").to_owned(), Arc::new(stored));
         self.gather();
     }
@@ -79,31 +76,12 @@ impl ClusterRoles {
         };
         for selector in selectors {
             for (other, candidate) in &self.stored {
-                if selects(selector, &candidate.labels) {
+                if selector::matches(selector, &candidate.labels) {
                     self.follow(other, seen, rules);
                 }
             }
         }
     }
-}
-
-/// Whether a label selector picks these labels. An operator nobody knows picks nothing.
-fn selects(selector: &Value, labels: &Map<String, Value>) -> bool {
-    let label = |key: &str| labels.get(key).and_then(Value::as_str);
-    let equal = |(key, value): (&String, &Value)| label(key).is_some() && label(key) == value.as_str();
-    let fits = |expression: &Value| {
-        let found = label(expression.str_at("key"));
-        let listed = expression.list_at("values").iter().any(|v| v.as_str() == found && found.is_some());
-        match expression.str_at("operator") {
-            "In" => listed,
-            "NotIn" => !listed,
-            "Exists" => found.is_some(),
-            "DoesNotExist" => found.is_none(),
-            _ => false,
-        }
-    };
-    selector.map_at("matchLabels").into_iter().flatten().all(equal)
-        && selector.list_at("matchExpressions").iter().all(fits)
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use super::{Mistake, Notes, Reason::InvalidConfiguration, zone};
 use crate::wire::Name;
 use api::config::{DnsCache, DnsServer, OperatorDnsSpec};
 use std::collections::HashMap;
+use std::time::Duration;
 
 /// What is rendered beside templates.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,42 +120,14 @@ fn is_service_name(name: &str) -> bool {
 
 /// Whole seconds, rounded half up; what rounds to nothing is the default.
 fn seconds(text: &str, path: &str, default: u64, notes: &mut Notes<'_>) -> u64 {
-    match duration(text) {
-        Some(seconds) => match seconds.round() {
-            rounded if rounded < 1.0 => default,
-            // As long as TTLs can be.
-            rounded => (rounded as u64).min(i32::MAX as u64),
-        },
+    let length = if text.is_empty() { Some(Duration::ZERO) } else { api::go_duration::parse(text) };
+    match length.map(|length| (length + Duration::from_millis(500)).as_secs()) {
+        Some(0) => default,
+        // As long as TTLs can be.
+        Some(rounded) => rounded.min(i32::MAX as u64),
         None => {
             notes.add(InvalidConfiguration, path, text, "is no length of time; accepted are such as 90s, 1h30m, 500ms");
             default
         }
     }
-}
-
-/// A length of time as Go writes it, in seconds; nothing is 0.
-fn duration(text: &str) -> Option<f64> {
-    if text.is_empty() || text == "0" {
-        return Some(0.0);
-    }
-    let (mut rest, mut seconds) = (text, 0.0);
-    while !rest.is_empty() {
-        let digits = rest.find(|letter: char| !letter.is_ascii_digit() && letter != '.')?;
-        let number: f64 = rest[..digits].parse().ok()?;
-        rest = &rest[digits..];
-        let units = [
-            ("ms", 1e-3),
-            ("us", 1e-6),
-            ("µs", 1e-6),
-            ("μs", 1e-6),
-            ("ns", 1e-9),
-            ("h", 3600.0),
-            ("m", 60.0),
-            ("s", 1.0),
-        ];
-        let (unit, factor) = units.iter().find(|(unit, _)| rest.starts_with(unit))?;
-        seconds += number * factor;
-        rest = &rest[unit.len()..];
-    }
-    Some(seconds)
 }
