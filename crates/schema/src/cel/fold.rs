@@ -8,7 +8,7 @@ use kube_cel::cel::{
     Value,
     objects::{Key, Map},
 };
-use std::{collections::HashMap, sync::Arc};
+use std::{cmp::Ordering, collections::HashMap, sync::Arc};
 
 /// Evaluates a fold. Every round costs one step besides its body.
 pub(super) fn fold(evaluation: &mut Evaluation<'_>, fold: &Fold) -> Evaluated {
@@ -74,12 +74,22 @@ pub(super) fn fold(evaluation: &mut Evaluation<'_>, fold: &Fold) -> Evaluated {
                 let item = round.value.clone();
                 keyed.push((round.run(evaluation, fold, |evaluation| evaluation.node(key))?, item));
             }
-            if keyed.windows(2).any(|pair| pair[0].0.partial_cmp(&pair[1].0).is_none()) {
+            if keyed.windows(2).any(|pair| order(&pair[0].0, &pair[1].0).is_none()) {
                 return Err(no_overload("sortBy"));
             }
-            keyed.sort_by(|a, b| a.0.partial_cmp(&b.0).unwrap_or(std::cmp::Ordering::Equal));
+            keyed.sort_by(|a, b| order(&a.0, &b.0).unwrap_or(Ordering::Equal));
             Ok(Value::List(Arc::new(keyed.into_iter().map(|(_, item)| item).collect())))
         }
+    }
+}
+
+/// The order of two keys of one type, as upstream wants them. Numbers of different types are compared after rounding, which is nothing
+/// to sort by: two different integers may both equal one double.
+fn order(a: &Value, b: &Value) -> Option<Ordering> {
+    match (a, b) {
+        (Value::Bytes(a), Value::Bytes(b)) => Some(a.cmp(b)),
+        _ if std::mem::discriminant(a) == std::mem::discriminant(b) => a.partial_cmp(b),
+        _ => None,
     }
 }
 
