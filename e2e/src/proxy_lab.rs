@@ -6,11 +6,13 @@
 mod api;
 mod flows;
 mod network;
+mod peer;
 mod traffic;
 
 pub use api::PLAIN_API;
 pub use flows::{Flows, Heard, ask_udp};
 pub use network::{CLIENT, GATES, NODE, PODS, Pair, cable, ip};
+pub use peer::kube_proxy;
 pub use traffic::{Answer, ask, ask_here, ask_patiently, http};
 
 use std::path::PathBuf;

@@ -1,7 +1,8 @@
 //! UDP through `twinstack proxy`: flows that keep their source port while a Service appears, gets its first endpoint, others or
 //! none, lets one drain, or changes its ports; at every kind of frontend, in both families, from outside and from the node.
 //!
-//! A Service for each change, with all frontends, and all of them at once: one start of the proxy per mode.
+//! A Service for each change, with all frontends, and all of them at once: one start of the proxy per mode. Where `KUBE_PROXY` names
+//! one, it is held to the same; what it does otherwise stands beside the expectation.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -20,6 +21,14 @@ const SERVED: u16 = 8053;
 const UNSERVED: u16 = 8099;
 const BEFORE: u16 = 53;
 const AFTER: u16 = 54;
+const EVERY_NODE_ADDRESS: &str = "--nodeport-addresses=0.0.0.0/0,::/0";
+
+/// Which proxy is looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Whose {
+    Ours,
+    Upstream,
+}
 
 fn number(name: &str) -> usize {
     1 + NAMES.iter().position(|other| *other == name).expect("one of them")
@@ -99,44 +108,77 @@ fn flows_keep_up(mode: &str) {
         return;
     }
     let lab = Lab::new();
-    let proxy = lab.proxy_with("proxy.log", &[&format!("--proxy-mode={mode}"), "--nodeport-addresses=0.0.0.0/0,::/0"]);
+    let proxy = lab.proxy_with("proxy.log", &[&format!("--proxy-mode={mode}"), EVERY_NODE_ADDRESS]);
     lab.wait_in_place(&proxy);
-    for name in NAMES.into_iter().filter(|name| *name != "later") {
-        make(&lab, name, BEFORE);
-        let port = if name == "target" { UNSERVED } else { SERVED };
-        endpoints(&lab, name, if name == "first" { &[] } else { &[(0, false)] }, port);
+    matrix(&lab, mode, Whose::Ours);
+}
+
+/// A comparison, not a test that CI needs: runs when `KUBE_PROXY` names one.
+fn flows_keep_up_upstream(mode: &str) {
+    if proxy_lab::kube_proxy().is_none() {
+        return;
     }
-    let flows = begin(&lab);
+    let lab = Lab::new();
+    let _peer = lab.kube_proxy(mode, &[EVERY_NODE_ADDRESS]);
+    matrix(&lab, mode, Whose::Upstream);
+}
+
+fn matrix(lab: &Lab, mode: &str, whose: Whose) {
+    for name in NAMES.into_iter().filter(|name| *name != "later") {
+        make(lab, name, BEFORE);
+        let port = if name == "target" { UNSERVED } else { SERVED };
+        endpoints(lab, name, if name == "first" { &[] } else { &[(0, false)] }, port);
+    }
+    let flows = begin(lab);
     for name in ["other", "gap", "drain", "ports"] {
         flows.all_hear(name, &[Heard::Pod(0)]);
     }
-    flows.all_hear("first", &[Heard::Refused, Heard::Forbidden]);
+    for from in refused_from(mode, whose) {
+        flows.all_hear(&format!("first {from}"), &[Heard::Refused, Heard::Forbidden]);
+    }
     flows.all_hear("first node node-port", &[Heard::Refused]);
     flows.go_on("target");
     flows.go_on("later");
 
-    make(&lab, "later", BEFORE);
+    make(lab, "later", BEFORE);
     for name in ["later", "first", "other", "target"] {
-        endpoints(&lab, name, &[(1, false)], SERVED);
+        endpoints(lab, name, &[(1, false)], SERVED);
     }
-    make(&lab, "ports", AFTER);
-    endpoints(&lab, "gap", &[], SERVED);
-    endpoints(&lab, "drain", &[(0, true), (1, false)], SERVED);
+    make(lab, "ports", AFTER);
+    endpoints(lab, "gap", &[], SERVED);
+    endpoints(lab, "drain", &[(0, true), (1, false)], SERVED);
     for name in ["later", "first", "other", "target"] {
         flows.all_hear(name, &[Heard::Pod(1)]);
     }
     flows.all_hear("after ports", &[Heard::Pod(0)]);
-    flows.no_pod_answers("ports");
-    flows.all_hear("gap", &[Heard::Refused, Heard::Forbidden]);
-    endpoints_drain(&lab, &flows);
-    for (pods, heard) in [(&[(1, false)][..], Heard::Pod(1)), (&[], Heard::Refused), (&[(0, false)], Heard::Pod(0))] {
-        endpoints(&lab, "gap", pods, SERVED);
-        flows.all_hear("gap outside", &[heard]);
-        flows.all_hear("gap node node-port", &[heard]);
+    endpoints_drain(lab, &flows);
+    if whose == Whose::Ours {
+        flows.no_pod_answers("ports");
+        flows.all_hear("gap", &[Heard::Refused, Heard::Forbidden]);
     }
-    loopback(&lab, mode);
+    for (pods, heard) in [(&[(1, false)][..], Heard::Pod(1)), (&[], Heard::Refused), (&[(0, false)], Heard::Pod(0))] {
+        endpoints(lab, "gap", pods, SERVED);
+        // kube-proxy lets flows to a node port, a former port and a Service that is gone go on to the pod that they were sent to.
+        if whose == Whose::Ours || heard != Heard::Refused {
+            flows.all_hear("gap outside", &[heard]);
+            flows.all_hear("gap node node-port", &[heard]);
+        }
+    }
+    loopback(lab, mode);
     lab.delete(&format!("{SERVICES}/other"));
-    flows.no_pod_answers("other");
+    match whose {
+        Whose::Ours => flows.no_pod_answers("other"),
+        Whose::Upstream => flows.all_hear("other outside node-port", &[Heard::Pod(1)]),
+    }
+}
+
+/// Whose flows hear that a Service has no endpoints. A program of the node that sends to an external or load balancer address hears nothing
+/// of kube-proxy in iptables mode.
+fn refused_from(mode: &str, whose: Whose) -> &'static [&'static str] {
+    match (mode, whose) {
+        ("iptables", Whose::Upstream) => &["outside", "node cluster"],
+        _ => &["outside", "node"],
+    }
 }
 
 /// Flows stay with a pod that ends until it is gone; new ones go elsewhere.
@@ -195,4 +237,14 @@ fn flows_of_datagrams_keep_up_with_services_in_nftables_mode() {
 #[test]
 fn flows_of_datagrams_keep_up_with_services_in_iptables_mode() {
     flows_keep_up("iptables");
+}
+
+#[test]
+fn kube_proxy_does_the_same_in_nftables_mode() {
+    flows_keep_up_upstream("nftables");
+}
+
+#[test]
+fn kube_proxy_does_the_same_in_iptables_mode() {
+    flows_keep_up_upstream("iptables");
 }

@@ -44,14 +44,30 @@ fn slice(service: &str, family: usize, addresses: Vec<String>) -> Value {
     })
 }
 
-/// Makes Services with these numbers, dual-stack, three endpoints each.
-pub(crate) fn fill(lab: &Lab, numbers: Range<usize>) {
+/// Where the Services that are made by the thousand lead.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Leads {
+    /// To three endpoints each, where nobody is.
+    Nowhere,
+    /// To the lab's first pod.
+    ToPod,
+}
+
+/// Addresses of the Service with a number.
+pub(crate) fn addresses(number: usize) -> [String; 2] {
+    let low = number + 256;
+    [format!("10.96.{}.{}", low / 256, low % 256), format!("fd00:10:96::{low:x}")]
+}
+
+/// Makes Services with these numbers, dual-stack.
+pub(crate) fn fill(lab: &Lab, numbers: Range<usize>, leads: Leads) {
     thread::scope(|scope| {
         for worker in 0..CONNECTIONS {
             let mine = numbers.clone().skip(worker).step_by(CONNECTIONS);
             scope.spawn(move || {
                 let made = lab.node.within(|| {
-                    mine.map(Made::new).try_fold(Connection::open()?, |connection, made| made.make(connection))
+                    mine.map(|number| Made { number, leads })
+                        .try_fold(Connection::open()?, |connection, made| made.make(connection))
                 });
                 made.expect("entered").expect("objects can be made");
             });
@@ -61,24 +77,23 @@ pub(crate) fn fill(lab: &Lab, numbers: Range<usize>) {
 
 struct Made {
     number: usize,
+    leads: Leads,
 }
 
 impl Made {
-    const fn new(number: usize) -> Self {
-        Self { number }
-    }
-
     fn make(self, mut connection: Connection) -> std::io::Result<Connection> {
-        let Self { number } = self;
-        let (name, low) = (format!("service-{number}"), number + 256);
-        let ips = [format!("10.96.{}.{}", low / 256, low % 256), format!("fd00:10:96::{low:x}")];
-        connection.post("/api/v1/namespaces/default/services", &service(&name, ips))?;
+        let Self { number, leads } = self;
+        let name = format!("service-{number}");
+        connection.post("/api/v1/namespaces/default/services", &service(&name, addresses(number)))?;
         for family in [0, 1] {
             let ip = |pod: usize| match family {
                 0 => format!("10.{}.{}.{}", 128 + pod / 65_536, pod / 256 % 256, pod % 256),
                 _ => format!("fd45::{:x}:{:x}", pod / 65_536 + 1, pod % 65_536),
             };
-            let pods = (1..=3).map(|at| ip(number * 3 + at)).collect();
+            let pods = match leads {
+                Leads::Nowhere => (1..=3).map(|at| ip(number * 3 + at)).collect(),
+                Leads::ToPod => vec![PODS[0][family].to_owned()],
+            };
             connection
                 .post("/apis/discovery.k8s.io/v1/namespaces/default/endpointslices", &slice(&name, family, pods))?;
         }

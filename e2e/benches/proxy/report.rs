@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::burst::{Burst, Served};
 use crate::measure::{Figures, percentile};
 use crate::subject::Subject;
 
@@ -46,6 +47,32 @@ pub(crate) fn table(rows: &[Row], patience: u64) -> String {
     }
     if rows.iter().all(|(_, measured)| measured.len() < 2) {
         text += "To compare: KUBE_PROXY, the path of the program, adds kube-proxy.\n";
+    }
+    text
+}
+
+/// Services made at once, by mode.
+pub(crate) fn bursts(bursts: &[Burst], patience: u64) -> String {
+    let mut text = format!("{:<48} {:>12} {:>12}\n", "proxy, Services made at once", "twinstack", "kube-proxy");
+    for Burst { mode, services, measured } in bursts {
+        let figures: [(&str, fn(&Served) -> Duration); 2] =
+            [("until all are served", |served| served.took), ("  CPU for that", |served| served.cpu)];
+        for (name, value) in figures {
+            let of = |wanted: &str| {
+                let found = measured.iter().find(|(subject, _)| subject.name() == wanted);
+                found.map_or_else(String::new, |(_, served)| {
+                    served
+                        .as_ref()
+                        .map_or_else(|| format!("> {patience} s"), |served| seconds(value(served).as_secs_f64()))
+                })
+            };
+            text += &format!(
+                "{:<48} {:>12} {:>12}\n",
+                format!("{services} {mode} {name}"),
+                of("twinstack"),
+                of("kube-proxy")
+            );
+        }
     }
     text
 }
