@@ -3,7 +3,7 @@
 use e2e::{
     Kubectl, Process, Server, account,
     aws_strict::{Api, Element, Example, Made, Strict},
-    twinstack, wait_for,
+    free_port, twinstack, wait_for,
 };
 use serde_json::{Value, json};
 use std::time::{Duration, Instant};
@@ -27,6 +27,8 @@ pub(super) struct Cloud {
     empty: String,
     /// Of the manager, beside those that it always has.
     flags: &'static [&'static str],
+    /// Where the manager shows its health and metrics.
+    port: u16,
     server: Server,
 }
 
@@ -53,15 +55,22 @@ impl Cloud {
         let kubectl = server.kubectls().pop()?;
         std::fs::write(server.folder().join("cloud.conf"), example.cloud_config() + &lines(&example)).unwrap();
         account::limited("cloud-controller-manager", &kubectl, &server.kubeconfig());
-        let manager = manage(&server, &aws, flags);
+        let port = free_port();
+        let manager = manage(&server, &aws, port, flags);
         let empty = aws.told();
-        Some(Self { manager, kubectl, aws, example, empty, flags, server })
+        Some(Self { manager, kubectl, aws, example, empty, flags, port, server })
     }
 
     /// The process is killed and started again.
     pub(super) fn restart(&mut self) {
         self.manager.kill();
-        self.manager = manage(&self.server, &self.aws, self.flags);
+        self.manager = manage(&self.server, &self.aws, self.port, self.flags);
+    }
+
+    /// What the manager counts.
+    pub(super) fn metrics(&self) -> String {
+        let server = format!("--server=https://127.0.0.1:{}", self.port);
+        self.kubectl.ok(&[&server, "--insecure-skip-tls-verify", "get", "--raw", "/metrics"])
     }
 
     pub(super) fn create(&self, object: &Value) {
@@ -186,12 +195,13 @@ impl Cloud {
     }
 }
 
-fn manage(server: &Server, aws: &Strict, flags: &[&str]) -> Process {
+fn manage(server: &Server, aws: &Strict, port: u16, flags: &[&str]) -> Process {
     let config = server.folder().join("cloud.conf");
     let environment = aws.environment().into_iter().map(|(name, value)| format!("{name}={value}"));
     let mut words: Vec<String> = environment.collect();
     words.push(twinstack().display().to_string());
-    words.extend(["cloud-controller-manager", "--leader-elect=false", "--secure-port=0"].map(str::to_owned));
+    words.extend(["cloud-controller-manager", "--leader-elect=false"].map(str::to_owned));
+    words.push(format!("--secure-port={port}"));
     words.extend(flags.iter().map(|flag| (*flag).to_owned()));
     words.push("--concurrent-service-syncs=4".to_owned());
     let kubeconfig = account::acting_as(ACCOUNT, "manager", &server.kubeconfig());

@@ -72,6 +72,10 @@ fn nodes_are_described_their_pods_get_routes_and_they_go_with_their_instances() 
             assert_eq!(kinds, families, "{internal:?}");
             cloud.until("its pods have routes", || (routes_to(&cloud, id) == pods(index)).then_some(()));
         }
+        let metrics = cloud.metrics();
+        for queue in ["service", "cloud-node", "cloud-node-lifecycle"] {
+            assert!(metrics.contains(&format!("workqueue_adds_total{{name=\"{queue}\"}}")), "{queue}:\n{metrics}");
+        }
         if families != ["ipv6", "ipv4"] {
             continue;
         }

@@ -30,11 +30,8 @@ use control::{
 };
 use net::{Cidr, flags};
 use runtime::{
-    admin::Admin,
-    cloud::{CloudProvider, LoadBalancers, Routes},
     config::Settings,
-    controller::{self, Context, Controller, Events, Selection, reference},
-    metrics::Metrics,
+    controller::{self, Controller, Events, Selection, reference},
     task::Tasks,
 };
 use std::{sync::Arc, time::Duration};
@@ -112,7 +109,7 @@ fn run(settings: Settings) -> anyhow::Result<()> {
         tell_in_events(&aws, Events::new(client.clone(), "service-controller"), &tasks);
         let routes = if clusters.is_empty() { ForRoutes::NotNeeded } else { ForRoutes::Needed };
         preflight::look(Arc::clone(&aws), routes, client.clone(), &admin, &tasks);
-        let provider = Provider::new(Shared(Arc::clone(&aws)));
+        let provider = Provider::shared(Arc::<Aws>::clone(&aws));
         let options = Options {
             service_lb: service_lb::Options {
                 providers: Providers { default: Some(provider.clone()), ..Providers::default() },
@@ -127,9 +124,7 @@ fn run(settings: Settings) -> anyhow::Result<()> {
         };
         let own_options = nodes::Options { provider: aws, families: config.node_families(), region, sweep };
         let shared_context = framework::Context::new(client.clone(), options, &admin, &tasks);
-        // Metrics of queues are registered once, by the context above.
-        let quiet = Admin { health: admin.health.clone(), metrics: Metrics::new() };
-        let own_context = Context::new(client.clone(), own_options, &quiet, &tasks);
+        let own_context = shared_context.with_options(own_options);
         let start = move || {
             framework::start(&shared_context, &shared(), &picked.shared);
             controller::start(&own_context, &own(), &picked.own);
@@ -159,23 +154,6 @@ fn tell_in_events(aws: &Aws, events: Events, tasks: &Tasks) {
         }
         Ok::<_, std::convert::Infallible>(())
     });
-}
-
-/// The provider, which other controllers hold too.
-struct Shared(Arc<Aws>);
-
-impl CloudProvider for Shared {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn load_balancers(&self) -> Option<&dyn LoadBalancers> {
-        self.0.load_balancers()
-    }
-
-    fn routes(&self) -> Option<&dyn Routes> {
-        self.0.routes()
-    }
 }
 
 /// Reads the flags as [`run`] does, and nothing else.

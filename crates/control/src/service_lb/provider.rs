@@ -13,6 +13,11 @@ impl Provider {
     pub fn new(provider: impl CloudProvider + 'static) -> Self {
         Self(Arc::new(provider))
     }
+
+    /// One that others hold too.
+    pub fn shared(provider: Arc<dyn CloudProvider>) -> Self {
+        Self(provider)
+    }
 }
 
 impl Deref for Provider {

@@ -181,24 +181,11 @@ impl LoadBalancers for Changing {
     }
 }
 
-/// The provider, which the test looks into.
-struct Shared(Arc<Changing>);
-
-impl CloudProvider for Shared {
-    fn name(&self) -> &str {
-        self.0.name()
-    }
-
-    fn load_balancers(&self) -> Option<&dyn LoadBalancers> {
-        self.0.load_balancers()
-    }
-}
-
 #[tokio::test]
 async fn a_load_balancer_that_others_may_change_is_looked_at_again() {
     let client = Client::new(InProcess::new(apiserver::testing::server().await, myself()), "default");
     let cloud = Arc::new(Changing::default());
-    let default = Some(Provider::new(Shared(Arc::clone(&cloud))));
+    let default = Some(Provider::shared(Arc::<Changing>::clone(&cloud)));
     let providers = Providers { default, ..Providers::default() };
     let options = Options { service_lb: super::Options { providers, workers: 1 }, ..Options::default() };
     let admin = Admin { health: Health::new(), metrics: Metrics::new() };
