@@ -6,9 +6,8 @@
 #![allow(clippy::unwrap_used, reason = "a test may end where it fails")]
 
 use aws::{
-    account::Account,
     apply::{Alive, Aws, owner},
-    clients::{Keys, RealAccount, Session},
+    clients::{Keys, Session},
     cloud_config::CloudConfig,
     memory::testing::{annotated, families, merged, ports, service, settings},
     model::{Settings, names::Cluster},
@@ -185,7 +184,7 @@ async fn process(strict: &Strict, example: &Example) -> Aws {
     assert!(warnings.is_empty(), "{warnings:?}");
     let keys = Keys { id: "test".to_owned(), secret: "test".to_owned() };
     let session = Session::with_keys(&config, keys, &Metrics::new()).await.unwrap().without_limits();
-    let account: Arc<dyn Account> = Arc::new(RealAccount::new(&session).unwrap());
+    let account = session.account();
     let cluster = Cluster { vpc: example.vpc.clone(), ..settings().cluster };
     Aws::new(account, Settings { cluster, ..settings() })
 }

@@ -1,4 +1,4 @@
-//! What is asked of AWS: one method per API call, in our own words. `clients` asks the real thing, `memory` plays it.
+//! What is asked of AWS: a trait for each API, with one method per call, in our own words. `clients` asks the real thing, `memory` plays it.
 //!
 //! Rules for whoever implements it. A `describe_*` pages through everything and leaves out what does not exist (a name that
 //! is not there gives an empty answer, not an error). Lists longer than the API takes are split (20 ARNs for tags, 100 targets). A call that
@@ -9,6 +9,7 @@ mod ec2;
 mod elbv2;
 mod error;
 mod limits;
+mod route53;
 
 pub use classic::{
     ClassicAttributes, ClassicHealthCheck, ClassicListener, ClassicLoadBalancer, ClassicPolicy, NewClassicLoadBalancer,
@@ -24,10 +25,14 @@ pub use elbv2::{
 };
 pub use error::{AwsError, Kind};
 pub use limits::{Limit, limit};
+pub use route53::{HostedZone, Leads, RecordChange, RecordPosition, RecordSet};
 
 use futures::future::BoxFuture;
 use net::Cidr;
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 /// What a call comes to.
 pub type Call<'a, T> = BoxFuture<'a, Result<T, AwsError>>;
@@ -38,10 +43,32 @@ pub type Tags = BTreeMap<String, String>;
 /// Attributes of a load balancer or target group, by AWS's keys.
 pub type Attributes = BTreeMap<String, String>;
 
-/// An account in one region.
-pub trait Account: Send + Sync {
-    // ELBv2
+/// An account in one region: whoever plays its three APIs.
+#[derive(Clone)]
+pub struct Account {
+    /// Network load balancers.
+    pub network: Arc<dyn NetworkLoadBalancers>,
+    /// Classic load balancers.
+    pub classic: Arc<dyn ClassicLoadBalancers>,
+    /// Security groups, networks, instances, routes.
+    pub ec2: Arc<dyn Ec2>,
+}
 
+impl std::fmt::Debug for Account {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Account").finish_non_exhaustive()
+    }
+}
+
+/// One that plays all three.
+impl<T: NetworkLoadBalancers + ClassicLoadBalancers + Ec2 + 'static> From<Arc<T>> for Account {
+    fn from(all: Arc<T>) -> Self {
+        Self { network: Arc::<T>::clone(&all), classic: Arc::<T>::clone(&all), ec2: all }
+    }
+}
+
+/// ELBv2, of which only network load balancers are used.
+pub trait NetworkLoadBalancers: Send + Sync {
     /// `DescribeLoadBalancers`: the one with this name, or all.
     fn describe_load_balancers<'a>(&'a self, name: Option<&'a str>) -> Call<'a, Vec<LoadBalancer>>;
     /// `CreateLoadBalancer`, type network.
@@ -94,9 +121,10 @@ pub trait Account: Send + Sync {
     fn describe_tags<'a>(&'a self, arns: &'a [String]) -> Call<'a, BTreeMap<String, Tags>>;
     /// `AddTags`.
     fn add_tags<'a>(&'a self, arns: &'a [String], tags: &'a Tags) -> Call<'a, ()>;
+}
 
-    // Classic load balancers; the names of the calls are those of the API of 2012-06-01.
-
+/// Classic load balancers; the names of the calls are those of the API of 2012-06-01.
+pub trait ClassicLoadBalancers: Send + Sync {
     /// `DescribeLoadBalancers`: the one with this name, or all.
     fn describe_classic<'a>(&'a self, name: Option<&'a str>) -> Call<'a, Vec<ClassicLoadBalancer>>;
     /// `CreateLoadBalancer`; answers with its host name.
@@ -133,9 +161,10 @@ pub trait Account: Send + Sync {
     fn describe_classic_tags<'a>(&'a self, names: &'a [String]) -> Call<'a, BTreeMap<String, Tags>>;
     /// `AddTags`.
     fn add_classic_tags<'a>(&'a self, name: &'a str, tags: &'a Tags) -> Call<'a, ()>;
+}
 
-    // EC2
-
+/// EC2.
+pub trait Ec2: Send + Sync {
     /// `DescribeSecurityGroups`, with their rules.
     fn describe_security_groups<'a>(&'a self, filter: &'a GroupFilter) -> Call<'a, Vec<SecurityGroup>>;
     /// `CreateSecurityGroup`; answers with its id.

@@ -60,35 +60,36 @@ impl Aws {
         let mut found = Found::default();
         self.try_load_balancers(&mut found).await;
         self.try_groups(&mut found).await;
-        let account = &*self.account;
+        let account = &self.account;
         let vpc = Some(self.settings.cluster.vpc.clone());
-        found.take(account.describe_subnets(&SubnetFilter { vpc, ids: BTreeSet::new() }).await);
-        found.take(account.describe_availability_zones().await);
+        found.take(account.ec2.describe_subnets(&SubnetFilter { vpc, ids: BTreeSet::new() }).await);
+        found.take(account.ec2.describe_availability_zones().await);
         self.try_routes(routes, &mut found).await;
         found.missing.into_iter().collect()
     }
 
     async fn try_load_balancers(&self, found: &mut Found) {
-        let account = &*self.account;
-        let balancers = found.take(account.describe_load_balancers(None).await).unwrap_or_default();
+        let account = &self.account;
+        let balancers = found.take(account.network.describe_load_balancers(None).await).unwrap_or_default();
         if let Some(balancer) = balancers.first() {
-            found.take(account.describe_load_balancer_attributes(&balancer.arn).await);
-            found.take(account.describe_listeners(&balancer.arn).await);
-            found.take(account.describe_tags(std::slice::from_ref(&balancer.arn)).await);
+            found.take(account.network.describe_load_balancer_attributes(&balancer.arn).await);
+            found.take(account.network.describe_listeners(&balancer.arn).await);
+            found.take(account.network.describe_tags(std::slice::from_ref(&balancer.arn)).await);
         }
-        let groups = found.take(account.describe_target_groups(TargetGroupFilter::All).await).unwrap_or_default();
+        let groups =
+            found.take(account.network.describe_target_groups(TargetGroupFilter::All).await).unwrap_or_default();
         if let Some(group) = groups.first() {
-            found.take(account.describe_target_group_attributes(&group.arn).await);
-            found.take(account.describe_target_health(&group.arn).await);
+            found.take(account.network.describe_target_group_attributes(&group.arn).await);
+            found.take(account.network.describe_target_health(&group.arn).await);
         }
-        let classic = found.take(account.describe_classic(None).await).unwrap_or_default();
+        let classic = found.take(account.classic.describe_classic(None).await).unwrap_or_default();
         if let Some(balancer) = classic.first() {
-            found.take(account.describe_classic_attributes(&balancer.name).await);
+            found.take(account.classic.describe_classic_attributes(&balancer.name).await);
         }
     }
 
     async fn try_groups(&self, found: &mut Found) {
-        let (account, cluster) = (&*self.account, &self.settings.cluster);
+        let (account, cluster) = (&self.account, &self.settings.cluster);
         let tags = Tags::from([(cluster.tag(), "owned".to_owned())]);
         let new = NewSecurityGroup {
             name: "k8s-permission-trial".to_owned(),
@@ -96,38 +97,38 @@ impl Aws {
             vpc: cluster.vpc.clone(),
             tags: tags.clone(),
         };
-        found.take(account.try_out(Trial::CreateGroup(&new)).await);
+        found.take(account.ec2.try_out(Trial::CreateGroup(&new)).await);
         let filter = GroupFilter { vpc: Some(cluster.vpc.clone()), ..GroupFilter::default() };
-        let groups = found.take(account.describe_security_groups(&filter).await).unwrap_or_default();
+        let groups = found.take(account.ec2.describe_security_groups(&filter).await).unwrap_or_default();
         let Some(own) = groups.iter().find(|group| cluster.owns(&group.tags)) else { return };
         let rules = nobodys_rules();
         for direction in [Direction::Ingress, Direction::Egress] {
-            found.take(account.try_out(Trial::Authorize(&own.id, direction, &rules)).await);
-            found.take(account.try_out(Trial::Revoke(&own.id, direction, &rules)).await);
+            found.take(account.ec2.try_out(Trial::Authorize(&own.id, direction, &rules)).await);
+            found.take(account.ec2.try_out(Trial::Revoke(&own.id, direction, &rules)).await);
         }
-        found.take(account.try_out(Trial::Tag(&own.id, &tags)).await);
-        found.take(account.try_out(Trial::DeleteGroup(&own.id)).await);
+        found.take(account.ec2.try_out(Trial::Tag(&own.id, &tags)).await);
+        found.take(account.ec2.try_out(Trial::DeleteGroup(&own.id)).await);
     }
 
     async fn try_routes(&self, routes: ForRoutes, found: &mut Found) {
-        let (account, cluster) = (&*self.account, &self.settings.cluster);
+        let (account, cluster) = (&self.account, &self.settings.cluster);
         let filter = InstanceFilter {
             vpc: Some(cluster.vpc.clone()),
             tag_key: Some(cluster.tag()),
             ..InstanceFilter::default()
         };
-        let instances = found.take(account.describe_instances(&filter).await).unwrap_or_default();
-        found.take(account.describe_route_tables(&cluster.vpc).await);
+        let instances = found.take(account.ec2.describe_instances(&filter).await).unwrap_or_default();
+        found.take(account.ec2.describe_route_tables(&cluster.vpc).await);
         // Which one it is, is told elsewhere when it cannot be said.
         let (ForRoutes::Needed, Some(instance), Ok(table)) = (routes, instances.first(), self.table().await) else {
             return;
         };
         let via = RouteTarget::Instance(instance.id.clone());
         for to in nobodys_blocks() {
-            found.take(account.try_out(Trial::CreateRoute(&table.id, to, &via)).await);
-            found.take(account.try_out(Trial::DeleteRoute(&table.id, to)).await);
+            found.take(account.ec2.try_out(Trial::CreateRoute(&table.id, to, &via)).await);
+            found.take(account.ec2.try_out(Trial::DeleteRoute(&table.id, to)).await);
         }
-        found.take(account.try_out(Trial::SourceDestCheck(&instance.id)).await);
+        found.take(account.ec2.try_out(Trial::SourceDestCheck(&instance.id)).await);
     }
 }
 

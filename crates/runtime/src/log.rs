@@ -40,8 +40,7 @@ pub struct Level {
 
 impl Level {
     /// Libraries that say much and mean little below a warning; held back so that `debug` shows our own words.
-    /// `aws_` begins the names of all crates of the AWS SDK.
-    const QUIET: [&str; 6] = ["aws_", "h2", "hyper", "hyper_util", "rustls", "tower"];
+    const QUIET: [&str; 5] = ["h2", "hyper", "hyper_util", "rustls", "tower"];
 
     /// Where kube warns of each watch that a server ended without a farewell; our own watch tells what comes of it.
     const HUSHED: &str = "kube_client::client";

@@ -1,6 +1,6 @@
 //! TLS settings of servers and clients. Certificates come from `pki`.
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::server::{ResolvesServerCert, WebPkiClientVerifier};
@@ -50,6 +50,23 @@ pub fn client_config(authorities: &Bundle, identity: Option<&Identity>) -> Resul
     };
     config.alpn_protocols = alpn();
     Ok(Arc::new(config))
+}
+
+/// A client of public services: trusts what the machine trusts (`SSL_CERT_FILE`, the system's certificates), which is read once.
+/// Without any, every connection is refused for an unknown issuer.
+pub fn public_client_config() -> Arc<ClientConfig> {
+    static CONFIG: LazyLock<Arc<ClientConfig>> = LazyLock::new(|| {
+        let mut roots = RootCertStore::empty();
+        let found = rustls_native_certs::load_native_certs();
+        let (trusted, _) = roots.add_parsable_certificates(found.certs);
+        if trusted == 0 || !found.errors.is_empty() {
+            tracing::warn!(trusted, errors = ?found.errors, "certificates that this machine trusts cannot all be read");
+        }
+        let builder = ClientConfig::builder_with_provider(provider()).with_protocol_versions(rustls::ALL_VERSIONS);
+        let builder = builder.expect("the provider has suites of all versions");
+        Arc::new(builder.with_root_certificates(roots).with_no_client_auth())
+    });
+    Arc::clone(&CONFIG)
 }
 
 fn alpn() -> Vec<Vec<u8>> {

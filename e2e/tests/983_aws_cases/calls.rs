@@ -8,12 +8,13 @@ use crate::{
     world::{Step, World, classic, families, gone, merged, ports, ranges},
 };
 use aws::{
-    clients::{Keys, Route53, Session},
+    clients::{Keys, Session},
     cloud_config::CloudConfig,
     memory::{
         Example,
         testing::{annotated, service, settings},
     },
+    route53::Route53,
 };
 use e2e::aws_strict::{DocumentedPolicy, Fault, Made, Strict, Through, documented_actions};
 use runtime::{
@@ -137,7 +138,7 @@ async fn the_policy_of_dns_is_what_is_called() {
         CloudConfig::parse(&format!("[Global]\nRegion = us-east-1\n{}", world.cloud.strict().overrides())).unwrap();
     let keys = Keys { id: "test".to_owned(), secret: "test".to_owned() };
     let session = Session::with_keys(&config, keys, &Metrics::new()).await.unwrap();
-    let route53 = Route53::new(&session).unwrap();
+    let route53 = Route53::new(&session);
     let zone = DnsZone { tags: [("Name".to_owned(), "blue".to_owned())].into(), ..DnsZone::default() };
     let name = "*.apps.example.com.".to_owned();
     let entry = DnsEntry { name, targets: vec![host], ttl: 30, dual_stack: true, target_zone: None };

@@ -62,9 +62,9 @@ async fn a_role_with_the_policy_cannot_touch_what_is_not_the_clusters() {
         .look(Api::Ec2, "DeleteTags", &[("ResourceId.1", &instance), ("Tag.1.Key", "kubernetes.io/cluster/example")])
         .unwrap();
     for (what, outcome) in [
-        ("an instance without the tag", stranger.set_source_dest_check(&instance, false).await),
-        ("a table without the tag", stranger.delete_route("rtb-public", "0.0.0.0/0".parse().unwrap()).await),
-        ("somebody else's group", stranger.delete_security_group(Example::OTHER_GROUP).await),
+        ("an instance without the tag", stranger.ec2.set_source_dest_check(&instance, false).await),
+        ("a table without the tag", stranger.ec2.delete_route("rtb-public", "0.0.0.0/0".parse().unwrap()).await),
+        ("somebody else's group", stranger.ec2.delete_security_group(Example::OTHER_GROUP).await),
     ] {
         let error = outcome.expect_err(what).to_string();
         assert!(error.starts_with("not permitted: "), "{what}: {error}");

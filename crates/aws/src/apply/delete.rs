@@ -18,11 +18,11 @@ impl Aws {
         self.done.lock().remove(&owner.uid);
         self.conditions.forget(service);
         for _ in 0..LOOKS {
-            let observed = observe::leftovers(&*self.account, &self.settings.cluster, &owner).await.map_err(failed)?;
+            let observed = observe::leftovers(&self.account, &self.settings.cluster, &owner).await.map_err(failed)?;
             let others = self.ledger.others(Some(&owner.uid));
             let actions = plan::remove(&owner, &observed, &others, &self.settings.cluster);
             let mut run = Run {
-                account: &*self.account,
+                account: &self.account,
                 name: &owner.load_balancer(),
                 removals: &self.removals,
                 handles: Handles::of(&observed),
@@ -41,7 +41,7 @@ impl Aws {
 
     pub(super) async fn anything_of(&self, service: &Service) -> Result<bool, CloudError> {
         let (owner, cluster) = (owner(service), &self.settings.cluster);
-        let observed = observe::leftovers(&*self.account, cluster, &owner).await.map_err(failed)?;
+        let observed = observe::leftovers(&self.account, cluster, &owner).await.map_err(failed)?;
         let others = self.ledger.others(Some(&owner.uid));
         let there = !plan::remove(&owner, &observed, &others, cluster).is_empty();
         if !there {

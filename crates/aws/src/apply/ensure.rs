@@ -73,7 +73,7 @@ impl Aws {
         let mut actions = Vec::new();
         for (listener, old) in wanted.listeners.iter().zip(&network.listeners) {
             let Some((name, arn)) = serving(&before.handles, &listener.target.name) else { return Ok(None) };
-            let seen = match observe::targets(&*self.account, arn).await {
+            let seen = match observe::targets(&self.account, arn).await {
                 Err(error) if error.is_not_found() => return Ok(None),
                 seen => seen.map_err(failed)?,
             };
@@ -84,7 +84,7 @@ impl Aws {
             plan::change_targets(name, &has, &listener.target.targets, &mut actions);
         }
         let mut run = Run {
-            account: &*self.account,
+            account: &self.account,
             name: &desired.name,
             removals: &self.removals,
             handles: before.handles.clone(),

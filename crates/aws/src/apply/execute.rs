@@ -79,7 +79,7 @@ impl Handles {
 
 /// The account, whose load balancer it is, and where groups go that cannot go yet.
 pub(super) struct Run<'a> {
-    pub(super) account: &'a dyn Account,
+    pub(super) account: &'a Account,
     pub(super) name: &'a str,
     pub(super) removals: &'a Removals,
     pub(super) handles: Handles,
@@ -113,9 +113,9 @@ impl Run<'_> {
         let account = self.account;
         let name = self.name;
         match action {
-            Action::CreateGroup(new) => self.handles.own_group = account.create_security_group(new).await?,
+            Action::CreateGroup(new) => self.handles.own_group = account.ec2.create_security_group(new).await?,
             Action::TagGroup { group, tags } => {
-                account.create_tags(&[self.handles.group(group).to_owned()], tags).await?;
+                account.ec2.create_tags(&[self.handles.group(group).to_owned()], tags).await?;
             }
             Action::Authorize { group, direction, rules } => self.authorize(group, *direction, rules).await?,
             Action::Revoke { group, direction, rules } => self.revoke(group, *direction, rules).await?,
@@ -123,102 +123,106 @@ impl Run<'_> {
             Action::CreateLoadBalancer(new) => {
                 let mut new = new.clone();
                 new.security_groups = self.handles.groups(&new.security_groups);
-                let made = account.create_load_balancer(&new).await?;
+                let made = account.network.create_load_balancer(&new).await?;
                 self.handles.load_balancer = made.arn;
                 self.handles.dns_name = made.dns_name;
             }
             Action::SetGroups { groups } => {
-                account.set_security_groups(&self.handles.load_balancer, &self.handles.groups(groups)).await?;
+                account.network.set_security_groups(&self.handles.load_balancer, &self.handles.groups(groups)).await?;
             }
             Action::SetIpAddressType { kind } => {
-                account.set_ip_address_type(&self.handles.load_balancer, *kind).await?;
+                account.network.set_ip_address_type(&self.handles.load_balancer, *kind).await?;
             }
             Action::SetSubnets { subnets, ipv6_source_nat } => {
-                account.set_subnets(&self.handles.load_balancer, subnets, *ipv6_source_nat).await?;
+                account.network.set_subnets(&self.handles.load_balancer, subnets, *ipv6_source_nat).await?;
             }
             Action::SetAttributes { attributes } => {
-                account.modify_load_balancer_attributes(&self.handles.load_balancer, attributes).await?;
+                account.network.modify_load_balancer_attributes(&self.handles.load_balancer, attributes).await?;
             }
             Action::TagLoadBalancer { tags } => {
-                account.add_tags(std::slice::from_ref(&self.handles.load_balancer), tags).await?;
+                account.network.add_tags(std::slice::from_ref(&self.handles.load_balancer), tags).await?;
             }
             Action::CreateTargetGroup(new) => {
-                let made = account.create_target_group(new).await?;
+                let made = account.network.create_target_group(new).await?;
                 self.handles.target_groups.insert(made.name, made.arn);
             }
             Action::TagTargetGroup { group, tags } => {
-                account.add_tags(&[self.handles.target_group(group)?], tags).await?;
+                account.network.add_tags(&[self.handles.target_group(group)?], tags).await?;
             }
             Action::SetHealthCheck { group, check } => {
-                account.modify_target_group(&self.handles.target_group(group)?, check).await?;
+                account.network.modify_target_group(&self.handles.target_group(group)?, check).await?;
             }
             Action::SetTargetGroupAttributes { group, attributes } => {
-                account.modify_target_group_attributes(&self.handles.target_group(group)?, attributes).await?;
+                account.network.modify_target_group_attributes(&self.handles.target_group(group)?, attributes).await?;
             }
             Action::Deregister { group, targets } => {
                 let arn = self.handles.target_group(group)?;
                 for some in chunks(targets, TARGETS_AT_ONCE) {
-                    account.deregister_targets(&arn, &some).await?;
+                    account.network.deregister_targets(&arn, &some).await?;
                 }
             }
             Action::Register { group, targets } => {
                 let arn = self.handles.target_group(group)?;
                 for some in chunks(targets, TARGETS_AT_ONCE) {
-                    account.register_targets(&arn, &some).await?;
+                    account.network.register_targets(&arn, &some).await?;
                 }
             }
             Action::CreateListener { listener, tags } => {
                 let load_balancer = self.handles.load_balancer.clone();
                 let new = NewListener { load_balancer, settings: self.settings(listener)?, tags: tags.clone() };
-                let made = account.create_listener(&new).await?;
+                let made = account.network.create_listener(&new).await?;
                 self.handles.listeners.insert(listener.port, made.arn);
             }
             Action::AddCertificates { port, certificates } => {
-                account.add_listener_certificates(&self.handles.listener(*port)?, certificates).await?;
+                account.network.add_listener_certificates(&self.handles.listener(*port)?, certificates).await?;
             }
             Action::RemoveCertificates { port, certificates } => {
-                account.remove_listener_certificates(&self.handles.listener(*port)?, certificates).await?;
+                account.network.remove_listener_certificates(&self.handles.listener(*port)?, certificates).await?;
             }
             Action::TagListener { port, tags } => {
-                account.add_tags(&[self.handles.listener(*port)?], tags).await?;
+                account.network.add_tags(&[self.handles.listener(*port)?], tags).await?;
             }
             Action::ModifyListener { arn, listener } => {
-                account.modify_listener(arn, &self.settings(listener)?).await?;
+                account.network.modify_listener(arn, &self.settings(listener)?).await?;
             }
-            Action::DeleteListener { arn, .. } => account.delete_listener(arn).await?,
-            Action::DeleteTargetGroup { arn, .. } => account.delete_target_group(arn).await?,
-            Action::DeleteLoadBalancer { arn } => account.delete_load_balancer(arn).await?,
+            Action::DeleteListener { arn, .. } => account.network.delete_listener(arn).await?,
+            Action::DeleteTargetGroup { arn, .. } => account.network.delete_target_group(arn).await?,
+            Action::DeleteLoadBalancer { arn } => account.network.delete_load_balancer(arn).await?,
             Action::CreateClassic(new) => {
                 let mut new = new.clone();
                 new.security_groups = self.handles.groups(&new.security_groups);
-                self.handles.dns_name = account.create_classic(&new).await?;
+                self.handles.dns_name = account.classic.create_classic(&new).await?;
             }
-            Action::AttachSubnets { subnets } => account.attach_classic_subnets(name, subnets).await?,
-            Action::DetachSubnets { subnets } => account.detach_classic_subnets(name, subnets).await?,
+            Action::AttachSubnets { subnets } => account.classic.attach_classic_subnets(name, subnets).await?,
+            Action::DetachSubnets { subnets } => account.classic.detach_classic_subnets(name, subnets).await?,
             Action::ApplyGroups { groups } => {
-                account.apply_classic_groups(name, &self.handles.groups(groups)).await?;
+                account.classic.apply_classic_groups(name, &self.handles.groups(groups)).await?;
             }
             Action::CreateClassicListeners { listeners } => {
-                account.create_classic_listeners(name, listeners).await?;
+                account.classic.create_classic_listeners(name, listeners).await?;
             }
-            Action::DeleteClassicListeners { ports } => account.delete_classic_listeners(name, ports).await?,
-            Action::CreatePolicy(policy) => account.create_classic_policy(name, policy).await?,
+            Action::DeleteClassicListeners { ports } => account.classic.delete_classic_listeners(name, ports).await?,
+            Action::CreatePolicy(policy) => account.classic.create_classic_policy(name, policy).await?,
             Action::SetBackendPolicies { port, policies } => {
-                account.set_classic_backend_policies(name, *port, policies).await?;
+                account.classic.set_classic_backend_policies(name, *port, policies).await?;
             }
             Action::SetListenerPolicies { port, policies } => {
-                account.set_classic_listener_policies(name, *port, policies).await?;
+                account.classic.set_classic_listener_policies(name, *port, policies).await?;
             }
-            Action::SetClassicHealthCheck { check } => account.configure_classic_health_check(name, check).await?,
+            Action::SetClassicHealthCheck { check } => {
+                account.classic.configure_classic_health_check(name, check).await?
+            }
             Action::SetClassicAttributes { attributes } => {
-                account.modify_classic_attributes(name, attributes).await?;
+                account.classic.modify_classic_attributes(name, attributes).await?;
             }
-            Action::TagClassic { tags } => account.add_classic_tags(name, tags).await?,
-            Action::RegisterInstances { instances } => account.register_classic_instances(name, instances).await?,
+            Action::TagClassic { tags } => account.classic.add_classic_tags(name, tags).await?,
+            Action::RegisterInstances { instances } => {
+                account.classic.register_classic_instances(name, instances).await?
+            }
             Action::DeregisterInstances { instances } => {
-                account.deregister_classic_instances(name, instances).await?;
+                account.classic.deregister_classic_instances(name, instances).await?;
             }
-            Action::DeleteClassic { name } => account.delete_classic(name).await?,
+            Action::DeleteClassic { name } => account.classic.delete_classic(name).await?,
         }
         Ok(())
     }
@@ -238,7 +242,7 @@ impl Run<'_> {
         let group = self.handles.group(group);
         for some in self.handles.rules(rules).chunks(RULES_AT_ONCE) {
             let some: BTreeSet<Rule> = some.iter().cloned().collect();
-            match self.account.authorize(group, direction, &some).await {
+            match self.account.ec2.authorize(group, direction, &some).await {
                 Err(error) if error.is_duplicate() => {}
                 outcome => {
                     outcome.map_err(|error| full(group, error))?;
@@ -246,7 +250,7 @@ impl Run<'_> {
                 }
             }
             for rule in some {
-                match self.account.authorize(group, direction, &[rule].into()).await {
+                match self.account.ec2.authorize(group, direction, &[rule].into()).await {
                     Err(error) if error.is_duplicate() => {}
                     outcome => outcome.map_err(|error| full(group, error))?,
                 }
@@ -260,7 +264,7 @@ impl Run<'_> {
         let group = self.handles.group(group);
         for some in self.handles.rules(rules).chunks(RULES_AT_ONCE) {
             let some: BTreeSet<Rule> = some.iter().cloned().collect();
-            match self.account.revoke(group, direction, &some).await {
+            match self.account.ec2.revoke(group, direction, &some).await {
                 Err(error) if error.is_not_found() => {}
                 outcome => {
                     outcome?;
@@ -268,7 +272,7 @@ impl Run<'_> {
                 }
             }
             for rule in some {
-                match self.account.revoke(group, direction, &[rule].into()).await {
+                match self.account.ec2.revoke(group, direction, &[rule].into()).await {
                     Err(error) if error.is_not_found() => {}
                     outcome => outcome?,
                 }

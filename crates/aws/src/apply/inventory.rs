@@ -35,7 +35,7 @@ impl Inventory {
     /// The surroundings with these instances. Looks only if something is old or an instance is not known.
     pub(super) async fn get(
         &self,
-        account: &dyn Account,
+        account: &Account,
         cluster: &Cluster,
         instances: &BTreeSet<String>,
     ) -> Result<Arc<Surroundings>, AwsError> {
@@ -56,9 +56,9 @@ impl Inventory {
         }
         let mut around = Surroundings::default();
         let filter = SubnetFilter { vpc: Some(cluster.vpc.clone()), ..SubnetFilter::default() };
-        around.subnets = account.describe_subnets(&filter).await?;
-        around.route_tables = account.describe_route_tables(&cluster.vpc).await?;
-        around.zones = account.describe_availability_zones().await?;
+        around.subnets = account.ec2.describe_subnets(&filter).await?;
+        around.route_tables = account.ec2.describe_route_tables(&cluster.vpc).await?;
+        around.zones = account.ec2.describe_availability_zones().await?;
         read_instances(account, cluster, instances, &mut around).await?;
         let (around, now) = (Arc::new(around), Instant::now());
         *seen = Some(Seen { around: Arc::clone(&around), at: now, asked: instances.clone(), asked_at: now });
@@ -72,7 +72,7 @@ impl Inventory {
 }
 
 async fn read_instances(
-    account: &dyn Account,
+    account: &Account,
     cluster: &Cluster,
     wanted: &BTreeSet<String>,
     around: &mut Surroundings,
@@ -81,7 +81,7 @@ async fn read_instances(
     let wanted: Vec<String> = wanted.iter().cloned().collect();
     for some in wanted.chunks(150) {
         let filter = InstanceFilter { ids: some.iter().cloned().collect(), ..InstanceFilter::default() };
-        found.extend(account.describe_instances(&filter).await?);
+        found.extend(account.ec2.describe_instances(&filter).await?);
     }
     let usable = |instance: &Instance| instance.state == "running" && instance.vpc == cluster.vpc;
     around.instances.extend(found.into_iter().filter(usable).map(|instance| (instance.id.clone(), instance)));
@@ -96,7 +96,7 @@ async fn read_instances(
     let groups: Vec<String> = groups.into_iter().collect();
     for some in groups.chunks(150) {
         let filter = GroupFilter { ids: some.iter().cloned().collect(), ..GroupFilter::default() };
-        let found = account.describe_security_groups(&filter).await?;
+        let found = account.ec2.describe_security_groups(&filter).await?;
         around.group_tags.extend(found.into_iter().map(|group| (group.id, group.tags)));
     }
     Ok(())

@@ -59,7 +59,7 @@ pub type Tell = Box<dyn Fn(&Service, &Note) + Send + Sync>;
 
 /// The provider.
 pub struct Aws {
-    pub(crate) account: Arc<dyn Account>,
+    pub(crate) account: Account,
     pub(crate) settings: Settings,
     pub(crate) route_table: Option<String>,
     thorough: Duration,
@@ -81,9 +81,9 @@ impl std::fmt::Debug for Aws {
 
 impl Aws {
     /// A provider for an account.
-    pub fn new(account: Arc<dyn Account>, settings: Settings) -> Self {
+    pub fn new(account: impl Into<Account>, settings: Settings) -> Self {
         Self {
-            account,
+            account: account.into(),
             settings,
             route_table: None,
             thorough: THOROUGH,
@@ -134,7 +134,7 @@ impl Aws {
     /// Tries each group that waits to be removed once; says how many still wait.
     pub async fn remove_waiting(&self) -> Result<usize, AwsError> {
         for group in self.removals.waiting() {
-            match self.removals.again(&*self.account, &group).await {
+            match self.removals.again(&self.account, &group).await {
                 Err(error) if error.is_in_use() => {}
                 outcome => outcome?,
             }

@@ -26,21 +26,18 @@ pub(super) enum Depth {
 }
 
 /// Looks for the groups of a load balancer and of nodes, by id.
-async fn groups_by_id(
-    account: &dyn Account,
-    ids: BTreeSet<String>,
-) -> Result<BTreeMap<String, SecurityGroup>, AwsError> {
+async fn groups_by_id(account: &Account, ids: BTreeSet<String>) -> Result<BTreeMap<String, SecurityGroup>, AwsError> {
     if ids.is_empty() {
         return Ok(BTreeMap::new());
     }
     let filter = GroupFilter { ids, ..GroupFilter::default() };
-    let found = account.describe_security_groups(&filter).await?;
+    let found = account.ec2.describe_security_groups(&filter).await?;
     Ok(found.into_iter().map(|group| (group.id.clone(), group)).collect())
 }
 
 /// Groups of a Service by name, those of the cluster, and those that hold rules for it or about its own: nodes may have a group without tags.
 async fn groups_by_owner(
-    account: &dyn Account,
+    account: &Account,
     cluster: &Cluster,
     owner: &Owner,
 ) -> Result<BTreeMap<String, SecurityGroup>, AwsError> {
@@ -57,17 +54,17 @@ async fn groups_by_owner(
 
 /// All groups of the VPC.
 pub(super) async fn vpc_groups(
-    account: &dyn Account,
+    account: &Account,
     cluster: &Cluster,
 ) -> Result<BTreeMap<String, SecurityGroup>, AwsError> {
     let filter = GroupFilter { vpc: Some(cluster.vpc.clone()), ..GroupFilter::default() };
-    let found = account.describe_security_groups(&filter).await?;
+    let found = account.ec2.describe_security_groups(&filter).await?;
     Ok(found.into_iter().map(|group| (group.id.clone(), group)).collect())
 }
 
 /// What there is for a Service whose load balancer is this one, if there is one.
 pub(super) async fn network(
-    account: &dyn Account,
+    account: &Account,
     cluster: &Cluster,
     desired: &Desired,
     load_balancer: Option<LoadBalancer>,
@@ -79,7 +76,7 @@ pub(super) async fn network(
     if let Some(load_balancer) = load_balancer {
         ids.extend(load_balancer.security_groups.iter().cloned());
         let mut seen = SeenNetwork::bare(load_balancer);
-        seen.listeners = account.describe_listeners(&seen.load_balancer.arn).await?;
+        seen.listeners = account.network.describe_listeners(&seen.load_balancer.arn).await?;
         attached.extend(seen.listeners.iter().map(|listener| listener.settings.target_group.clone()));
         if depth == Depth::Everything {
             look_closely(account, &mut seen).await?;
@@ -91,14 +88,14 @@ pub(super) async fn network(
     }
     observed.target_groups = match (&observed.network, depth) {
         (Some(seen), Depth::Glance | Depth::Targets) => {
-            let groups = account.describe_target_groups(TargetGroupFilter::Of(&seen.load_balancer.arn)).await?;
+            let groups = account.network.describe_target_groups(TargetGroupFilter::Of(&seen.load_balancer.arn)).await?;
             groups.into_iter().map(bare).collect()
         }
         _ => target_groups(account, cluster, &desired.owner, &attached, &target_group_names(desired)).await?,
     };
     for seen in &mut observed.target_groups {
         if depth == Depth::Everything {
-            seen.attributes = Some(account.describe_target_group_attributes(&seen.group.arn).await?);
+            seen.attributes = Some(account.network.describe_target_group_attributes(&seen.group.arn).await?);
         }
         if depth != Depth::Glance {
             seen.targets = Some(targets(account, &seen.group.arn).await?);
@@ -112,16 +109,16 @@ pub(super) async fn network(
 }
 
 /// Attributes, tags, and certificates of TLS listeners.
-async fn look_closely(account: &dyn Account, seen: &mut SeenNetwork) -> Result<(), AwsError> {
+async fn look_closely(account: &Account, seen: &mut SeenNetwork) -> Result<(), AwsError> {
     let arn = seen.load_balancer.arn.clone();
-    seen.attributes = Some(account.describe_load_balancer_attributes(&arn).await?);
+    seen.attributes = Some(account.network.describe_load_balancer_attributes(&arn).await?);
     let listeners = seen.listeners.iter().map(|listener| listener.arn.clone());
     let arns: Vec<String> = [arn.clone()].into_iter().chain(listeners).collect();
-    let mut tags = account.describe_tags(&arns).await?;
+    let mut tags = account.network.describe_tags(&arns).await?;
     seen.tags = Some(tags.remove(&arn).unwrap_or_default());
     seen.listener_tags = tags;
     for listener in seen.listeners.iter().filter(|listener| listener.settings.protocol == "TLS") {
-        let certificates = account.describe_listener_certificates(&listener.arn).await?;
+        let certificates = account.network.describe_listener_certificates(&listener.arn).await?;
         seen.certificates.insert(listener.arn.clone(), certificates);
     }
     Ok(())
@@ -140,27 +137,27 @@ fn bare(group: TargetGroup) -> SeenTargetGroup {
 }
 
 /// Targets that are not on their way out.
-pub(super) async fn targets(account: &dyn Account, arn: &str) -> Result<BTreeSet<Target>, AwsError> {
-    let health = account.describe_target_health(arn).await?;
+pub(super) async fn targets(account: &Account, arn: &str) -> Result<BTreeSet<Target>, AwsError> {
+    let health = account.network.describe_target_health(arn).await?;
     Ok(health.into_iter().filter(|one| !one.draining).map(|one| one.target).collect())
 }
 
 /// Target groups that listeners lead to, that have one of these names, or whose tags say they are this Service's.
 async fn target_groups(
-    account: &dyn Account,
+    account: &Account,
     cluster: &Cluster,
     owner: &Owner,
     attached: &BTreeSet<String>,
     names: &BTreeSet<String>,
 ) -> Result<Vec<SeenTargetGroup>, AwsError> {
     let prefix = owner.target_group_prefix();
-    let mut all = account.describe_target_groups(TargetGroupFilter::All).await?;
+    let mut all = account.network.describe_target_groups(TargetGroupFilter::All).await?;
     all.retain(|group| attached.contains(&group.arn) || group.name.starts_with(&prefix));
     if all.is_empty() {
         return Ok(Vec::new());
     }
     let arns: Vec<String> = all.iter().map(|group| group.arn.clone()).collect();
-    let mut tags = account.describe_tags(&arns).await?;
+    let mut tags = account.network.describe_tags(&arns).await?;
     let seen = all.into_iter().map(|group| {
         let tags = Some(tags.remove(&group.arn).unwrap_or_default());
         SeenTargetGroup { tags, ..bare(group) }
@@ -175,7 +172,7 @@ async fn target_groups(
 
 /// What there is for a Service with a classic load balancer.
 pub(super) async fn classic(
-    account: &dyn Account,
+    account: &Account,
     cluster: &Cluster,
     desired: &Desired,
     load_balancer: Option<ClassicLoadBalancer>,
@@ -198,34 +195,34 @@ pub(super) async fn classic(
 }
 
 async fn seen_classic(
-    account: &dyn Account,
+    account: &Account,
     load_balancer: ClassicLoadBalancer,
     depth: Depth,
 ) -> Result<SeenClassic, AwsError> {
     let (mut attributes, mut tags) = (None, None);
     if depth == Depth::Everything {
-        attributes = Some(account.describe_classic_attributes(&load_balancer.name).await?);
+        attributes = Some(account.classic.describe_classic_attributes(&load_balancer.name).await?);
         let names = [load_balancer.name.clone()];
-        tags = Some(account.describe_classic_tags(&names).await?.remove(&names[0]).unwrap_or_default());
+        tags = Some(account.classic.describe_classic_tags(&names).await?.remove(&names[0]).unwrap_or_default());
     }
     Ok(SeenClassic { load_balancer, attributes, tags })
 }
 
 /// Everything of a Service, of either kind, whichever part of it is left.
-pub(super) async fn leftovers(account: &dyn Account, cluster: &Cluster, owner: &Owner) -> Result<Observed, AwsError> {
+pub(super) async fn leftovers(account: &Account, cluster: &Cluster, owner: &Owner) -> Result<Observed, AwsError> {
     let name = owner.load_balancer();
     let mut observed = Observed::default();
     let mut attached = BTreeSet::new();
-    if let Some(load_balancer) = account.describe_load_balancers(Some(&name)).await?.into_iter().next() {
-        let listeners = account.describe_listeners(&load_balancer.arn).await?;
+    if let Some(load_balancer) = account.network.describe_load_balancers(Some(&name)).await?.into_iter().next() {
+        let listeners = account.network.describe_listeners(&load_balancer.arn).await?;
         attached.extend(listeners.iter().map(|listener| listener.settings.target_group.clone()));
         let arns = [load_balancer.arn.clone()];
-        let tags = Some(account.describe_tags(&arns).await?.remove(&arns[0]).unwrap_or_default());
+        let tags = Some(account.network.describe_tags(&arns).await?.remove(&arns[0]).unwrap_or_default());
         observed.network = Some(SeenNetwork { listeners, tags, ..SeenNetwork::bare(load_balancer) });
     }
-    if let Some(load_balancer) = account.describe_classic(Some(&name)).await?.into_iter().next() {
+    if let Some(load_balancer) = account.classic.describe_classic(Some(&name)).await?.into_iter().next() {
         let names = [load_balancer.name.clone()];
-        let tags = Some(account.describe_classic_tags(&names).await?.remove(&names[0]).unwrap_or_default());
+        let tags = Some(account.classic.describe_classic_tags(&names).await?.remove(&names[0]).unwrap_or_default());
         observed.classic = Some(SeenClassic { load_balancer, attributes: None, tags });
     }
     observed.target_groups = target_groups(account, cluster, owner, &attached, &BTreeSet::new()).await?;

@@ -92,7 +92,7 @@ impl Aws {
     /// What there should be, with what is known of the account.
     pub(super) async fn desired(&self, ask: &Ask<'_>, existing: Option<&Existing>) -> Result<Desired, CloudError> {
         let instances = nodes::instances(ask.nodes, &ask.request.annotations.node_labels);
-        let around = self.inventory.get(&*self.account, &self.settings.cluster, &instances).await.map_err(failed)?;
+        let around = self.inventory.get(&self.account, &self.settings.cluster, &instances).await.map_err(failed)?;
         desire(&ask.request, &self.settings, &around, existing, ask.nodes).map_err(|refusal| {
             self.conditions.set(ask.service, &refusal.notes);
             CloudError::Refused(refusal.why)
@@ -131,7 +131,7 @@ impl Aws {
         let waiting = self.removals.waiting();
         actions.retain(|action| !matches!(action, Action::RemoveGroup { group } if waiting.contains(group)));
         let mut run = Run {
-            account: &*self.account,
+            account: &self.account,
             name: &desired.name,
             removals: &self.removals,
             handles: Handles::of(&observed),
@@ -158,9 +158,11 @@ impl Aws {
 
     async fn look(&self, kind: Kind, name: &str) -> Result<Seen, AwsError> {
         Ok(match kind {
-            Kind::Network => Seen::Network(self.account.describe_load_balancers(Some(name)).await?.into_iter().next()),
+            Kind::Network => {
+                Seen::Network(self.account.network.describe_load_balancers(Some(name)).await?.into_iter().next())
+            }
             Kind::Classic | Kind::Elsewhere => {
-                Seen::Classic(self.account.describe_classic(Some(name)).await?.into_iter().next())
+                Seen::Classic(self.account.classic.describe_classic(Some(name)).await?.into_iter().next())
             }
         })
     }
@@ -182,12 +184,12 @@ impl Aws {
 
     /// Where there is no load balancer of the wanted kind, one of the other kind is looked for.
     async fn observe(&self, desired: &Desired, seen: &Seen, depth: Depth) -> Result<Observed, AwsError> {
-        let (account, cluster) = (&*self.account, &self.settings.cluster);
+        let (account, cluster) = (&self.account, &self.settings.cluster);
         match seen {
             Seen::Network(seen) => {
                 let mut observed = observe::network(account, cluster, desired, seen.clone(), depth).await?;
                 if seen.is_none() {
-                    let found = account.describe_classic(Some(&desired.name)).await?.into_iter().next();
+                    let found = account.classic.describe_classic(Some(&desired.name)).await?.into_iter().next();
                     observed.classic = found.map(SeenClassic::bare);
                 }
                 Ok(observed)
@@ -195,7 +197,7 @@ impl Aws {
             Seen::Classic(seen) => {
                 let mut observed = observe::classic(account, cluster, desired, seen.clone(), depth).await?;
                 if seen.is_none() {
-                    let found = account.describe_load_balancers(Some(&desired.name)).await?.into_iter().next();
+                    let found = account.network.describe_load_balancers(Some(&desired.name)).await?.into_iter().next();
                     observed.network = found.map(SeenNetwork::bare);
                 }
                 Ok(observed)

@@ -7,7 +7,7 @@ use runtime::{
     backoff::Backoff,
     controller::{Next, Queue, Reconcile, Result, work},
 };
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{collections::BTreeSet, time::Duration};
 
 const PATIENCE: Backoff = Backoff { first: Duration::from_secs(5), cap: Duration::from_secs(120) };
 
@@ -25,8 +25,8 @@ impl Default for Removals {
 
 impl Removals {
     /// Removes a group now, or later if it is still in use.
-    pub(super) async fn remove(&self, account: &dyn Account, group: &str) -> Result<(), AwsError> {
-        match account.delete_security_group(group).await {
+    pub(super) async fn remove(&self, account: &Account, group: &str) -> Result<(), AwsError> {
+        match account.ec2.delete_security_group(group).await {
             Err(error) if error.is_in_use() => {
                 tracing::debug!(group, %error, "security group waits to be removed");
                 if self.waiting.lock().insert(group.to_owned()) {
@@ -50,11 +50,11 @@ impl Removals {
     }
 
     /// Tries one again.
-    pub(super) async fn again(&self, account: &dyn Account, group: &str) -> Result<(), AwsError> {
+    pub(super) async fn again(&self, account: &Account, group: &str) -> Result<(), AwsError> {
         if !self.waiting.lock().contains(group) {
             return Ok(());
         }
-        match account.delete_security_group(group).await {
+        match account.ec2.delete_security_group(group).await {
             Ok(()) => {}
             Err(error) if error.is_not_found() => {}
             Err(error) => return Err(error),
@@ -65,13 +65,13 @@ impl Removals {
     }
 
     /// Tries them again and again, each with its own pauses.
-    pub(super) async fn run(&self, account: &Arc<dyn Account>) -> Result<()> {
-        work(&self.queue, 1, &Remover { account: &**account, removals: self }).await
+    pub(super) async fn run(&self, account: &Account) -> Result<()> {
+        work(&self.queue, 1, &Remover { account, removals: self }).await
     }
 }
 
 struct Remover<'a> {
-    account: &'a dyn Account,
+    account: &'a Account,
     removals: &'a Removals,
 }
 

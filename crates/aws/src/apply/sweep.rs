@@ -75,12 +75,8 @@ impl Aws {
         let swept = Swept { suspected: new.len(), removed: again.len() };
         let mut failure = None;
         for action in merged(again) {
-            let mut run = Run {
-                account: &*self.account,
-                name: "leftover",
-                removals: &self.removals,
-                handles: Handles::default(),
-            };
+            let mut run =
+                Run { account: &self.account, name: "leftover", removals: &self.removals, handles: Handles::default() };
             match run.all(&[action]).await {
                 Err(error) if error.is_in_use() || error.is_not_found() => {}
                 // One that cannot go does not keep the others.
@@ -99,11 +95,11 @@ impl Aws {
     async fn dead_balancers(&self, alive: &Alive) -> Result<Vec<Leftover>, AwsError> {
         let mut dead = Vec::new();
         let looks_ours = |name: &str| name.starts_with('a') && name.len() > 1;
-        let mut network = self.account.describe_load_balancers(None).await?;
+        let mut network = self.account.network.describe_load_balancers(None).await?;
         network.retain(|one| looks_ours(&one.name) && !alive.has_balancer(&one.name));
         let arns: Vec<String> = network.iter().map(|one| one.arn.clone()).collect();
         if !arns.is_empty() {
-            let tags = self.account.describe_tags(&arns).await?;
+            let tags = self.account.network.describe_tags(&arns).await?;
             for one in network {
                 let is_dead = tags
                     .get(&one.arn)
@@ -113,11 +109,11 @@ impl Aws {
                 }
             }
         }
-        let mut classic = self.account.describe_classic(None).await?;
+        let mut classic = self.account.classic.describe_classic(None).await?;
         classic.retain(|one| looks_ours(&one.name) && !alive.has_balancer(&one.name));
         let names: Vec<String> = classic.iter().map(|one| one.name.clone()).collect();
         if !names.is_empty() {
-            let tags = self.account.describe_classic_tags(&names).await?;
+            let tags = self.account.classic.describe_classic_tags(&names).await?;
             let is_dead = |name: &String| {
                 tags.get(name).is_some_and(|tags| self.is_dead(tags, alive, |owner| owner.load_balancer() == *name))
             };
@@ -128,14 +124,14 @@ impl Aws {
     }
 
     async fn dead_target_groups(&self, alive: &Alive) -> Result<Vec<Leftover>, AwsError> {
-        let mut groups = self.account.describe_target_groups(TargetGroupFilter::All).await?;
+        let mut groups = self.account.network.describe_target_groups(TargetGroupFilter::All).await?;
         groups.retain(|group| group.name.starts_with("k8s-"));
         if groups.is_empty() {
             return Ok(Vec::new());
         }
         // Names are shortened, and so those of the dead and of the living look alike: tags tell.
         let arns: Vec<String> = groups.iter().map(|group| group.arn.clone()).collect();
-        let tags = self.account.describe_tags(&arns).await?;
+        let tags = self.account.network.describe_tags(&arns).await?;
         groups.retain(|group| {
             tags.get(&group.arn).is_some_and(|tags| {
                 self.settings.cluster.made_for(&group.name, tags).is_some() && self.is_dead(tags, alive, |_| true)
@@ -150,7 +146,7 @@ impl Aws {
     /// Dead groups, and rules on nodes' groups that nobody wants.
     async fn dead_groups(&self, alive: &Alive) -> Result<Vec<Leftover>, AwsError> {
         let cluster = &self.settings.cluster;
-        let groups = observe::vpc_groups(&*self.account, cluster).await?;
+        let groups = observe::vpc_groups(&self.account, cluster).await?;
         let named = |owner: &Owner, group: &SecurityGroup| {
             group.name == owner.network_group(&cluster.name) || group.name == owner.classic_group()
         };

@@ -126,6 +126,10 @@ actions! {
     ASSUME_ROLE = Sts Read "AssumeRole";
 }
 
+/// Needs no permission: the role's trust policy alone decides, and so it is in no policy.
+pub(super) const ASSUME_ROLE_WITH_WEB_IDENTITY: Action =
+    Action { service: Service::Sts, access: Access::Read, name: "AssumeRoleWithWebIdentity" };
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,12 +3,9 @@
 use super::{
     actions::{Access, Action, Service},
     bucket::{Bucket, Rate},
-    credentials::Kept,
     failure::{Class, Failure, Reach},
 };
 use crate::account::AwsError;
-use aws_sdk_elasticloadbalancingv2::operation::RequestId;
-use aws_smithy_runtime_api::client::{orchestrator::HttpResponse, result::SdkError};
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family, histogram::Histogram},
@@ -18,7 +15,6 @@ use runtime::{
     metrics::Metrics,
 };
 use std::{
-    error::Error,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -67,8 +63,6 @@ struct Called {
 #[derive(Clone, Debug)]
 pub(super) struct Caller {
     inner: Arc<Inner>,
-    /// Forgotten when AWS says that they have ended.
-    credentials: Kept,
 }
 
 #[derive(Debug)]
@@ -84,11 +78,11 @@ fn seconds() -> Histogram {
 }
 
 impl Caller {
-    pub(super) fn new(credentials: Kept, metrics: &Metrics) -> Self {
-        Self::with_backoff(credentials, metrics, BACKOFF)
+    pub(super) fn new(metrics: &Metrics) -> Self {
+        Self::with_backoff(metrics, BACKOFF)
     }
 
-    pub(super) fn with_backoff(credentials: Kept, metrics: &Metrics, backoff: Backoff) -> Self {
+    pub(super) fn with_backoff(metrics: &Metrics, backoff: Backoff) -> Self {
         let now = Instant::now();
         let mut buckets = Vec::new();
         for service in Service::ALL {
@@ -110,12 +104,7 @@ impl Caller {
             ),
             backoff,
         };
-        Self { inner: Arc::new(inner), credentials }
-    }
-
-    /// The same with the credentials of a role.
-    pub(super) fn with_credentials(&self, credentials: Kept) -> Self {
-        Self { inner: Arc::clone(&self.inner), credentials }
+        Self { inner: Arc::new(inner) }
     }
 
     /// The same without limits.
@@ -123,7 +112,7 @@ impl Caller {
         let Inner { attempts, seconds, backoff, .. } = &*self.inner;
         let inner =
             Inner { buckets: Vec::new(), attempts: attempts.clone(), seconds: seconds.clone(), backoff: *backoff };
-        Self { inner: Arc::new(inner), credentials: self.credentials.clone() }
+        Self { inner: Arc::new(inner) }
     }
 
     /// The bucket of a call. Route53 and STS do not tell reads from writes.
@@ -134,28 +123,6 @@ impl Caller {
         };
         let mut all = self.inner.buckets.iter();
         all.find(|(service, kind, _)| (*service, *kind) == (action.service, access)).map(|(_, _, bucket)| bucket)
-    }
-
-    /// Makes a call of the SDK.
-    pub(super) async fn sdk<O, E, F>(&self, action: Action, send: impl Fn() -> F) -> Result<O, AwsError>
-    where
-        O: RequestId,
-        E: Error + Send + Sync + 'static,
-        F: Future<Output = Result<O, SdkError<E, HttpResponse>>>,
-    {
-        let attempt = || {
-            let sent = Box::pin(send());
-            async move {
-                match sent.await {
-                    Ok(value) => {
-                        let request_id = value.request_id().unwrap_or_default().to_owned();
-                        Ok(Answered { value, request_id })
-                    }
-                    Err(error) => Err(Failure::of_sdk(&error)),
-                }
-            }
-        };
-        self.call(action, attempt).await
     }
 
     /// Makes a call.
@@ -189,8 +156,7 @@ impl Caller {
             tracing::debug!(call = action.iam(), request_id, seconds, failures, code, message, "AWS did not do it");
             match class {
                 Class::Throttled => bucket.into_iter().for_each(|bucket| bucket.empty(Instant::now())),
-                Class::Expired => self.credentials.forget().await,
-                Class::Passing => {}
+                Class::Expired | Class::Passing => {}
                 Class::Denied | Class::Final => return Err(failure.into_error(&action)),
             }
             if failures >= ATTEMPTS || begun.elapsed() > PATIENCE {

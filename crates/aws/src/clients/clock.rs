@@ -1,9 +1,10 @@
 //! What time it is at AWS. A signature with another time is refused, and machines' clocks go wrong; every answer says the right one.
-//!
-//! The SDK does the same for the calls that go through it.
 
-use aws_smithy_runtime_api::http::Headers;
-use aws_smithy_types::{DateTime, date_time::Format};
+use http::{
+    HeaderMap,
+    header::{AGE, DATE},
+};
+use jiff::fmt::rfc2822::DateTimeParser;
 use parking_lot::Mutex;
 use std::{
     sync::Arc,
@@ -39,12 +40,12 @@ impl Clock {
     }
 
     /// Takes note of the time that an answer tells, which was asked for and came at these times. One from a cache tells an old time.
-    pub(super) fn heard(&self, headers: &Headers, begun: SystemTime, ended: SystemTime) {
-        if headers.get("age").is_some() {
+    pub(super) fn heard(&self, headers: &HeaderMap, begun: SystemTime, ended: SystemTime) {
+        if headers.contains_key(AGE) {
             return;
         }
-        let told = headers.get("date").and_then(|date| DateTime::from_str(date, Format::HttpDate).ok());
-        let Some(told) = told.and_then(|told| SystemTime::try_from(told).ok()) else { return };
+        let told = headers.get(DATE).and_then(|date| DateTimeParser::new().parse_timestamp(date.as_bytes()).ok());
+        let Some(told) = told.map(SystemTime::from) else { return };
         let between = begun + ended.duration_since(begun).unwrap_or_default() / 2;
         let difference = match told.duration_since(between) {
             Ok(by) if by > TOLERATED => Difference::Ahead(by),
@@ -68,9 +69,9 @@ mod tests {
     #[test]
     fn the_time_of_aws_counts_when_it_is_another() {
         let told = |date: &str, age: Option<&'static str>| {
-            let mut headers = Headers::new();
-            headers.insert("date", date.to_owned());
-            age.into_iter().for_each(|age| drop(headers.insert("age", age)));
+            let mut headers = HeaderMap::new();
+            headers.insert(DATE, date.parse().expect("a value"));
+            age.into_iter().for_each(|age| drop(headers.insert(AGE, age.parse().expect("a value"))));
             headers
         };
         // Sun, 06 Nov 1994 08:49:37 GMT.

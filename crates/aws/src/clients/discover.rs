@@ -58,7 +58,7 @@ pub enum DiscoverError {
 }
 
 /// Finds out VPC and cluster. The instance is only asked for when the cloud-config leaves something open.
-pub async fn discover(session: &Session, account: &dyn Account, config: &CloudConfig) -> Result<Found, DiscoverError> {
+pub async fn discover(session: &Session, account: &Account, config: &CloudConfig) -> Result<Found, DiscoverError> {
     let global = &config.global;
     let vpc = Some(global.vpc.clone()).filter(|vpc| !vpc.is_empty());
     let id = config.cluster_id().map(str::to_owned);
@@ -71,7 +71,7 @@ pub async fn discover(session: &Session, account: &dyn Account, config: &CloudCo
     let own = own_id(session).await;
     let own = own.map_err(|why| DiscoverError::NoInstance { missing: format!("{} is", missing.join(" and ")), why })?;
     let filter = InstanceFilter { ids: BTreeSet::from([own.clone()]), ..InstanceFilter::default() };
-    let instance = account.describe_instances(&filter).await?.into_iter().next();
+    let instance = account.ec2.describe_instances(&filter).await?.into_iter().next();
     let instance = instance.ok_or(DiscoverError::Unknown(own))?;
     let (cluster_id, legacy_tag) = match id {
         Some(id) => (id, legacy_tag),
@@ -81,9 +81,7 @@ pub async fn discover(session: &Session, account: &dyn Account, config: &CloudCo
 }
 
 async fn own_id(session: &Session) -> Result<String, String> {
-    let metadata = session.metadata()?;
-    let answer = metadata.get("/latest/meta-data/instance-id").await;
-    let id: String = answer.map_err(|error| super::failure::chain(&error))?.into();
+    let id = session.metadata().get("/latest/meta-data/instance-id").await?;
     if id.starts_with("i-") { Ok(id) } else { Err(format!("{id:?} is no instance id")) }
 }
 

@@ -8,14 +8,7 @@ mod tests;
 
 use super::{actions::Action, xml::Element};
 use crate::account::{AwsError, Kind};
-use aws_credential_types::provider::error::CredentialsError;
-use aws_smithy_runtime_api::{
-    client::{
-        orchestrator::HttpResponse,
-        result::{ConnectorError, SdkError},
-    },
-    http::Headers,
-};
+use http::HeaderMap;
 use std::error::Error;
 
 /// How far an attempt got.
@@ -132,8 +125,8 @@ impl Failure {
     }
 
     /// From an answer that is an error.
-    pub(super) fn answered(status: u16, headers: &Headers, body: &[u8]) -> Self {
-        let id = ["x-amzn-requestid", "x-amz-request-id"].iter().find_map(|name| headers.get(name));
+    pub(super) fn answered(status: u16, headers: &HeaderMap, body: &[u8]) -> Self {
+        let id = ["x-amzn-requestid", "x-amz-request-id"].iter().find_map(|name| headers.get(*name)?.to_str().ok());
         let text = String::from_utf8_lossy(body);
         let root = Element::parse(&text);
         let told = root.as_ref().and_then(told);
@@ -147,31 +140,14 @@ impl Failure {
         Self { reach: Reach::Answered(status), code, message: shortened(&message), request_id }
     }
 
-    /// From the SDK. The body is read here and not there: the SDK knows one of the shapes.
-    pub(super) fn of_sdk<E: Error + Send + Sync + 'static>(error: &SdkError<E, HttpResponse>) -> Self {
-        match (error, error.raw_response()) {
-            (_, Some(raw)) if !raw.status().is_success() => {
-                Self::answered(raw.status().as_u16(), raw.headers(), raw.body().bytes().unwrap_or_default())
-            }
-            (SdkError::TimeoutError(_), _) => Self::no_answer(chain(error)),
-            (SdkError::DispatchFailure(failure), _) => match failure.as_connector_error() {
-                Some(error) => Self::of_connector(error),
-                None => Self::no_answer(chain(error)),
-            },
-            (SdkError::ConstructionFailure(_), _) => Self::not_sent(chain(error)),
-            (_, _) => Self::no_answer(format!("the answer cannot be read: {}", chain(error))),
-        }
+    /// From the connection.
+    pub(super) fn of_connection(error: &(dyn Error + 'static)) -> Self {
+        Self::no_answer(chain(error))
     }
 
-    /// From the connection.
-    pub(super) fn of_connector(error: &ConnectorError) -> Self {
-        let mut cause: Option<&(dyn Error + 'static)> = Some(error);
-        let mut unsent = error.is_user();
-        while let Some(error) = cause {
-            unsent |= error.is::<CredentialsError>();
-            cause = error.source();
-        }
-        if unsent { Self::not_sent(chain(error)) } else { Self::no_answer(chain(error)) }
+    /// In words.
+    pub(super) fn describe(&self) -> String {
+        if self.code.is_empty() { self.message.clone() } else { format!("{}: {}", self.code, self.message) }
     }
 
     /// What to do about it.
@@ -254,7 +230,7 @@ fn shortened(message: &str) -> String {
 }
 
 /// An error with what caused it.
-pub(super) fn chain(error: &dyn Error) -> String {
+fn chain(error: &dyn Error) -> String {
     let mut texts: Vec<String> = Vec::new();
     let mut cause = Some(error);
     while let Some(error) = cause {

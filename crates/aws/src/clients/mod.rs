@@ -1,11 +1,11 @@
-//! The real AWS: [`RealAccount`] asks for load balancers, security groups, nodes and routes; [`Route53`] for DNS records.
+//! The real AWS, or whatever stands at its endpoints: clients of the few calls that are needed.
 //!
-//! A [`Session`] knows the region, the credentials and where each API is. ELBv2, classic load balancers and Route53 are asked through the
-//! official SDK; EC2 and STS through `query`, a client of the few calls that are needed (the SDK for EC2 is larger than everything else
-//! here together). Every attempt of every call passes `caller`: rate limit, retries, metrics, log. Types of the SDK stay in here.
+//! A [`Session`] knows the region, the credentials and where each API is, and makes the account of its clients. `query` speaks the protocol of EC2, load
+//! balancers and STS, `route53` that of Route53; both send through `api`, which signs, and `caller`: rate limit, retries, metrics, log. Why
+//! not the SDK: docs/adr/0010-one-way-to-aws.md.
 
-mod account;
 pub mod actions;
+mod api;
 mod bucket;
 mod caller;
 mod classic;
@@ -14,22 +14,26 @@ mod credentials;
 mod discover;
 mod ec2;
 mod elbv2;
+mod environment;
 mod failure;
+mod http;
+mod metadata;
 mod paging;
-mod place;
+mod partition;
+mod profile;
 mod query;
-mod role;
-mod route53;
+pub(crate) mod role;
+pub(crate) mod route53;
 mod session;
+mod sign;
+mod tags;
 #[cfg(test)]
-mod testing;
+pub(crate) mod testing;
 #[cfg(test)]
 mod tests;
 mod xml;
 
-pub use account::RealAccount;
 pub use discover::{DiscoverError, Found, discover};
-pub use route53::Route53;
 pub use session::{Keys, OpenError, Session};
 #[doc(hidden)]
 pub use xml::is_answer;

@@ -1,32 +1,17 @@
-//! A client of the query protocol, which EC2 and STS speak: a signed form goes there, XML comes back.
+//! A client of the query protocol, which EC2, both kinds of load balancers and STS speak: a form goes there, XML comes back.
 
 use super::{
     actions::Action,
-    caller::{Answered, Caller},
-    clock::Clock,
+    api::{Api, Asked},
     credentials::Kept,
-    failure::{Failure, chain},
     paging::Marker,
     xml::Element,
 };
 use crate::account::{AwsError, Tags};
-use aws_credential_types::provider::ProvideCredentials;
-use aws_sigv4::{
-    http_request::{SignableBody, SignableRequest, SigningSettings, sign},
-    sign::v4,
-};
-use aws_smithy_runtime_api::client::{
-    http::{HttpConnector, SharedHttpConnector},
-    orchestrator::HttpRequest,
-};
-use aws_smithy_types::{body::SdkBody, byte_stream::ByteStream};
-use std::{
-    fmt::Write,
-    time::{Duration, SystemTime},
-};
+use http::Method;
+use std::fmt::Write;
 
-/// No call of these APIs works longer.
-const TIMEOUT: Duration = Duration::from_secs(30);
+const FORM: &str = "application/x-www-form-urlencoded; charset=utf-8";
 
 /// A form: names and values in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,6 +37,20 @@ impl Form {
         }
     }
 
+    /// `Name.member.1`, `Name.member.2`, ...; a list that is empty is told as that.
+    pub(super) fn members<'a>(&mut self, name: &str, values: impl IntoIterator<Item = &'a String>) {
+        let before = self.0.len();
+        self.list(&format!("{name}.member"), values);
+        if self.0.len() == before {
+            self.set(name, "");
+        }
+    }
+
+    /// A value, if there is one.
+    pub(super) fn some(&mut self, name: &str, value: Option<impl ToString>) {
+        value.into_iter().for_each(|value| self.set(name, value.to_string()));
+    }
+
     fn encoded(&self, action: &Action, version: &str) -> String {
         let mut text = format!("Action={}&Version={version}", action.name);
         for (name, value) in &self.0 {
@@ -65,7 +64,7 @@ impl Form {
 }
 
 /// As forms are written: everything but letters, digits and `-._~` as bytes, a space as `+`.
-fn escape(text: &str, out: &mut String) {
+pub(super) fn escape(text: &str, out: &mut String) {
     for byte in text.bytes() {
         if byte.is_ascii_alphanumeric() || b"-._~".contains(&byte) {
             out.push(char::from(byte));
@@ -78,27 +77,39 @@ fn escape(text: &str, out: &mut String) {
     }
 }
 
-/// Where an API is and how requests for it are signed.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Target {
-    pub(super) url: String,
-    pub(super) region: String,
-    pub(super) name: String,
-    pub(super) version: &'static str,
+/// EC2 is older than the others, and names some things otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Dialect {
+    Ec2,
+    /// Lists are `Name.member.N`, and what is answered is in `ActionResult`.
+    Query,
+}
+
+impl Dialect {
+    /// How the next page is asked for, and how it is told.
+    fn next_page(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Ec2 => ("NextToken", "nextToken"),
+            Self::Query => ("Marker", "NextMarker"),
+        }
+    }
 }
 
 /// A client of one API.
 #[derive(Clone, Debug)]
 pub(super) struct Query {
-    pub(super) target: Target,
-    pub(super) connector: SharedHttpConnector,
-    pub(super) credentials: Kept,
-    pub(super) caller: Caller,
-    pub(super) clock: Clock,
+    pub(super) api: Api,
+    pub(super) version: &'static str,
+    pub(super) dialect: Dialect,
 }
 
 impl Query {
-    /// Makes a call; the root of the answer.
+    /// The same in somebody's name.
+    pub(super) fn signed_with(self, credentials: Kept) -> Self {
+        Self { api: Api { credentials: Some(credentials), ..self.api }, ..self }
+    }
+
+    /// Makes a call; what is answered.
     pub(super) async fn ask(&self, action: Action, form: &Form) -> Result<Element, AwsError> {
         self.ask_with(action, form, &[]).await
     }
@@ -110,9 +121,14 @@ impl Query {
         form: &Form,
         headers: &[(&'static str, String)],
     ) -> Result<Element, AwsError> {
-        let body = form.encoded(&action, self.target.version);
-        let (body, caller) = (&body, &self.caller);
-        caller.call(action, || Box::pin(self.attempt(body, headers))).await
+        let body = form.encoded(&action, self.version);
+        let asked = Asked { method: Method::POST, path: "/", content_type: Some(FORM), headers, body: &body };
+        let answer = self.api.call(action, &asked).await?;
+        match self.dialect {
+            Dialect::Ec2 => Ok(answer),
+            // Some calls have nothing to tell.
+            Dialect::Query => Ok(answer.into_child(&format!("{}Result", action.name)).unwrap_or_default()),
+        }
     }
 
     /// Makes a call again and again until there are no more pages; gives each to `read`.
@@ -122,70 +138,17 @@ impl Query {
         form: &Form,
         mut read: impl FnMut(&Element),
     ) -> Result<(), AwsError> {
+        let (asked, told) = self.dialect.next_page();
         let mut marker = Marker::default();
         loop {
             let mut page = form.clone();
-            marker.current().into_iter().for_each(|token| page.set("NextToken", token));
+            marker.current().into_iter().for_each(|token| page.set(asked, token));
             let answer = self.ask(action, &page).await?;
             read(&answer);
-            if !marker.advance(answer.some("nextToken"))? {
+            if !marker.advance(answer.some(told))? {
                 return Ok(());
             }
         }
-    }
-
-    async fn attempt(&self, body: &str, headers: &[(&'static str, String)]) -> Result<Answered<Element>, Failure> {
-        let request = self.signed(body, headers).await?;
-        let begun = SystemTime::now();
-        let sent = async {
-            let response = self.connector.call(request).await.map_err(|error| Failure::of_connector(&error))?;
-            let (status, headers) = (response.status().as_u16(), response.headers().clone());
-            let body = ByteStream::new(response.into_body()).collect().await;
-            let body = body.map_err(|error| Failure::no_answer(format!("the answer breaks off: {error}")))?;
-            Ok((status, headers, body.into_bytes()))
-        };
-        let outcome = tokio::time::timeout(TIMEOUT, sent).await;
-        let (status, headers, body) =
-            outcome.unwrap_or_else(|_| Err(Failure::no_answer(format!("none within {TIMEOUT:?}"))))?;
-        self.clock.heard(&headers, begun, SystemTime::now());
-        if !(200..300).contains(&status) {
-            return Err(Failure::answered(status, &headers, &body));
-        }
-        let Some(value) = std::str::from_utf8(&body).ok().and_then(Element::parse) else {
-            // It took effect, as far as anyone can tell.
-            return Err(Failure::no_answer(format!("the answer with HTTP status {status} is no XML")));
-        };
-        let id = value.some("requestId").or_else(|| headers.get("x-amzn-requestid").map(str::to_owned));
-        Ok(Answered { value, request_id: id.unwrap_or_default() })
-    }
-
-    async fn signed(&self, body: &str, headers: &[(&'static str, String)]) -> Result<HttpRequest, Failure> {
-        let credentials = self.credentials.provide_credentials().await;
-        let identity = credentials.map_err(|error| Failure::not_sent(chain(&error)))?.into();
-        let wrong = |error: &dyn std::error::Error| Failure::not_sent(format!("{}: {error}", self.target.url));
-        let mut all: Vec<(&str, &str)> = vec![("content-type", "application/x-www-form-urlencoded; charset=utf-8")];
-        all.extend(headers.iter().map(|(name, value)| (*name, value.as_str())));
-        let params = v4::SigningParams::builder()
-            .identity(&identity)
-            .region(&self.target.region)
-            .name(&self.target.name)
-            .time(self.clock.now())
-            .settings(SigningSettings::default())
-            .build()
-            .map_err(|error| wrong(&error))?
-            .into();
-        let signable =
-            SignableRequest::new("POST", &*self.target.url, all.iter().copied(), SignableBody::Bytes(body.as_bytes()));
-        let signed = sign(signable.map_err(|error| wrong(&error))?, &params).map_err(|error| wrong(&error))?;
-        let (instructions, _) = signed.into_parts();
-        let mut request = HttpRequest::new(SdkBody::from(body));
-        request.set_method("POST").map_err(|error| wrong(&error))?;
-        request.set_uri(self.target.url.clone()).map_err(|error| wrong(&error))?;
-        for (name, value) in all.into_iter().chain(instructions.headers()) {
-            let added = request.headers_mut().try_insert(name.to_owned(), value.to_owned());
-            added.map_err(|error| wrong(&error))?;
-        }
-        Ok(request)
     }
 }
 
@@ -199,10 +162,12 @@ mod tests {
         form.set("GroupName", "a b+c/ü");
         form.list("ResourceId", &["sg-1".to_owned(), "sg-2".to_owned()]);
         form.tags("Tag", &Tags::from([("k8s/x".to_owned(), String::new())]));
+        form.members("PolicyNames", &["p".to_owned()]);
+        form.members("Subnets", &[]);
         assert_eq!(
             form.encoded(&actions::CREATE_TAGS, "2016-11-15"),
             "Action=CreateTags&Version=2016-11-15&GroupName=a+b%2Bc%2F%C3%BC&ResourceId.1=sg-1&ResourceId.2=sg-2\
-             &Tag.1.Key=k8s%2Fx&Tag.1.Value="
+             &Tag.1.Key=k8s%2Fx&Tag.1.Value=&PolicyNames.member.1=p&Subnets="
         );
     }
 }

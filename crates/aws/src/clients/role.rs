@@ -2,15 +2,14 @@
 
 use super::{
     actions,
+    credentials::{Credentials, CredentialsError, Provide},
     query::{Form, Query},
+    xml::Element,
 };
-use aws_credential_types::{
-    Credentials,
-    provider::{self, ProvideCredentials, error::CredentialsError, future::ProvideCredentials as Provided},
-};
+use futures::future::BoxFuture;
 
 /// Whether a text is the ARN of a role; what is wrong with it.
-pub(super) fn check(text: &str) -> Result<(), String> {
+pub(crate) fn check(text: &str) -> Result<(), String> {
     let parts: Vec<&str> = text.splitn(6, ':').collect();
     let fits = matches!(parts.as_slice(), ["arn", partition, "iam", "", account, resource]
         if (*partition == "aws" || partition.starts_with("aws-"))
@@ -27,30 +26,38 @@ fn is_path(name: &str) -> bool {
     name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+=,.@_-/".contains(&byte))
 }
 
-/// A role to take on, on behalf of a source: `RoleARN` and `SourceARN`, or the role of a private zone.
+/// A role to take on, on behalf of a source: `RoleARN` and `SourceARN`, the role of a private zone, or one of a profile.
 #[derive(Debug)]
 pub(super) struct Role {
     pub(super) sts: Query,
     pub(super) role: String,
+    pub(super) session: Option<String>,
+    pub(super) external_id: Option<String>,
     pub(super) source: String,
 }
 
 impl Role {
-    async fn take_on(&self) -> provider::Result {
+    async fn take_on(&self) -> Result<Credentials, CredentialsError> {
         let mut form = Form::default();
         form.set("RoleArn", &self.role);
-        form.set("RoleSessionName", "twinstack");
-        let headers = headers(&self.source);
-        let answer = self.sts.ask_with(actions::ASSUME_ROLE, &form, &headers).await;
-        let answer = answer.map_err(CredentialsError::provider_error)?;
-        let text = |name: &str| answer.text(&["AssumeRoleResult", "Credentials", name]).to_owned();
-        let end: jiff::Timestamp = text("Expiration").parse().map_err(CredentialsError::provider_error)?;
-        let (id, secret, token) = (text("AccessKeyId"), text("SecretAccessKey"), text("SessionToken"));
-        if id.is_empty() || secret.is_empty() {
-            return Err(CredentialsError::provider_error("STS answered without keys"));
-        }
-        Ok(Credentials::new(id, secret, Some(token), Some(end.into()), "twinstack-role"))
+        form.set("RoleSessionName", self.session.as_deref().unwrap_or("twinstack"));
+        self.external_id.iter().for_each(|id| form.set("ExternalId", id));
+        let answer = self.sts.ask_with(actions::ASSUME_ROLE, &form, &headers(&self.source)).await;
+        credentials_of(&answer.map_err(|error| CredentialsError::Failed(error.to_string()))?)
     }
+}
+
+/// The credentials in an answer of STS.
+pub(super) fn credentials_of(answer: &Element) -> Result<Credentials, CredentialsError> {
+    let text = |name: &str| answer.text(&["Credentials", name]).to_owned();
+    let end: jiff::Timestamp = text("Expiration").parse().map_err(|error| {
+        CredentialsError::Failed(format!("STS answered without an end of the credentials: {error}"))
+    })?;
+    let (id, secret, token) = (text("AccessKeyId"), text("SecretAccessKey"), text("SessionToken"));
+    if id.is_empty() || secret.is_empty() {
+        return Err(CredentialsError::Failed("STS answered without keys".to_owned()));
+    }
+    Ok(Credentials { id, secret, token: Some(token), expires: Some(end.into()) })
 }
 
 /// What tells STS on whose behalf, so that roles can refuse others: the resource and its account.
@@ -62,12 +69,9 @@ fn headers(source: &str) -> Vec<(&'static str, String)> {
     vec![("x-amz-source-arn", source.to_owned()), ("x-amz-source-account", account.to_owned())]
 }
 
-impl ProvideCredentials for Role {
-    fn provide_credentials<'a>(&'a self) -> Provided<'a>
-    where
-        Self: 'a,
-    {
-        Provided::new(self.take_on())
+impl Provide for Role {
+    fn provide(&self) -> BoxFuture<'_, Result<Credentials, CredentialsError>> {
+        Box::pin(self.take_on())
     }
 }
 

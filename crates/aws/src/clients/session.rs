@@ -1,35 +1,31 @@
 //! How AWS is reached: the region, the credentials, and where each API is.
 
 use super::{
+    api::{Api, Target},
     caller::Caller,
+    classic::ClassicClient,
     clock::Clock,
-    credentials::{Anew, Kept},
-    failure::chain,
-    place::{only_ipv6, usual_url},
-    query::{Query, Target},
+    credentials::{Chain, Credentials, Kept},
+    ec2::Ec2Client,
+    elbv2::Elbv2Client,
+    environment::Environment,
+    http::{Http, Patience, Proxy},
+    metadata::Metadata,
+    partition::{Variant, only_ipv6, regional_url, route53},
+    profile::Profiles,
+    query::{Dialect, Query},
     role::Role,
+    route53::Route53Client,
 };
-use crate::cloud_config::{CloudConfig, Endpoint, Endpoints};
-use aws_config::{
-    AppName, BehaviorVersion, Region, SdkConfig, identity::IdentityCache, imds, meta::region::ProvideRegion,
-    retry::RetryConfig, timeout::TimeoutConfig,
-};
-use aws_credential_types::{
-    Credentials,
-    provider::{ProvideCredentials, SharedCredentialsProvider},
-};
-use aws_smithy_http_client::{Connector, proxy::ProxyConfig, tls};
-use aws_smithy_runtime_api::client::http::{
-    HttpConnectorSettings, SharedHttpClient, SharedHttpConnector, http_client_fn,
+use crate::{
+    account::Account,
+    cloud_config::{CloudConfig, Endpoint, Endpoints},
 };
 use runtime::{backoff::Backoff, metrics::Metrics};
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
 
-const CONNECT: Duration = Duration::from_secs(5);
-const ANSWER: Duration = Duration::from_secs(30);
-/// How the SDK calls the services that are asked through it, and what their requests are signed for.
-const EC2: (&str, &str) = ("EC2", "ec2");
-const STS: (&str, &str) = ("STS", "sts");
+/// No call of these APIs works longer.
+const PATIENCE: Patience = Patience { connect: Duration::from_secs(5), answer: Duration::from_secs(30) };
 
 /// Why AWS cannot be asked.
 #[derive(Debug, thiserror::Error)]
@@ -42,21 +38,9 @@ pub enum OpenError {
     /// There are no credentials.
     #[error("no AWS credentials: {0}")]
     NoCredentials(String),
-    /// A section of the cloud-config cannot be done.
-    #[error(
-        "[ServiceOverride] of {service}: SigningName is {given:?}; this API's requests can only be signed for {usual:?}"
-    )]
-    SigningName {
-        /// The SDK's id of the service.
-        service: &'static str,
-        /// What the section says.
-        given: String,
-        /// What it would have to say.
-        usual: &'static str,
-    },
 }
 
-/// Keys at hand, instead of those that the SDK finds.
+/// Keys at hand, instead of those that are looked for.
 #[derive(Clone)]
 pub struct Keys {
     /// The access key's id.
@@ -75,84 +59,97 @@ impl std::fmt::Debug for Keys {
 #[derive(Clone, Debug)]
 pub struct Session {
     region: String,
-    sdk: SdkConfig,
     endpoints: Endpoints,
-    http: SharedHttpClient,
-    connector: SharedHttpConnector,
-    credentials: Kept,
+    profiles: Profiles,
+    /// Whether the environment says that the profile's addresses of APIs do not count.
+    ignores_profile: bool,
+    variant: Variant,
+    http: Http,
+    /// Of everything but what credentials are made from.
+    credentials: Option<Kept>,
     caller: Caller,
     clock: Clock,
-    /// Where the instance metadata service is, if not where the SDK thinks.
-    metadata: Option<String>,
+    metadata: Metadata,
+}
+
+/// What a session is made of beside the cloud-config.
+struct Given {
+    environment: Environment,
+    keys: Option<Keys>,
+    backoff: Option<Backoff>,
 }
 
 impl Session {
     /// With what the cloud-config, the environment, profiles and the instance metadata service say, in this order.
     pub async fn open(config: &CloudConfig, metrics: &Metrics) -> Result<Self, OpenError> {
-        Self::build(config, None, metrics, None).await
+        let given = Given { environment: Environment::of_process(), keys: None, backoff: None };
+        Self::build(config, given, metrics).await
     }
 
     /// With these keys.
     pub async fn with_keys(config: &CloudConfig, keys: Keys, metrics: &Metrics) -> Result<Self, OpenError> {
-        Self::build(config, Some(keys), metrics, None).await
+        let given = Given { environment: Environment::of_process(), keys: Some(keys), backoff: None };
+        Self::build(config, given, metrics).await
     }
 
     /// With these keys and other waits between attempts.
     #[cfg(test)]
     pub(super) async fn for_test(config: &CloudConfig, keys: Keys, backoff: Backoff) -> Result<Self, OpenError> {
-        Self::build(config, Some(keys), &Metrics::new(), Some(backoff)).await
+        let given = Given { environment: Environment::of_process(), keys: Some(keys), backoff: Some(backoff) };
+        Self::build(config, given, &Metrics::new()).await
     }
 
-    async fn build(
+    /// In another environment.
+    #[cfg(test)]
+    pub(super) async fn in_environment(
         config: &CloudConfig,
-        keys: Option<Keys>,
-        metrics: &Metrics,
-        backoff: Option<Backoff>,
+        environment: Environment,
+        backoff: Backoff,
     ) -> Result<Self, OpenError> {
-        let endpoints = Endpoints::new(config.overrides.clone(), std::env::vars());
-        let region = match config.region() {
+        Self::build(config, Given { environment, keys: None, backoff: Some(backoff) }, &Metrics::new()).await
+    }
+
+    async fn build(config: &CloudConfig, given: Given, metrics: &Metrics) -> Result<Self, OpenError> {
+        let Given { environment, keys, backoff } = given;
+        // Whoever needs what stands in them is told why it is missing.
+        let profiles = Profiles::read(&environment).unwrap_or_else(|error| {
+            tracing::warn!(%error, "AWS profiles cannot be read");
+            Profiles::default()
+        });
+        let metadata = Metadata::new(metadata_url(config), &environment, &profiles);
+        let named = ["AWS_REGION", "AWS_DEFAULT_REGION"].iter().find_map(|name| environment.get(name));
+        let named = config.region().or_else(|| named.or_else(|| profiles.own("region")).map(str::to_owned));
+        let region = match named {
             Some(region) => region,
-            None => {
-                let found = aws_config::default_provider::region::default_provider().region().await;
-                found.ok_or(OpenError::NoRegion)?.to_string()
-            }
+            None => metadata.region().await.ok_or(OpenError::NoRegion)?,
         };
-        let timeouts = TimeoutConfig::builder().connect_timeout(CONNECT).operation_attempt_timeout(ANSWER).build();
-        let mut loader = aws_config::defaults(BehaviorVersion::latest())
-            .region(Region::new(region.clone()))
-            .identity_cache(IdentityCache::no_cache())
-            .retry_config(RetryConfig::disabled())
-            .timeout_config(timeouts);
-        if let Ok(name) = AppName::new("twinstack") {
-            loader = loader.app_name(name);
-        }
-        if std::env::var_os("AWS_USE_DUALSTACK_ENDPOINT").is_none() && only_ipv6() {
-            loader = loader.use_dual_stack(true);
-        }
-        let source = match keys {
-            Some(Keys { id, secret }) => {
-                SharedCredentialsProvider::new(Credentials::new(id, secret, None, None, "given"))
-            }
-            None => SharedCredentialsProvider::new(Anew::chain(Region::new(region.clone()))),
+        let asked = |variable: &str, key: &str| match environment.get(variable) {
+            Some(value) => Some(value.eq_ignore_ascii_case("true")),
+            None => profiles.own(key).map(|value| value.eq_ignore_ascii_case("true")),
         };
-        let own = Kept::new(source);
-        let sdk = loader.credentials_provider(own.clone()).load().await;
-        let connector = connector();
-        let for_sdk = connector.clone();
+        let variant = Variant {
+            dual_stack: asked("AWS_USE_DUALSTACK_ENDPOINT", "use_dualstack_endpoint").unwrap_or_else(only_ipv6),
+            fips: asked("AWS_USE_FIPS_ENDPOINT", "use_fips_endpoint").unwrap_or_default(),
+        };
         let mut session = Self {
             region,
-            endpoints,
-            http: http_client_fn(move |_, _| for_sdk.clone()),
-            connector,
+            endpoints: Endpoints::new(config.overrides.clone(), environment.variables()),
+            profiles,
+            ignores_profile: environment.is_true("AWS_IGNORE_CONFIGURED_ENDPOINT_URLS"),
+            variant,
+            http: Http::new(Proxy::OfEnvironment, PATIENCE),
+            credentials: None,
             caller: match backoff {
-                Some(backoff) => Caller::with_backoff(own.clone(), metrics, backoff),
-                None => Caller::new(own.clone(), metrics),
+                Some(backoff) => Caller::with_backoff(metrics, backoff),
+                None => Caller::new(metrics),
             },
-            credentials: own,
-            sdk,
             clock: Clock::default(),
-            metadata: metadata_url(config),
+            metadata,
         };
+        session.credentials = Some(match keys {
+            Some(Keys { id, secret }) => Kept::new(Credentials { id, secret, token: None, expires: None }),
+            None => Kept::new(Chain::new(environment, session.metadata.clone(), session.sts())),
+        });
         if !config.global.role.is_empty() {
             session = session.in_role(&config.global.role, &config.global.source);
         }
@@ -162,18 +159,23 @@ impl Session {
     }
 
     /// The same in the name of a role, which is taken on with the credentials of this one, on behalf of a source if there is one.
-    pub(super) fn in_role(&self, role: &str, source: &str) -> Self {
-        let role = Role { sts: self.sts(), role: role.to_owned(), source: source.to_owned() };
-        let credentials = Kept::new(SharedCredentialsProvider::new(role));
-        let sdk = self.sdk.clone().into_builder();
-        let sdk = sdk.credentials_provider(SharedCredentialsProvider::new(credentials.clone())).build();
-        let caller = self.caller.with_credentials(credentials.clone());
-        Self { sdk, credentials, caller, ..self.clone() }
+    pub(crate) fn in_role(&self, role: &str, source: &str) -> Self {
+        let role = Role {
+            sts: self.sts(),
+            role: role.to_owned(),
+            session: None,
+            external_id: None,
+            source: source.to_owned(),
+        };
+        Self { credentials: Some(Kept::new(role)), ..self.clone() }
     }
 
     /// Whether there are credentials; why not.
-    pub(super) async fn try_credentials(&self) -> Result<(), String> {
-        self.credentials.provide_credentials().await.map(drop).map_err(|error| chain(&error))
+    pub(crate) async fn try_credentials(&self) -> Result<(), String> {
+        match &self.credentials {
+            Some(credentials) => credentials.get().await.map(drop).map_err(|error| error.to_string()),
+            None => Ok(()),
+        }
     }
 
     /// Calls as fast as they are answered: for an AWS that is played on this machine, and has no limits to keep to.
@@ -187,65 +189,71 @@ impl Session {
         &self.region
     }
 
-    pub(super) fn caller(&self) -> &Caller {
-        &self.caller
-    }
-
-    pub(super) fn ec2(&self) -> Query {
-        self.query(EC2, "2016-11-15")
-    }
-
-    fn sts(&self) -> Query {
-        self.query(STS, "2011-06-15")
-    }
-
-    fn query(&self, (service, name): (&str, &str), version: &'static str) -> Query {
-        let given = self.endpoints.of(service, &self.region);
-        let configured = |url: &str| Endpoint { url: url.to_owned(), signing_region: None, signing_name: None };
-        // What the profile says for all APIs.
-        let given = given.or_else(|| self.sdk.endpoint_url().map(configured));
-        let usual = Endpoint {
-            url: usual_url(
-                name,
-                &self.region,
-                self.sdk.use_dual_stack() == Some(true),
-                self.sdk.use_fips() == Some(true),
-            ),
-            signing_region: None,
-            signing_name: None,
-        };
-        let Endpoint { url, signing_region, signing_name } = given.unwrap_or(usual);
-        let target = Target {
-            url: if url.ends_with('/') { url } else { format!("{url}/") },
-            region: signing_region.unwrap_or_else(|| self.region.clone()),
-            name: signing_name.unwrap_or_else(|| name.to_owned()),
-            version,
-        };
-        let (connector, credentials) = (self.connector.clone(), self.credentials.clone());
-        Query { target, connector, credentials, caller: self.caller.clone(), clock: self.clock.clone() }
-    }
-
-    /// What a client of the SDK is made from: the configuration, and where the API is if not where the SDK thinks.
-    pub(super) fn sdk(&self, service: &'static str, usual: &'static str) -> Result<SdkConfig, OpenError> {
-        let mut builder = self.sdk.clone().into_builder().http_client(self.http.clone());
-        if let Some(Endpoint { url, signing_region, signing_name }) = self.endpoints.of(service, &self.region) {
-            if let Some(given) = signing_name.filter(|name| name != usual) {
-                return Err(OpenError::SigningName { service, given, usual });
-            }
-            builder = builder.endpoint_url(url);
-            if let Some(region) = signing_region {
-                builder = builder.region(Region::new(region));
-            }
+    /// The account, in this region.
+    pub fn account(&self) -> Account {
+        Account {
+            network: Arc::new(Elbv2Client { query: self.elbv2() }),
+            classic: Arc::new(ClassicClient { query: self.classic() }),
+            ec2: Arc::new(Ec2Client { query: self.ec2() }),
         }
-        Ok(builder.build())
     }
 
     /// The instance metadata service.
-    pub(super) fn metadata(&self) -> Result<imds::Client, String> {
-        let builder = imds::Client::builder().max_attempts(2);
-        match &self.metadata {
-            Some(url) => Ok(builder.endpoint(url).map_err(|error| format!("{url}: {error}"))?.build()),
-            None => Ok(builder.build()),
+    pub(super) fn metadata(&self) -> &Metadata {
+        &self.metadata
+    }
+
+    fn ec2(&self) -> Query {
+        self.query("EC2", "ec2", "2016-11-15", Dialect::Ec2)
+    }
+
+    fn elbv2(&self) -> Query {
+        self.query("Elastic Load Balancing v2", "elasticloadbalancing", "2015-12-01", Dialect::Query)
+    }
+
+    fn classic(&self) -> Query {
+        self.query("Elastic Load Balancing", "elasticloadbalancing", "2012-06-01", Dialect::Query)
+    }
+
+    fn sts(&self) -> Query {
+        self.query("STS", "sts", "2011-06-15", Dialect::Query)
+    }
+
+    /// The account's hosted zones.
+    pub(crate) fn hosted_zones(&self) -> Route53Client {
+        Route53Client { api: self.route53() }
+    }
+
+    /// Route53, of which there is one for all regions.
+    fn route53(&self) -> Api {
+        let (url, region) = route53(&self.region, self.variant);
+        let usual = Target { url, region: region.to_owned(), name: "route53".to_owned() };
+        self.api("Route 53", usual)
+    }
+
+    fn query(&self, service: &str, name: &str, version: &'static str, dialect: Dialect) -> Query {
+        let url = regional_url(name, &self.region, self.variant);
+        let usual = Target { url, region: self.region.clone(), name: name.to_owned() };
+        Query { api: self.api(service, usual), version, dialect }
+    }
+
+    /// A client of an API: where the cloud-config, the environment or the profile say, else where it usually is.
+    fn api(&self, service: &str, usual: Target) -> Api {
+        let of_profile = || self.profiles.endpoint_url(service).filter(|_| !self.ignores_profile);
+        let configured = |url: &str| Endpoint { url: url.to_owned(), signing_region: None, signing_name: None };
+        let given = self.endpoints.of(service, &self.region).or_else(|| of_profile().map(configured));
+        let target = match given {
+            Some(Endpoint { url, signing_region, signing_name }) => {
+                Target { url, region: signing_region.unwrap_or(usual.region), name: signing_name.unwrap_or(usual.name) }
+            }
+            None => usual,
+        };
+        Api {
+            target: Target { url: target.url.trim_end_matches('/').to_owned(), ..target },
+            http: self.http.clone(),
+            credentials: self.credentials.clone(),
+            caller: self.caller.clone(),
+            clock: self.clock.clone(),
         }
     }
 }
@@ -254,17 +262,6 @@ impl Session {
 fn metadata_url(config: &CloudConfig) -> Option<String> {
     let mut sections = config.overrides.iter();
     sections.find(|section| section.service.eq_ignore_ascii_case("ec2imds")).map(|section| section.url.clone())
-}
-
-/// One pool of connections for everything, through the proxy that the environment names. The metadata service is not asked through it.
-fn connector() -> SharedHttpConnector {
-    let settings = HttpConnectorSettings::builder().connect_timeout(CONNECT).read_timeout(ANSWER).build();
-    let connector = Connector::builder()
-        .connector_settings(settings)
-        .proxy_config(ProxyConfig::from_env())
-        .tls_provider(tls::Provider::Rustls(tls::rustls_provider::CryptoMode::AwsLc))
-        .build();
-    SharedHttpConnector::new(connector)
 }
 
 #[cfg(test)]
@@ -285,26 +282,25 @@ mod tests {
 
     #[tokio::test]
     async fn a_section_of_the_cloud_config_moves_an_api() {
-        let config = overridden("EC2", "other");
-        let session = Session::with_keys(&config, keys(), &Metrics::new()).await.expect("a session");
-        let target = session.ec2().target;
-        let expected = Target {
-            url: "http://127.0.0.1:1/".to_owned(),
-            region: "us-east-1".to_owned(),
-            name: "other".to_owned(),
-            version: "2016-11-15",
-        };
-        assert_eq!(target, expected);
-        assert_eq!(session.region(), "eu-north-1");
-    }
-
-    #[tokio::test]
-    async fn a_name_that_the_sdk_cannot_sign_for_is_refused() {
-        let service = "Elastic Load Balancing v2";
-        for (name, fits) in [("", true), ("elasticloadbalancing", true), ("other", false)] {
-            let config = overridden(service, name);
-            let session = Session::with_keys(&config, keys(), &Metrics::new()).await.expect("a session");
-            assert_eq!(session.sdk(service, "elasticloadbalancing").is_ok(), fits, "{name}");
+        type Of = fn(&Session) -> Target;
+        let apis: [(&str, &str, Of); 4] = [
+            ("EC2", "ec2", |session| session.ec2().api.target),
+            ("Elastic Load Balancing v2", "elasticloadbalancing", |session| session.elbv2().api.target),
+            ("Elastic Load Balancing", "elasticloadbalancing", |session| session.classic().api.target),
+            ("Route 53", "route53", |session| session.route53().target),
+        ];
+        for (service, usual, of) in apis {
+            for (given, name) in [("other", "other"), ("", usual)] {
+                let config = overridden(service, given);
+                let session = Session::with_keys(&config, keys(), &Metrics::new()).await.expect("a session");
+                let expected = Target {
+                    url: "http://127.0.0.1:1".to_owned(),
+                    region: "us-east-1".to_owned(),
+                    name: name.to_owned(),
+                };
+                assert_eq!(of(&session), expected, "{service} {given:?}");
+                assert_eq!(session.region(), "eu-north-1");
+            }
         }
     }
 

@@ -17,7 +17,7 @@ use std::{
 
 /// What the server says to a request.
 #[derive(Clone, Debug)]
-pub(super) enum Say {
+pub(crate) enum Say {
     /// A status and a body.
     Body(u16, String),
     /// The same, and what time it is.
@@ -27,28 +27,28 @@ pub(super) enum Say {
 }
 
 /// An answer that went well.
-pub(super) fn ok(body: &str) -> Say {
+pub(crate) fn ok(body: &str) -> Say {
     Say::Body(200, body.to_owned())
 }
 
 /// An error in EC2's shape.
-pub(super) fn refusal(status: u16, code: &str) -> Say {
+pub(crate) fn refusal(status: u16, code: &str) -> Say {
     let error = format!("<Error><Code>{code}</Code><Message>it says {code}</Message></Error>");
     Say::Body(status, format!("<Response><Errors>{error}</Errors><RequestID>r-1</RequestID></Response>"))
 }
 
 /// A request that was received.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
+pub(crate) struct Asked {
     /// Method and path.
-    pub(super) line: String,
+    pub(crate) line: String,
     /// Header lines.
-    pub(super) headers: Vec<String>,
-    pub(super) body: String,
+    pub(crate) headers: Vec<String>,
+    pub(crate) body: String,
 }
 
 /// The server. Answers come one after the other; the last one stays.
-pub(super) struct Server {
+pub(crate) struct Server {
     address: SocketAddr,
     asked: Arc<Mutex<Vec<Asked>>>,
     stop: Arc<AtomicBool>,
@@ -56,7 +56,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    pub(super) fn saying(answers: Vec<Say>) -> Self {
+    pub(crate) fn saying(answers: Vec<Say>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
         let (asked, stop) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicBool::new(false)));
@@ -92,18 +92,23 @@ impl Server {
         Self { address, asked, stop, thread: Some(thread) }
     }
 
+    /// Where it is.
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
     /// What it was asked so far.
-    pub(super) fn asked(&self) -> Vec<Asked> {
+    pub(crate) fn asked(&self) -> Vec<Asked> {
         self.asked.lock().clone()
     }
 
     /// The bodies of it.
-    pub(super) fn bodies(&self) -> Vec<String> {
+    pub(crate) fn bodies(&self) -> Vec<String> {
         self.asked().into_iter().map(|asked| asked.body).collect()
     }
 
     /// A cloud-config in which every API is here.
-    pub(super) fn config(&self) -> CloudConfig {
+    pub(crate) fn config(&self) -> CloudConfig {
         let mut text = "[Global]\nRegion = us-east-1\n".to_owned();
         for service in ["EC2", "Elastic Load Balancing", "Elastic Load Balancing v2", "Route 53", "STS", "ec2imds"] {
             text += &format!(
@@ -115,11 +120,11 @@ impl Server {
     }
 
     /// A session in which every API is here and nobody waits long.
-    pub(super) async fn session(&self) -> Session {
+    pub(crate) async fn session(&self) -> Session {
         self.session_with(&self.config()).await
     }
 
-    pub(super) async fn session_with(&self, config: &CloudConfig) -> Session {
+    pub(crate) async fn session_with(&self, config: &CloudConfig) -> Session {
         let keys = Keys { id: "AKIDEXAMPLE".to_owned(), secret: "very-secret".to_owned() };
         let backoff = Backoff { first: Duration::from_millis(1), cap: Duration::from_millis(2) };
         Session::for_test(config, keys, backoff).await.expect("a session")

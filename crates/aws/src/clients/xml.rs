@@ -66,6 +66,23 @@ impl Element {
         self.children.iter().find(|child| child.name == name)
     }
 
+    /// The first child of this name, taken out.
+    pub(super) fn into_child(self, name: &str) -> Option<Self> {
+        self.children.into_iter().find(|child| child.name == name)
+    }
+
+    /// Without its children of this name.
+    pub(super) fn without(mut self, name: &str) -> Self {
+        self.children.retain(|child| child.name != name);
+        self
+    }
+
+    /// As XML.
+    pub(super) fn write(&self) -> String {
+        let inner: String = self.children.iter().map(Self::write).collect();
+        format!("<{0}>{1}{inner}</{0}>", self.name, quick_xml::escape::escape(&self.text))
+    }
+
     /// The text at the end of a path of names; empty when there is none.
     pub(super) fn text(&self, path: &[&str]) -> &str {
         let end = path.iter().try_fold(self, |element, name| element.child(name));
@@ -75,6 +92,16 @@ impl Element {
     /// The text of a child, if there is any.
     pub(super) fn some(&self, name: &str) -> Option<String> {
         Some(self.text(&[name]).to_owned()).filter(|text| !text.is_empty())
+    }
+
+    /// A child's text as a number, or whatever else it should be.
+    pub(super) fn parsed<T: std::str::FromStr>(&self, name: &str) -> Option<T> {
+        self.text(&[name]).parse().ok()
+    }
+
+    /// The texts of the members of a list.
+    pub(super) fn texts<C: FromIterator<String>>(&self, list: &str) -> C {
+        self.items(list).map(|item| item.text.clone()).collect()
     }
 
     /// The members of a list.
@@ -111,6 +138,10 @@ mod tests {
         assert_eq!(root.some("empty"), None);
         assert_eq!(root.text(&["set", "item", "id"]), "1 <A&");
         assert_eq!(root.items("nothing").count(), 0);
+        assert_eq!(
+            root.write(),
+            "<Root><set><item><id>1 &lt;A&amp;</id></item><item></item></set><empty></empty></Root>"
+        );
     }
 
     #[test]

@@ -2,11 +2,12 @@
 
 use super::{Access, Memory};
 use crate::account::{
-    Account, Attributes, AvailabilityZone, Call, ClassicAttributes, ClassicHealthCheck, ClassicListener,
-    ClassicLoadBalancer, ClassicPolicy, Direction, GroupFilter, HealthCheck, Instance, InstanceFilter, IpAddressType,
-    Kind, Listener, ListenerSettings, LoadBalancer, LoadBalancerState, NewClassicLoadBalancer, NewListener,
-    NewLoadBalancer, NewSecurityGroup, NewTargetGroup, RouteTable, RouteTarget, Rule, SecurityGroup, Subnet,
-    SubnetFilter, SubnetMapping, Tags, Target, TargetGroup, TargetGroupFilter, TargetHealth, Trial,
+    Attributes, AvailabilityZone, Call, ClassicAttributes, ClassicHealthCheck, ClassicListener, ClassicLoadBalancer,
+    ClassicLoadBalancers, ClassicPolicy, Direction, Ec2, GroupFilter, HealthCheck, Instance, InstanceFilter,
+    IpAddressType, Kind, Listener, ListenerSettings, LoadBalancer, LoadBalancerState, NetworkLoadBalancers,
+    NewClassicLoadBalancer, NewListener, NewLoadBalancer, NewSecurityGroup, NewTargetGroup, RouteTable, RouteTarget,
+    Rule, SecurityGroup, Subnet, SubnetFilter, SubnetMapping, Tags, Target, TargetGroup, TargetGroupFilter,
+    TargetHealth, Trial,
 };
 use net::Cidr;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const READ: Access = Access::Read;
 const WRITE: Access = Access::Write;
 
-impl Account for Memory {
+impl NetworkLoadBalancers for Memory {
     fn describe_load_balancers<'a>(&'a self, name: Option<&'a str>) -> Call<'a, Vec<LoadBalancer>> {
         self.call("elasticloadbalancing:DescribeLoadBalancers", READ, |state, _| {
             for held in state.load_balancers.values_mut() {
@@ -183,7 +184,9 @@ impl Account for Memory {
             Ok(())
         })
     }
+}
 
+impl ClassicLoadBalancers for Memory {
     fn describe_classic<'a>(&'a self, name: Option<&'a str>) -> Call<'a, Vec<ClassicLoadBalancer>> {
         self.call("elasticloadbalancing:DescribeLoadBalancers", READ, |state, _| {
             let all = state.classic.values().map(|held| held.load_balancer.clone());
@@ -293,7 +296,9 @@ impl Account for Memory {
             Ok(())
         })
     }
+}
 
+impl Ec2 for Memory {
     fn describe_security_groups<'a>(&'a self, filter: &'a GroupFilter) -> Call<'a, Vec<SecurityGroup>> {
         self.call("ec2:DescribeSecurityGroups", READ, |state, _| Ok(state.find_groups(filter)))
     }

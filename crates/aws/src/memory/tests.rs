@@ -2,8 +2,9 @@
 
 use super::{Example, Fault, Memory};
 use crate::account::{
-    Account, AwsError, Direction, GroupFilter, HealthCheck, IpAddressType, ListenerSettings, NewListener,
-    NewLoadBalancer, NewSecurityGroup, NewTargetGroup, Peer, Protocol, Rule, Scheme, SubnetMapping, Tags, Target,
+    AwsError, Direction, Ec2, GroupFilter, HealthCheck, IpAddressType, ListenerSettings, NetworkLoadBalancers,
+    NewListener, NewLoadBalancer, NewSecurityGroup, NewTargetGroup, Peer, Protocol, Rule, Scheme, SubnetMapping, Tags,
+    Target,
 };
 use net::Family;
 use std::collections::BTreeSet;

@@ -21,7 +21,7 @@ impl Aws {
                 ..InstanceFilter::default()
             },
         };
-        let found = self.account.describe_instances(&filter).await?;
+        let found = self.account.ec2.describe_instances(&filter).await?;
         Ok(found.into_iter().min_by_key(|instance| instance.state != "running"))
     }
 }

@@ -21,7 +21,7 @@ impl Aws {
     /// The table of `RouteTableID`, else the only one with the cluster's tag.
     pub(crate) async fn table(&self) -> Result<RouteTable, CloudError> {
         let cluster = &self.settings.cluster;
-        let mut tables = self.account.describe_route_tables(&cluster.vpc).await.map_err(failed)?;
+        let mut tables = self.account.ec2.describe_route_tables(&cluster.vpc).await.map_err(failed)?;
         match &self.route_table {
             Some(id) => tables.retain(|table| table.id == *id),
             None => tables.retain(|table| cluster.uses(&table.tags)),
@@ -98,7 +98,7 @@ impl Aws {
             }
         };
         let filter = InstanceFilter { ids: [id.clone()].into(), ..InstanceFilter::default() };
-        let found = self.account.describe_instances(&filter).await.map_err(failed)?;
+        let found = self.account.ec2.describe_instances(&filter).await.map_err(failed)?;
         found.iter().try_for_each(|instance| self.check_own(instance))
     }
 
@@ -111,21 +111,21 @@ impl Aws {
         if let Some(has) = before.filter(|_| !stays) {
             self.check_removable(&table, has).await?;
         }
-        self.account.set_source_dest_check(&instance, false).await.map_err(failed)?;
+        self.account.ec2.set_source_dest_check(&instance, false).await.map_err(failed)?;
         if stays {
             return Ok(());
         }
         if before.is_some() {
-            self.account.delete_route(&table.id, route.pods).await.map_err(failed)?;
+            self.account.ec2.delete_route(&table.id, route.pods).await.map_err(failed)?;
         }
-        self.account.create_route(&table.id, route.pods, &via).await.map_err(failed)
+        self.account.ec2.create_route(&table.id, route.pods, &via).await.map_err(failed)
     }
 
     async fn drop_route(&self, route: &Route) -> Result<(), CloudError> {
         let table = self.table().await?;
         let Some(has) = table.routes.iter().find(|has| has.to == Some(route.pods)) else { return Ok(()) };
         self.check_removable(&table, has).await?;
-        match self.account.delete_route(&table.id, route.pods).await {
+        match self.account.ec2.delete_route(&table.id, route.pods).await {
             Err(error) if error.is_not_found() => Ok(()),
             outcome => outcome.map_err(failed),
         }

@@ -11,6 +11,6 @@ pub(crate) fn start(example: Example) -> Arc<Emulated> {
 }
 
 /// How the controller asks it.
-pub(crate) fn account(cloud: &Arc<Emulated>) -> Arc<dyn Account> {
-    Arc::<Emulated>::clone(cloud)
+pub(crate) fn account(cloud: &Arc<Emulated>) -> Account {
+    Account::from(Arc::clone(cloud))
 }

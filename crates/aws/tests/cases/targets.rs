@@ -50,7 +50,7 @@ async fn a_target_on_its_way_out_counts_as_gone_and_may_come_back() {
             (held.group.arn.clone(), held.group.port)
         };
         let one = Target { instance: "i-0001".into(), port };
-        emulated::account(&world.cloud).deregister_targets(&arn, &[one].into()).await.unwrap();
+        emulated::account(&world.cloud).network.deregister_targets(&arn, &[one].into()).await.unwrap();
         assert_eq!(registered(&world.cloud.state()).len(), 2);
         world.thorough();
         world.attempt(&service, 3).await.unwrap();

@@ -13,7 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Names that a state gives to what is new in it, and their real ARNs.
 type Made = BTreeMap<String, String>;
 
-pub(super) async fn make(account: &dyn Account, before: &State, after: &State) -> Result<(), AwsError> {
+pub(super) async fn make(account: &Account, before: &State, after: &State) -> Result<(), AwsError> {
     let mut made = Made::new();
     for (arn, held) in after.target_groups.iter().filter(|(arn, _)| !before.target_groups.contains_key(*arn)) {
         made.insert(arn.clone(), new_target_group(account, held).await?);
@@ -22,7 +22,7 @@ pub(super) async fn make(account: &dyn Account, before: &State, after: &State) -
     for (arn, old) in &before.load_balancers {
         match after.load_balancers.get(arn) {
             Some(new) => balancer(account, old, new).await?,
-            None => account.delete_load_balancer(arn).await?,
+            None => account.network.delete_load_balancer(arn).await?,
         }
     }
     for (arn, old) in &before.target_groups {
@@ -34,7 +34,7 @@ pub(super) async fn make(account: &dyn Account, before: &State, after: &State) -
     for (name, old) in &before.classic {
         match after.classic.get(name) {
             Some(new) => classic(account, old, new).await?,
-            None => account.delete_classic(name).await?,
+            None => account.classic.delete_classic(name).await?,
         }
     }
     groups(account, before, after).await
@@ -47,11 +47,11 @@ fn differing(old: &Tags, new: &Tags) -> (Tags, BTreeSet<String>) {
     (set.map(|(key, value)| (key.clone(), value.clone())).collect(), gone.cloned().collect())
 }
 
-async fn retag(account: &dyn Account, arn: &str, old: &Tags, new: &Tags) -> Result<(), AwsError> {
+async fn retag(account: &Account, arn: &str, old: &Tags, new: &Tags) -> Result<(), AwsError> {
     let (set, _) = differing(old, new);
     let arns = [arn.to_owned()];
     if !set.is_empty() {
-        account.add_tags(&arns, &set).await?;
+        account.network.add_tags(&arns, &set).await?;
     }
     Ok(())
 }
@@ -95,18 +95,18 @@ fn changed(old: &Attributes, new: &Attributes) -> Option<Attributes> {
     Some(differing(old, new).0).filter(|set| !set.is_empty())
 }
 
-async fn listeners(account: &dyn Account, before: &State, after: &State, made: &Made) -> Result<(), AwsError> {
+async fn listeners(account: &Account, before: &State, after: &State, made: &Made) -> Result<(), AwsError> {
     let real = |settings: &ListenerSettings| {
         let target_group = made.get(&settings.target_group).unwrap_or(&settings.target_group).clone();
         ListenerSettings { target_group, ..settings.clone() }
     };
     for (arn, old) in before.listeners.iter().filter(|(_, old)| after.load_balancers.contains_key(&old.load_balancer)) {
         let Some(new) = after.listeners.get(arn) else {
-            account.delete_listener(arn).await?;
+            account.network.delete_listener(arn).await?;
             continue;
         };
         if old.listener.settings != new.listener.settings {
-            account.modify_listener(arn, &real(&new.listener.settings)).await?;
+            account.network.modify_listener(arn, &real(&new.listener.settings)).await?;
         }
         certificates(account, old, new).await?;
         retag(account, arn, &old.tags, &new.tags).await?;
@@ -114,44 +114,44 @@ async fn listeners(account: &dyn Account, before: &State, after: &State, made: &
     for (_, held) in after.listeners.iter().filter(|(arn, _)| !before.listeners.contains_key(*arn)) {
         let settings = real(&held.listener.settings);
         let new = NewListener { load_balancer: held.load_balancer.clone(), settings, tags: held.tags.clone() };
-        account.create_listener(&new).await?;
+        account.network.create_listener(&new).await?;
     }
     Ok(())
 }
 
-async fn certificates(account: &dyn Account, old: &HeldListener, new: &HeldListener) -> Result<(), AwsError> {
+async fn certificates(account: &Account, old: &HeldListener, new: &HeldListener) -> Result<(), AwsError> {
     let (old, new, arn) = (&old.certificates, &new.certificates, &new.listener.arn);
     let (more, less): (BTreeSet<_>, BTreeSet<_>) =
         (new.difference(old).cloned().collect(), old.difference(new).cloned().collect());
     if !more.is_empty() {
-        account.add_listener_certificates(arn, &more).await?;
+        account.network.add_listener_certificates(arn, &more).await?;
     }
     if !less.is_empty() {
-        account.remove_listener_certificates(arn, &less).await?;
+        account.network.remove_listener_certificates(arn, &less).await?;
     }
     Ok(())
 }
 
-async fn balancer(account: &dyn Account, old: &HeldBalancer, new: &HeldBalancer) -> Result<(), AwsError> {
+async fn balancer(account: &Account, old: &HeldBalancer, new: &HeldBalancer) -> Result<(), AwsError> {
     let (was, is) = (&old.load_balancer, &new.load_balancer);
     if was.security_groups != is.security_groups {
-        account.set_security_groups(&is.arn, &is.security_groups).await?;
+        account.network.set_security_groups(&is.arn, &is.security_groups).await?;
     }
     if was.ip_address_type != is.ip_address_type {
-        account.set_ip_address_type(&is.arn, is.ip_address_type).await?;
+        account.network.set_ip_address_type(&is.arn, is.ip_address_type).await?;
     }
     if was.subnets != is.subnets {
         let mapping = |subnet: &String| SubnetMapping { subnet: subnet.clone(), ..SubnetMapping::default() };
         let mappings: Vec<SubnetMapping> = is.subnets.iter().map(mapping).collect();
-        account.set_subnets(&is.arn, &mappings, false).await?;
+        account.network.set_subnets(&is.arn, &mappings, false).await?;
     }
     if let Some(set) = changed(&old.attributes, &new.attributes) {
-        account.modify_load_balancer_attributes(&is.arn, &set).await?;
+        account.network.modify_load_balancer_attributes(&is.arn, &set).await?;
     }
     retag(account, &is.arn, &old.tags, &new.tags).await
 }
 
-async fn new_target_group(account: &dyn Account, held: &HeldTargetGroup) -> Result<String, AwsError> {
+async fn new_target_group(account: &Account, held: &HeldTargetGroup) -> Result<String, AwsError> {
     let group = held.group.clone();
     let new = NewTargetGroup {
         name: group.name,
@@ -162,71 +162,71 @@ async fn new_target_group(account: &dyn Account, held: &HeldTargetGroup) -> Resu
         health_check: group.health_check,
         tags: held.tags.clone(),
     };
-    let arn = account.create_target_group(&new).await?.arn;
+    let arn = account.network.create_target_group(&new).await?.arn;
     if !held.targets.is_empty() {
-        account.register_targets(&arn, &held.targets).await?;
+        account.network.register_targets(&arn, &held.targets).await?;
     }
     Ok(arn)
 }
 
-async fn target_group(account: &dyn Account, old: &HeldTargetGroup, new: &HeldTargetGroup) -> Result<(), AwsError> {
+async fn target_group(account: &Account, old: &HeldTargetGroup, new: &HeldTargetGroup) -> Result<(), AwsError> {
     let arn = &new.group.arn;
     if old.group.health_check != new.group.health_check {
-        account.modify_target_group(arn, &new.group.health_check).await?;
+        account.network.modify_target_group(arn, &new.group.health_check).await?;
     }
     if let Some(set) = changed(&old.attributes, &new.attributes) {
-        account.modify_target_group_attributes(arn, &set).await?;
+        account.network.modify_target_group_attributes(arn, &set).await?;
     }
     let more: BTreeSet<_> = new.targets.difference(&old.targets).cloned().collect();
     if !more.is_empty() {
-        account.register_targets(arn, &more).await?;
+        account.network.register_targets(arn, &more).await?;
     }
     let less: BTreeSet<_> = old.targets.difference(&new.targets).cloned().collect();
     if !less.is_empty() {
-        account.deregister_targets(arn, &less).await?;
+        account.network.deregister_targets(arn, &less).await?;
     }
     retag(account, arn, &old.tags, &new.tags).await
 }
 
 /// It stays in use for a while after its load balancer is gone.
-async fn delete_target_group(account: &dyn Account, arn: &str) -> Result<(), AwsError> {
+async fn delete_target_group(account: &Account, arn: &str) -> Result<(), AwsError> {
     for _ in 0..5 {
-        if account.delete_target_group(arn).await.is_ok() {
+        if account.network.delete_target_group(arn).await.is_ok() {
             return Ok(());
         }
     }
-    account.delete_target_group(arn).await
+    account.network.delete_target_group(arn).await
 }
 
-async fn classic(account: &dyn Account, old: &HeldClassic, new: &HeldClassic) -> Result<(), AwsError> {
+async fn classic(account: &Account, old: &HeldClassic, new: &HeldClassic) -> Result<(), AwsError> {
     let (was, is, name) = (&old.load_balancer, &new.load_balancer, &new.load_balancer.name);
     let gone: BTreeSet<u16> = was.listeners.keys().filter(|port| !is.listeners.contains_key(port)).copied().collect();
     if !gone.is_empty() {
-        account.delete_classic_listeners(name, &gone).await?;
+        account.classic.delete_classic_listeners(name, &gone).await?;
     }
     if was.health_check != is.health_check {
         // AWS always has one.
         let usual =
             ClassicHealthCheck { target: "TCP:1".to_owned(), interval: 30, timeout: 5, healthy: 10, unhealthy: 2 };
-        account.configure_classic_health_check(name, is.health_check.as_ref().unwrap_or(&usual)).await?;
+        account.classic.configure_classic_health_check(name, is.health_check.as_ref().unwrap_or(&usual)).await?;
     }
     for (port, policies) in &was.backend_policies {
         let now = is.backend_policies.get(port).cloned().unwrap_or_default();
         if now != *policies {
-            account.set_classic_backend_policies(name, *port, &now).await?;
+            account.classic.set_classic_backend_policies(name, *port, &now).await?;
         }
     }
     if old.attributes != new.attributes {
-        account.modify_classic_attributes(name, &new.attributes).await?;
+        account.classic.modify_classic_attributes(name, &new.attributes).await?;
     }
     let less: BTreeSet<String> = was.instances.difference(&is.instances).cloned().collect();
     if !less.is_empty() {
-        account.deregister_classic_instances(name, &less).await?;
+        account.classic.deregister_classic_instances(name, &less).await?;
     }
     Ok(())
 }
 
-async fn groups(account: &dyn Account, before: &State, after: &State) -> Result<(), AwsError> {
+async fn groups(account: &Account, before: &State, after: &State) -> Result<(), AwsError> {
     for (id, new) in &after.groups {
         let Some(old) = before.groups.get(id) else { continue };
         for (direction, old, new) in
@@ -234,17 +234,17 @@ async fn groups(account: &dyn Account, before: &State, after: &State) -> Result<
         {
             let less: BTreeSet<_> = old.difference(new).cloned().collect();
             if !less.is_empty() {
-                account.revoke(id, direction, &less).await?;
+                account.ec2.revoke(id, direction, &less).await?;
             }
             let more: BTreeSet<_> = new.difference(old).cloned().collect();
             if !more.is_empty() {
-                account.authorize(id, direction, &more).await?;
+                account.ec2.authorize(id, direction, &more).await?;
             }
         }
         let (set, _) = differing(&old.tags, &new.tags);
         let ids = [id.clone()];
         if !set.is_empty() {
-            account.create_tags(&ids, &set).await?;
+            account.ec2.create_tags(&ids, &set).await?;
         }
     }
     Ok(())

@@ -6,7 +6,7 @@ mod reading;
 
 use aws::{
     account::Account,
-    clients::{Keys, RealAccount, Session},
+    clients::{Keys, Session},
     cloud_config::CloudConfig,
     memory::{Example, Fault, Made, State},
 };
@@ -21,9 +21,9 @@ static IDLE: Mutex<Vec<Strict>> = Mutex::new(Vec::new());
 pub(crate) struct Emulated {
     /// `None` when it is given back.
     strict: Option<Strict>,
-    account: Arc<RealAccount>,
+    account: Account,
     /// For looking and changing as somebody else does, neither counted nor disturbed.
-    aside: Arc<RealAccount>,
+    aside: Account,
     /// VPCs, subnets, instances and the like: nobody but a case changes them.
     around: Mutex<State>,
 }
@@ -41,17 +41,17 @@ pub(crate) fn start(example: Example) -> Arc<Emulated> {
 }
 
 /// How the controller asks it.
-pub(crate) fn account(cloud: &Arc<Emulated>) -> Arc<dyn Account> {
-    Arc::<RealAccount>::clone(&cloud.account)
+pub(crate) fn account(cloud: &Arc<Emulated>) -> Account {
+    cloud.account.clone()
 }
 
-fn client(strict: &Strict, key: &str) -> Arc<RealAccount> {
+fn client(strict: &Strict, key: &str) -> Account {
     let text = "[Global]\nRegion = us-east-1\n".to_owned() + &strict.overrides();
     let keys = Keys { id: key.to_owned(), secret: "test".to_owned() };
     strict.wait(async move {
         let (config, _) = CloudConfig::parse(&text).unwrap();
         let session = Session::with_keys(&config, keys, &Metrics::new()).await.unwrap();
-        Arc::new(RealAccount::new(&session.without_limits()).unwrap())
+        session.without_limits().account()
     })
 }
 
@@ -62,8 +62,8 @@ impl Emulated {
 
     /// What it holds now.
     pub(crate) fn state(&self) -> State {
-        let (aside, around) = (Arc::clone(&self.aside), self.around.lock().clone());
-        let mut state = self.strict().wait(async move { reading::read(&*aside, around).await.unwrap() });
+        let (aside, around) = (self.aside.clone(), self.around.lock().clone());
+        let mut state = self.strict().wait(async move { reading::read(&aside, around).await.unwrap() });
         infrastructure::read_addresses(self.strict(), &mut state);
         state
     }
@@ -79,8 +79,8 @@ impl Emulated {
             self.strict().forget_policy();
         }
         *self.around.lock() = infrastructure::alone(&after);
-        let aside = Arc::clone(&self.aside);
-        self.strict().wait(async move { changes::make(&*aside, &before, &after).await.unwrap() });
+        let aside = self.aside.clone();
+        self.strict().wait(async move { changes::make(&aside, &before, &after).await.unwrap() });
     }
 
     /// Groups and target groups of what is deleted stay in use for so many attempts.

@@ -1,204 +1,186 @@
-//! Classic load balancers, through the SDK.
+//! Classic load balancers: the API of 2012-06-01.
 
 mod attributes;
 mod policies;
 mod read;
 
-use super::{OpenError, Session, actions, caller::Caller, paging::Marker};
-use crate::account::{
-    AwsError, ClassicHealthCheck, ClassicListener, ClassicLoadBalancer, NewClassicLoadBalancer, Scheme, Tags,
+use super::{
+    actions::{self, Action},
+    query::{Form, Query},
+    tags::Tagged,
 };
-use aws_sdk_elasticloadbalancing::{
-    Client, config, error::BuildError, operation::describe_tags::DescribeTagsOutput, types as sdk,
+use crate::account::{
+    AwsError, Call, ClassicAttributes, ClassicHealthCheck, ClassicListener, ClassicLoadBalancer, ClassicLoadBalancers,
+    ClassicPolicy, NewClassicLoadBalancer, Scheme, Tags,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Load balancers whose tags one call tells.
-const NAMES: usize = 20;
+const TAGGED: Tagged = Tagged { list: "LoadBalancerNames", one: "LoadBalancerName" };
 
-/// The API of 2012-06-01 of one region.
+/// A client of one region.
 #[derive(Clone, Debug)]
-pub(super) struct Classic {
-    client: Client,
-    caller: Caller,
+pub(super) struct ClassicClient {
+    pub(super) query: Query,
 }
 
-impl Classic {
-    pub(super) fn new(session: &Session) -> Result<Self, OpenError> {
-        let sdk = session.sdk("Elastic Load Balancing", "elasticloadbalancing")?;
-        let client = Client::from_conf(config::Builder::from(&sdk).build());
-        Ok(Self { client, caller: session.caller().clone() })
+impl ClassicClient {
+    /// Makes a call whose answer tells nothing that is needed.
+    async fn change(&self, action: Action, form: Form) -> Result<(), AwsError> {
+        self.query.ask(action, &form).await.map(drop)
     }
+}
 
-    pub(super) async fn describe(&self, name: Option<&str>) -> Result<Vec<ClassicLoadBalancer>, AwsError> {
-        let names = name.map(|name| vec![name.to_owned()]);
-        let request = self.client.describe_load_balancers().set_load_balancer_names(names);
-        let (mut all, mut marker) = (Vec::new(), Marker::default());
-        loop {
-            let send = || request.clone().set_marker(marker.current()).send();
-            let page = match self.caller.sdk(actions::DESCRIBE_LOAD_BALANCERS, send).await {
-                Err(error) if error.is_not_found() => return Ok(Vec::new()),
-                outcome => outcome?,
+/// A form about a load balancer.
+fn form(name: &str) -> Form {
+    let mut form = Form::default();
+    form.set("LoadBalancerName", name);
+    form
+}
+
+/// A form about a load balancer with a list.
+fn form_with<'a>(name: &str, list: &str, values: impl IntoIterator<Item = &'a String>) -> Form {
+    let mut form = form(name);
+    form.members(list, values);
+    form
+}
+
+fn instances_form(name: &str, instances: &BTreeSet<String>) -> Form {
+    let mut form = form(name);
+    for (number, id) in (1..).zip(instances) {
+        form.set(format!("Instances.member.{number}.InstanceId"), id);
+    }
+    form
+}
+
+fn listeners(form: &mut Form, listeners: &[ClassicListener]) {
+    for (number, listener) in (1..).zip(listeners) {
+        let key = |name: &str| format!("Listeners.member.{number}.{name}");
+        form.set(key("Protocol"), &listener.protocol);
+        form.set(key("LoadBalancerPort"), listener.load_balancer_port.to_string());
+        form.set(key("InstanceProtocol"), &listener.instance_protocol);
+        form.set(key("InstancePort"), listener.instance_port.to_string());
+        form.some(&key("SSLCertificateId"), listener.certificate.as_ref());
+    }
+}
+
+impl ClassicLoadBalancers for ClassicClient {
+    fn describe_classic<'a>(&'a self, name: Option<&'a str>) -> Call<'a, Vec<ClassicLoadBalancer>> {
+        Box::pin(async move {
+            let mut form = Form::default();
+            form.some("LoadBalancerNames.member.1", name);
+            let mut all = Vec::new();
+            let read = |page: &super::xml::Element| {
+                all.extend(page.items("LoadBalancerDescriptions").map(read::load_balancer));
             };
-            all.extend(page.load_balancer_descriptions.into_iter().flatten().map(read::load_balancer));
-            if !marker.advance(page.next_marker)? {
-                return Ok(all);
+            match self.query.pages(actions::DESCRIBE_LOAD_BALANCERS, &form, read).await {
+                Err(error) if error.is_not_found() => Ok(Vec::new()),
+                outcome => outcome.map(|()| all),
             }
+        })
+    }
+
+    fn create_classic<'a>(&'a self, new: &'a NewClassicLoadBalancer) -> Call<'a, String> {
+        let NewClassicLoadBalancer { name, scheme, listeners: wanted, subnets, security_groups, tags } = new;
+        let mut form = form(name);
+        listeners(&mut form, wanted);
+        form.members("Subnets", subnets);
+        form.members("SecurityGroups", security_groups);
+        // Without a word it is public.
+        if *scheme == Scheme::Internal {
+            form.set("Scheme", "internal");
         }
+        form.tags("Tags.member", tags);
+        Box::pin(async move {
+            let answer = self.query.ask(actions::CREATE_LOAD_BALANCER, &form).await?;
+            Ok(answer.text(&["DNSName"]).to_owned())
+        })
     }
 
-    pub(super) async fn create(&self, new: &NewClassicLoadBalancer) -> Result<String, AwsError> {
-        let NewClassicLoadBalancer { name, scheme, listeners, subnets, security_groups, tags } = new;
-        let scheme = match scheme {
-            Scheme::InternetFacing => None,
-            Scheme::Internal => Some("internal".to_owned()),
-        };
-        let request = self
-            .client
-            .create_load_balancer()
-            .load_balancer_name(name)
-            .set_scheme(scheme)
-            .set_listeners(Some(to_listeners(listeners)?))
-            .set_subnets(list(subnets))
-            .set_security_groups(list(security_groups))
-            .set_tags(to_tags(tags)?);
-        let answer = self.caller.sdk(actions::CREATE_LOAD_BALANCER, || request.clone().send()).await?;
-        Ok(answer.dns_name.unwrap_or_default())
-    }
-
-    pub(super) async fn delete(&self, name: &str) -> Result<(), AwsError> {
-        let request = self.client.delete_load_balancer().load_balancer_name(name);
-        match self.caller.sdk(actions::DELETE_LOAD_BALANCER, || request.clone().send()).await {
-            Err(error) if error.is_not_found() => Ok(()),
-            outcome => outcome.map(drop),
-        }
-    }
-
-    pub(super) async fn attach_subnets(&self, name: &str, subnets: &BTreeSet<String>) -> Result<(), AwsError> {
-        let request = self.client.attach_load_balancer_to_subnets().load_balancer_name(name).set_subnets(list(subnets));
-        self.caller.sdk(actions::ATTACH_LOAD_BALANCER_TO_SUBNETS, || request.clone().send()).await.map(drop)
-    }
-
-    pub(super) async fn detach_subnets(&self, name: &str, subnets: &BTreeSet<String>) -> Result<(), AwsError> {
-        let request =
-            self.client.detach_load_balancer_from_subnets().load_balancer_name(name).set_subnets(list(subnets));
-        self.caller.sdk(actions::DETACH_LOAD_BALANCER_FROM_SUBNETS, || request.clone().send()).await.map(drop)
-    }
-
-    pub(super) async fn apply_groups(&self, name: &str, groups: &BTreeSet<String>) -> Result<(), AwsError> {
-        let request = self
-            .client
-            .apply_security_groups_to_load_balancer()
-            .load_balancer_name(name)
-            .set_security_groups(list(groups));
-        self.caller.sdk(actions::APPLY_SECURITY_GROUPS, || request.clone().send()).await.map(drop)
-    }
-
-    pub(super) async fn create_listeners(&self, name: &str, listeners: &[ClassicListener]) -> Result<(), AwsError> {
-        let listeners = to_listeners(listeners)?;
-        let request =
-            self.client.create_load_balancer_listeners().load_balancer_name(name).set_listeners(Some(listeners));
-        self.caller.sdk(actions::CREATE_LISTENERS, || request.clone().send()).await.map(drop)
-    }
-
-    pub(super) async fn delete_listeners(&self, name: &str, ports: &BTreeSet<u16>) -> Result<(), AwsError> {
-        let ports = ports.iter().map(|port| i32::from(*port)).collect();
-        let request =
-            self.client.delete_load_balancer_listeners().load_balancer_name(name).set_load_balancer_ports(Some(ports));
-        self.caller.sdk(actions::DELETE_LISTENERS, || request.clone().send()).await.map(drop)
-    }
-
-    pub(super) async fn configure_health_check(&self, name: &str, check: &ClassicHealthCheck) -> Result<(), AwsError> {
-        let check = sdk::HealthCheck::builder()
-            .target(&check.target)
-            .interval(check.interval)
-            .timeout(check.timeout)
-            .healthy_threshold(check.healthy)
-            .unhealthy_threshold(check.unhealthy)
-            .build();
-        let check = check.map_err(unfinished)?;
-        let request = self.client.configure_health_check().load_balancer_name(name).health_check(check);
-        self.caller.sdk(actions::CONFIGURE_HEALTH_CHECK, || request.clone().send()).await.map(drop)
-    }
-
-    pub(super) async fn register(&self, name: &str, instances: &BTreeSet<String>) -> Result<(), AwsError> {
-        let request = self
-            .client
-            .register_instances_with_load_balancer()
-            .load_balancer_name(name)
-            .set_instances(Some(to_instances(instances)));
-        self.caller.sdk(actions::REGISTER_INSTANCES, || request.clone().send()).await.map(drop)
-    }
-
-    pub(super) async fn deregister(&self, name: &str, instances: &BTreeSet<String>) -> Result<(), AwsError> {
-        let request = self
-            .client
-            .deregister_instances_from_load_balancer()
-            .load_balancer_name(name)
-            .set_instances(Some(to_instances(instances)));
-        self.caller.sdk(actions::DEREGISTER_INSTANCES, || request.clone().send()).await.map(drop)
-    }
-
-    pub(super) async fn describe_tags(&self, names: &[String]) -> Result<BTreeMap<String, Tags>, AwsError> {
-        let mut all = BTreeMap::new();
-        for some in names.chunks(NAMES) {
-            match self.tags_of(some).await {
-                // One that has gone makes AWS refuse all.
-                Err(error) if error.is_not_found() => {
-                    for one in some {
-                        match self.tags_of(std::slice::from_ref(one)).await {
-                            Err(error) if error.is_not_found() => {}
-                            outcome => all.extend(read::tags(outcome?)),
-                        }
-                    }
-                }
-                outcome => all.extend(read::tags(outcome?)),
+    fn delete_classic<'a>(&'a self, name: &'a str) -> Call<'a, ()> {
+        Box::pin(async move {
+            match self.change(actions::DELETE_LOAD_BALANCER, form(name)).await {
+                Err(error) if error.is_not_found() => Ok(()),
+                outcome => outcome,
             }
-        }
-        Ok(all)
+        })
     }
 
-    async fn tags_of(&self, names: &[String]) -> Result<DescribeTagsOutput, AwsError> {
-        let request = self.client.describe_tags().set_load_balancer_names(Some(names.to_vec()));
-        self.caller.sdk(actions::DESCRIBE_TAGS, || request.clone().send()).await
+    fn attach_classic_subnets<'a>(&'a self, name: &'a str, subnets: &'a BTreeSet<String>) -> Call<'a, ()> {
+        Box::pin(self.change(actions::ATTACH_LOAD_BALANCER_TO_SUBNETS, form_with(name, "Subnets", subnets)))
     }
 
-    pub(super) async fn add_tags(&self, name: &str, tags: &Tags) -> Result<(), AwsError> {
-        let Some(tags) = to_tags(tags)? else { return Ok(()) };
-        let request = self.client.add_tags().load_balancer_names(name).set_tags(Some(tags));
-        self.caller.sdk(actions::ADD_TAGS, || request.clone().send()).await.map(drop)
+    fn detach_classic_subnets<'a>(&'a self, name: &'a str, subnets: &'a BTreeSet<String>) -> Call<'a, ()> {
+        Box::pin(self.change(actions::DETACH_LOAD_BALANCER_FROM_SUBNETS, form_with(name, "Subnets", subnets)))
     }
-}
 
-fn list(values: &BTreeSet<String>) -> Option<Vec<String>> {
-    Some(values.iter().cloned().collect())
-}
+    fn apply_classic_groups<'a>(&'a self, name: &'a str, groups: &'a BTreeSet<String>) -> Call<'a, ()> {
+        Box::pin(self.change(actions::APPLY_SECURITY_GROUPS, form_with(name, "SecurityGroups", groups)))
+    }
 
-fn to_instances(ids: &BTreeSet<String>) -> Vec<sdk::Instance> {
-    ids.iter().map(|id| sdk::Instance::builder().instance_id(id).build()).collect()
-}
+    fn create_classic_listeners<'a>(&'a self, name: &'a str, new: &'a [ClassicListener]) -> Call<'a, ()> {
+        let mut form = form(name);
+        listeners(&mut form, new);
+        Box::pin(self.change(actions::CREATE_LISTENERS, form))
+    }
 
-fn to_tags(tags: &Tags) -> Result<Option<Vec<sdk::Tag>>, AwsError> {
-    let one = |(key, value): (&String, &String)| sdk::Tag::builder().key(key).value(value).build().map_err(unfinished);
-    let all: Vec<sdk::Tag> = tags.iter().map(one).collect::<Result<_, _>>()?;
-    Ok(Some(all).filter(|all| !all.is_empty()))
-}
+    fn delete_classic_listeners<'a>(&'a self, name: &'a str, ports: &'a BTreeSet<u16>) -> Call<'a, ()> {
+        let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
+        Box::pin(self.change(actions::DELETE_LISTENERS, form_with(name, "LoadBalancerPorts", &ports)))
+    }
 
-fn to_listeners(listeners: &[ClassicListener]) -> Result<Vec<sdk::Listener>, AwsError> {
-    let one = |listener: &ClassicListener| {
-        sdk::Listener::builder()
-            .load_balancer_port(listener.load_balancer_port.into())
-            .protocol(&listener.protocol)
-            .instance_port(listener.instance_port.into())
-            .instance_protocol(&listener.instance_protocol)
-            .set_ssl_certificate_id(listener.certificate.clone())
-            .build()
-            .map_err(unfinished)
-    };
-    listeners.iter().map(one).collect()
-}
+    fn configure_classic_health_check<'a>(&'a self, name: &'a str, check: &'a ClassicHealthCheck) -> Call<'a, ()> {
+        let ClassicHealthCheck { target, interval, timeout, healthy, unhealthy } = check;
+        let mut form = form(name);
+        form.set("HealthCheck.Target", target);
+        form.set("HealthCheck.Interval", interval.to_string());
+        form.set("HealthCheck.Timeout", timeout.to_string());
+        form.set("HealthCheck.UnhealthyThreshold", unhealthy.to_string());
+        form.set("HealthCheck.HealthyThreshold", healthy.to_string());
+        Box::pin(self.change(actions::CONFIGURE_HEALTH_CHECK, form))
+    }
 
-/// The SDK misses a field: it cannot happen with what is set here, and is no reason to panic.
-fn unfinished(error: BuildError) -> AwsError {
-    AwsError::Invalid { code: "IncompleteRequest".to_owned(), message: error.to_string() }
+    fn register_classic_instances<'a>(&'a self, name: &'a str, instances: &'a BTreeSet<String>) -> Call<'a, ()> {
+        Box::pin(self.change(actions::REGISTER_INSTANCES, instances_form(name, instances)))
+    }
+
+    fn deregister_classic_instances<'a>(&'a self, name: &'a str, instances: &'a BTreeSet<String>) -> Call<'a, ()> {
+        Box::pin(self.change(actions::DEREGISTER_INSTANCES, instances_form(name, instances)))
+    }
+
+    fn describe_classic_attributes<'a>(&'a self, name: &'a str) -> Call<'a, ClassicAttributes> {
+        Box::pin(async move {
+            let answer = self.query.ask(actions::DESCRIBE_LOAD_BALANCER_ATTRIBUTES, &form(name)).await?;
+            Ok(answer.child("LoadBalancerAttributes").map(attributes::read).unwrap_or_default())
+        })
+    }
+
+    fn modify_classic_attributes<'a>(&'a self, name: &'a str, set: &'a ClassicAttributes) -> Call<'a, ()> {
+        let mut form = form(name);
+        attributes::write(&mut form, set);
+        Box::pin(self.change(actions::MODIFY_LOAD_BALANCER_ATTRIBUTES, form))
+    }
+
+    fn create_classic_policy<'a>(&'a self, name: &'a str, policy: &'a ClassicPolicy) -> Call<'a, ()> {
+        Box::pin(self.create_policy(name, policy))
+    }
+
+    fn set_classic_backend_policies<'a>(&'a self, name: &'a str, port: u16, policies: &'a [String]) -> Call<'a, ()> {
+        let mut form = form_with(name, "PolicyNames", policies);
+        form.set("InstancePort", port.to_string());
+        Box::pin(self.change(actions::SET_BACKEND_POLICIES, form))
+    }
+
+    fn set_classic_listener_policies<'a>(&'a self, name: &'a str, port: u16, policies: &'a [String]) -> Call<'a, ()> {
+        let mut form = form_with(name, "PolicyNames", policies);
+        form.set("LoadBalancerPort", port.to_string());
+        Box::pin(self.change(actions::SET_LISTENER_POLICIES, form))
+    }
+
+    fn describe_classic_tags<'a>(&'a self, names: &'a [String]) -> Call<'a, BTreeMap<String, Tags>> {
+        Box::pin(TAGGED.describe(&self.query, names))
+    }
+
+    fn add_classic_tags<'a>(&'a self, name: &'a str, tags: &'a Tags) -> Call<'a, ()> {
+        Box::pin(async move { TAGGED.add(&self.query, &[name.to_owned()], tags).await })
+    }
 }

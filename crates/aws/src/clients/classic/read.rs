@@ -1,71 +1,66 @@
 //! What the API tells of classic load balancers, in our words.
 
-use crate::account::{ClassicHealthCheck, ClassicListener, ClassicLoadBalancer, Scheme, Tags};
-use aws_sdk_elasticloadbalancing::{operation::describe_tags::DescribeTagsOutput, types as sdk};
+use crate::{
+    account::{ClassicHealthCheck, ClassicListener, ClassicLoadBalancer, Scheme},
+    clients::xml::Element,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
-fn port(number: i32) -> u16 {
-    u16::try_from(number).unwrap_or(0)
-}
-
-pub(super) fn load_balancer(from: sdk::LoadBalancerDescription) -> ClassicLoadBalancer {
+pub(super) fn load_balancer(from: &Element) -> ClassicLoadBalancer {
+    let text = |name: &str| from.text(&[name]).to_owned();
     let mut listeners = BTreeMap::new();
     let mut listener_policies = BTreeMap::new();
-    for one in from.listener_descriptions.into_iter().flatten() {
-        let Some(listener) = one.listener.map(listener) else { continue };
-        let policies: Vec<String> = one.policy_names.into_iter().flatten().collect();
+    for one in from.items("ListenerDescriptions") {
+        let Some(listener) = one.child("Listener").map(listener) else { continue };
+        let policies: Vec<String> = one.texts("PolicyNames");
         if !policies.is_empty() {
             listener_policies.insert(listener.load_balancer_port, policies);
         }
         listeners.insert(listener.load_balancer_port, listener);
     }
-    let backends = from.backend_server_descriptions.into_iter().flatten();
-    let backends = backends.filter_map(|one| Some((port(one.instance_port?), one.policy_names.unwrap_or_default())));
+    let backends = from.items("BackendServerDescriptions");
+    let backends =
+        backends.filter_map(|one| Some((one.parsed::<u16>("InstancePort")?, one.texts::<Vec<String>>("PolicyNames"))));
     ClassicLoadBalancer {
-        name: from.load_balancer_name.unwrap_or_default(),
-        dns_name: from.dns_name.unwrap_or_default(),
-        hosted_zone: from.canonical_hosted_zone_name_id.unwrap_or_default(),
-        vpc: from.vpc_id.unwrap_or_default(),
-        scheme: match from.scheme.as_deref() {
-            Some("internal") => Scheme::Internal,
+        name: text("LoadBalancerName"),
+        dns_name: text("DNSName"),
+        hosted_zone: text("CanonicalHostedZoneNameID"),
+        vpc: text("VPCId"),
+        scheme: match from.text(&["Scheme"]) {
+            "internal" => Scheme::Internal,
             _ => Scheme::InternetFacing,
         },
         listeners,
         listener_policies,
         backend_policies: backends.filter(|(_, policies)| !policies.is_empty()).collect(),
-        policies: from.policies.map(policies).unwrap_or_default(),
-        subnets: from.subnets.into_iter().flatten().collect(),
-        security_groups: from.security_groups.into_iter().flatten().collect(),
-        instances: from.instances.into_iter().flatten().filter_map(|one| one.instance_id).collect(),
-        health_check: from.health_check.map(|check| ClassicHealthCheck {
-            target: check.target,
-            interval: check.interval,
-            timeout: check.timeout,
-            healthy: check.healthy_threshold,
-            unhealthy: check.unhealthy_threshold,
+        policies: from.child("Policies").map(policies).unwrap_or_default(),
+        subnets: from.texts("Subnets"),
+        security_groups: from.texts("SecurityGroups"),
+        instances: from.items("Instances").filter_map(|one| one.some("InstanceId")).collect(),
+        health_check: from.child("HealthCheck").map(|check| ClassicHealthCheck {
+            target: check.text(&["Target"]).to_owned(),
+            interval: check.parsed("Interval").unwrap_or(0),
+            timeout: check.parsed("Timeout").unwrap_or(0),
+            healthy: check.parsed("HealthyThreshold").unwrap_or(0),
+            unhealthy: check.parsed("UnhealthyThreshold").unwrap_or(0),
         }),
     }
 }
 
-fn policies(from: sdk::Policies) -> BTreeSet<String> {
-    let application = from.app_cookie_stickiness_policies.into_iter().flatten().filter_map(|one| one.policy_name);
-    let own = from.lb_cookie_stickiness_policies.into_iter().flatten().filter_map(|one| one.policy_name);
-    application.chain(own).chain(from.other_policies.into_iter().flatten()).collect()
+fn policies(from: &Element) -> BTreeSet<String> {
+    let of_cookies = ["AppCookieStickinessPolicies", "LBCookieStickinessPolicies"].into_iter();
+    let mut all: BTreeSet<String> = from.texts("OtherPolicies");
+    all.extend(of_cookies.flat_map(|list| from.items(list)).filter_map(|one| one.some("PolicyName")));
+    all
 }
 
-fn listener(from: sdk::Listener) -> ClassicListener {
+fn listener(from: &Element) -> ClassicListener {
+    let protocol = from.text(&["Protocol"]).to_owned();
     ClassicListener {
-        load_balancer_port: port(from.load_balancer_port),
-        instance_protocol: from.instance_protocol.unwrap_or_else(|| from.protocol.clone()),
-        protocol: from.protocol,
-        instance_port: port(from.instance_port),
-        certificate: from.ssl_certificate_id.filter(|arn| !arn.is_empty() && arn != "None"),
+        load_balancer_port: from.parsed("LoadBalancerPort").unwrap_or(0),
+        instance_protocol: from.some("InstanceProtocol").unwrap_or_else(|| protocol.clone()),
+        protocol,
+        instance_port: from.parsed("InstancePort").unwrap_or(0),
+        certificate: from.some("SSLCertificateId").filter(|arn| arn != "None"),
     }
-}
-
-pub(super) fn tags(answer: DescribeTagsOutput) -> impl Iterator<Item = (String, Tags)> {
-    answer.tag_descriptions.into_iter().flatten().filter_map(|one| {
-        let tags = one.tags.into_iter().flatten().map(|tag| (tag.key, tag.value.unwrap_or_default()));
-        Some((one.load_balancer_name?, tags.collect()))
-    })
 }

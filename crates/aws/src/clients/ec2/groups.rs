@@ -1,8 +1,8 @@
 //! Security groups and their rules. AWS groups rules by protocol and ports; here each stands alone.
 
-use super::{Ec2, Filters, batches, cidr, one, tags};
+use super::{cidr, tags};
 use crate::{
-    account::{AwsError, Direction, GroupFilter, Kind, NewSecurityGroup, Peer, Protocol, Rule, SecurityGroup},
+    account::{Direction, NewSecurityGroup, Peer, Protocol, Rule, SecurityGroup},
     clients::{
         actions::{self, Action},
         query::Form,
@@ -11,54 +11,6 @@ use crate::{
 };
 use net::{Family, HasFamily};
 use std::collections::BTreeSet;
-
-impl Ec2 {
-    pub(in crate::clients) async fn describe_security_groups(
-        &self,
-        filter: &GroupFilter,
-    ) -> Result<Vec<SecurityGroup>, AwsError> {
-        let mut groups = Vec::new();
-        for ids in batches(&filter.ids) {
-            let mut filters = Filters::default();
-            filters.add("vpc-id", &one(filter.vpc.as_ref()));
-            filters.add("group-id", &ids);
-            let read = |page: &Element| groups.extend(page.items("securityGroupInfo").map(group));
-            self.query.pages(actions::DESCRIBE_SECURITY_GROUPS, &filters.paged(), read).await?;
-        }
-        Ok(groups)
-    }
-
-    pub(in crate::clients) async fn create_security_group(&self, new: &NewSecurityGroup) -> Result<String, AwsError> {
-        let answer = self.query.ask(actions::CREATE_SECURITY_GROUP, &new_form(new)).await?;
-        Ok(answer.text(&["groupId"]).to_owned())
-    }
-
-    pub(in crate::clients) async fn delete_security_group(&self, id: &str) -> Result<(), AwsError> {
-        self.query.ask(actions::DELETE_SECURITY_GROUP, &rules_form(id, &BTreeSet::new())).await.map(drop)
-    }
-
-    pub(in crate::clients) async fn authorize(
-        &self,
-        group: &str,
-        direction: Direction,
-        rules: &BTreeSet<Rule>,
-    ) -> Result<(), AwsError> {
-        self.query.ask(authorize_action(direction), &rules_form(group, rules)).await.map(drop)
-    }
-
-    pub(in crate::clients) async fn revoke(
-        &self,
-        group: &str,
-        direction: Direction,
-        rules: &BTreeSet<Rule>,
-    ) -> Result<(), AwsError> {
-        let answer = self.query.ask(revoke_action(direction), &rules_form(group, rules)).await?;
-        match rules_of(&answer, "unknownIpPermissionSet").into_iter().next() {
-            Some(rule) => Err(AwsError::NotFound { kind: Kind::Rule, message: rule.to_string() }),
-            None => Ok(()),
-        }
-    }
-}
 
 pub(super) fn authorize_action(direction: Direction) -> Action {
     match direction {
@@ -86,7 +38,7 @@ pub(super) fn new_form(new: &NewSecurityGroup) -> Form {
     form
 }
 
-fn group(element: &Element) -> SecurityGroup {
+pub(super) fn group(element: &Element) -> SecurityGroup {
     SecurityGroup {
         id: element.text(&["groupId"]).to_owned(),
         name: element.text(&["groupName"]).to_owned(),
@@ -97,7 +49,7 @@ fn group(element: &Element) -> SecurityGroup {
     }
 }
 
-fn rules_of(element: &Element, list: &str) -> BTreeSet<Rule> {
+pub(super) fn rules_of(element: &Element, list: &str) -> BTreeSet<Rule> {
     element.items(list).flat_map(rules_in).collect()
 }
 

@@ -1,37 +1,13 @@
 //! Instances and their network interfaces.
 
-use super::{Ec2, Filters, batches, one, tags};
+use super::tags;
 use crate::{
-    account::{AwsError, Instance, InstanceFilter, Interface},
-    clients::{actions, xml::Element},
+    account::{Instance, Interface},
+    clients::xml::Element,
 };
 use std::net::{Ipv4Addr, Ipv6Addr};
 
-impl Ec2 {
-    pub(in crate::clients) async fn describe_instances(
-        &self,
-        filter: &InstanceFilter,
-    ) -> Result<Vec<Instance>, AwsError> {
-        let mut instances = Vec::new();
-        for ids in batches(&filter.ids) {
-            for names in batches(&filter.private_dns) {
-                let mut filters = Filters::default();
-                filters.add("instance-id", &ids);
-                filters.add("vpc-id", &one(filter.vpc.as_ref()));
-                filters.add("tag-key", &one(filter.tag_key.as_ref()));
-                filters.add("private-dns-name", &names);
-                let read = |page: &Element| {
-                    let reservations = page.items("reservationSet");
-                    instances.extend(reservations.flat_map(|one| one.items("instancesSet")).map(instance));
-                };
-                self.query.pages(actions::DESCRIBE_INSTANCES, &filters.paged(), read).await?;
-            }
-        }
-        Ok(instances)
-    }
-}
-
-fn instance(element: &Element) -> Instance {
+pub(super) fn instance(element: &Element) -> Instance {
     let text = |path: &[&str]| element.text(path).to_owned();
     // One that is being taken away still stands there, with addresses that are the instance's no more.
     let held = element.items("networkInterfaceSet").filter(|item| matches!(item.text(&["status"]), "" | "in-use"));

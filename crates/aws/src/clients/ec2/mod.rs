@@ -1,4 +1,4 @@
-//! EC2: the calls that are needed, on the query client.
+//! EC2: security groups, networks, instances and routes; the API of 2016-11-15.
 
 mod groups;
 mod instances;
@@ -8,11 +8,14 @@ mod tests;
 mod trial;
 
 use super::{
-    actions,
+    actions::{self, Action},
     query::{Form, Query},
     xml::Element,
 };
-use crate::account::{AwsError, Tags};
+use crate::account::{
+    AvailabilityZone, AwsError, Call, Direction, Ec2, GroupFilter, Instance, InstanceFilter, Kind, NewSecurityGroup,
+    RouteTable, RouteTarget, Rule, SecurityGroup, Subnet, SubnetFilter, Tags, Trial,
+};
 use net::{Cidr, parse_ip};
 use std::collections::BTreeSet;
 
@@ -21,22 +24,154 @@ const FILTER_VALUES: usize = 200;
 /// Members of a page.
 const PAGE: &str = "1000";
 
-/// EC2 of one region.
+/// A client of one region.
 #[derive(Clone, Debug)]
-pub(super) struct Ec2 {
+pub(super) struct Ec2Client {
     pub(super) query: Query,
 }
 
-impl Ec2 {
-    pub(super) async fn set_source_dest_check(&self, instance: &str, check: bool) -> Result<(), AwsError> {
-        self.query.ask(actions::MODIFY_INSTANCE_ATTRIBUTE, &check_form(instance, check)).await.map(drop)
+impl Ec2Client {
+    /// Makes a call whose answer tells nothing.
+    async fn change(&self, action: Action, form: Form) -> Result<(), AwsError> {
+        self.query.ask(action, &form).await.map(drop)
     }
 
-    pub(super) async fn create_tags(&self, ids: &[String], tags: &Tags) -> Result<(), AwsError> {
-        if ids.is_empty() || tags.is_empty() {
-            return Ok(());
-        }
-        self.query.ask(actions::CREATE_TAGS, &tags_form(ids, tags)).await.map(drop)
+    /// All members of a list, from all pages.
+    async fn list<T>(
+        &self,
+        action: Action,
+        form: Form,
+        list: &str,
+        read: impl Fn(&Element) -> T,
+    ) -> Result<Vec<T>, AwsError> {
+        let mut all = Vec::new();
+        self.query.pages(action, &form, |page| all.extend(page.items(list).map(&read))).await?;
+        Ok(all)
+    }
+}
+
+impl Ec2 for Ec2Client {
+    fn describe_security_groups<'a>(&'a self, filter: &'a GroupFilter) -> Call<'a, Vec<SecurityGroup>> {
+        Box::pin(async move {
+            let mut all = Vec::new();
+            for ids in batches(&filter.ids) {
+                let mut filters = Filters::default();
+                filters.add("vpc-id", &one(filter.vpc.as_ref()));
+                filters.add("group-id", &ids);
+                let form = filters.paged();
+                all.extend(
+                    self.list(actions::DESCRIBE_SECURITY_GROUPS, form, "securityGroupInfo", groups::group).await?,
+                );
+            }
+            Ok(all)
+        })
+    }
+
+    fn create_security_group<'a>(&'a self, new: &'a NewSecurityGroup) -> Call<'a, String> {
+        Box::pin(async move {
+            let answer = self.query.ask(actions::CREATE_SECURITY_GROUP, &groups::new_form(new)).await?;
+            Ok(answer.text(&["groupId"]).to_owned())
+        })
+    }
+
+    fn delete_security_group<'a>(&'a self, id: &'a str) -> Call<'a, ()> {
+        Box::pin(self.change(actions::DELETE_SECURITY_GROUP, groups::rules_form(id, &BTreeSet::new())))
+    }
+
+    fn authorize<'a>(&'a self, group: &'a str, direction: Direction, rules: &'a BTreeSet<Rule>) -> Call<'a, ()> {
+        Box::pin(self.change(groups::authorize_action(direction), groups::rules_form(group, rules)))
+    }
+
+    fn revoke<'a>(&'a self, group: &'a str, direction: Direction, rules: &'a BTreeSet<Rule>) -> Call<'a, ()> {
+        Box::pin(async move {
+            let form = groups::rules_form(group, rules);
+            let answer = self.query.ask(groups::revoke_action(direction), &form).await?;
+            match groups::rules_of(&answer, "unknownIpPermissionSet").into_iter().next() {
+                Some(rule) => Err(AwsError::NotFound { kind: Kind::Rule, message: rule.to_string() }),
+                None => Ok(()),
+            }
+        })
+    }
+
+    fn describe_subnets<'a>(&'a self, filter: &'a SubnetFilter) -> Call<'a, Vec<Subnet>> {
+        Box::pin(async move {
+            let mut all = Vec::new();
+            for ids in batches(&filter.ids) {
+                let mut filters = Filters::default();
+                filters.add("vpc-id", &one(filter.vpc.as_ref()));
+                filters.add("subnet-id", &ids);
+                all.extend(self.list(actions::DESCRIBE_SUBNETS, filters.paged(), "subnetSet", network::subnet).await?);
+            }
+            Ok(all)
+        })
+    }
+
+    fn describe_route_tables<'a>(&'a self, vpc: &'a str) -> Call<'a, Vec<RouteTable>> {
+        let mut filters = Filters::default();
+        filters.add("vpc-id", &[vpc.to_owned()]);
+        let mut form = filters.form;
+        // This call takes no larger page.
+        form.set("MaxResults", "100");
+        Box::pin(self.list(actions::DESCRIBE_ROUTE_TABLES, form, "routeTableSet", network::route_table))
+    }
+
+    fn describe_availability_zones(&self) -> Call<'_, Vec<AvailabilityZone>> {
+        Box::pin(async move {
+            let answer = self.query.ask(actions::DESCRIBE_AVAILABILITY_ZONES, &Form::default()).await?;
+            Ok(answer.items("availabilityZoneInfo").map(network::zone).collect())
+        })
+    }
+
+    fn describe_instances<'a>(&'a self, filter: &'a InstanceFilter) -> Call<'a, Vec<Instance>> {
+        Box::pin(async move {
+            let mut all = Vec::new();
+            for ids in batches(&filter.ids) {
+                for names in batches(&filter.private_dns) {
+                    let mut filters = Filters::default();
+                    filters.add("instance-id", &ids);
+                    filters.add("vpc-id", &one(filter.vpc.as_ref()));
+                    filters.add("tag-key", &one(filter.tag_key.as_ref()));
+                    filters.add("private-dns-name", &names);
+                    let read = |page: &Element| {
+                        let reservations = page.items("reservationSet");
+                        all.extend(reservations.flat_map(|one| one.items("instancesSet")).map(instances::instance));
+                    };
+                    self.query.pages(actions::DESCRIBE_INSTANCES, &filters.paged(), read).await?;
+                }
+            }
+            Ok(all)
+        })
+    }
+
+    fn create_route<'a>(&'a self, table: &'a str, to: Cidr, via: &'a RouteTarget) -> Call<'a, ()> {
+        Box::pin(async move { self.change(actions::CREATE_ROUTE, network::new_route_form(table, to, via)?).await })
+    }
+
+    fn delete_route<'a>(&'a self, table: &'a str, to: Cidr) -> Call<'a, ()> {
+        Box::pin(self.change(actions::DELETE_ROUTE, network::route_form(table, to)))
+    }
+
+    fn set_source_dest_check<'a>(&'a self, instance: &'a str, check: bool) -> Call<'a, ()> {
+        Box::pin(self.change(actions::MODIFY_INSTANCE_ATTRIBUTE, check_form(instance, check)))
+    }
+
+    fn create_tags<'a>(&'a self, ids: &'a [String], tags: &'a Tags) -> Call<'a, ()> {
+        Box::pin(async move {
+            if ids.is_empty() || tags.is_empty() {
+                return Ok(());
+            }
+            self.change(actions::CREATE_TAGS, tags_form(ids, tags)).await
+        })
+    }
+
+    fn try_out<'a>(&'a self, trial: Trial<'a>) -> Call<'a, ()> {
+        Box::pin(async move {
+            let (action, form) = trial::call(trial)?;
+            match self.change(action, form).await {
+                Err(AwsError::Invalid { code, .. }) if code == trial::PERMITTED => Ok(()),
+                outcome => outcome,
+            }
+        })
     }
 }
 

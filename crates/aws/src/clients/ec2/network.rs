@@ -1,58 +1,17 @@
 //! Subnets, route tables and routes, zones, VPCs, elastic addresses.
 
-use super::{Ec2, Filters, batches, cidr, one, tags};
+use super::{cidr, tags};
 use crate::{
-    account::{AvailabilityZone, AwsError, RouteEntry, RouteTable, RouteTarget, Subnet, SubnetFilter},
-    clients::{actions, query::Form, xml::Element},
+    account::{AvailabilityZone, AwsError, RouteEntry, RouteTable, RouteTarget, Subnet},
+    clients::{query::Form, xml::Element},
 };
 use net::{Cidr, Family, HasFamily};
 
-impl Ec2 {
-    pub(in crate::clients) async fn describe_subnets(&self, filter: &SubnetFilter) -> Result<Vec<Subnet>, AwsError> {
-        let mut subnets = Vec::new();
-        for ids in batches(&filter.ids) {
-            let mut filters = Filters::default();
-            filters.add("vpc-id", &one(filter.vpc.as_ref()));
-            filters.add("subnet-id", &ids);
-            let read = |page: &Element| subnets.extend(page.items("subnetSet").map(subnet));
-            self.query.pages(actions::DESCRIBE_SUBNETS, &filters.paged(), read).await?;
-        }
-        Ok(subnets)
-    }
-
-    pub(in crate::clients) async fn describe_route_tables(&self, vpc: &str) -> Result<Vec<RouteTable>, AwsError> {
-        let mut filters = Filters::default();
-        filters.add("vpc-id", &[vpc.to_owned()]);
-        let mut tables = Vec::new();
-        let mut form = filters.form;
-        // This call takes no larger page.
-        form.set("MaxResults", "100");
-        let read = |page: &Element| tables.extend(page.items("routeTableSet").map(route_table));
-        self.query.pages(actions::DESCRIBE_ROUTE_TABLES, &form, read).await?;
-        Ok(tables)
-    }
-
-    pub(in crate::clients) async fn describe_availability_zones(&self) -> Result<Vec<AvailabilityZone>, AwsError> {
-        let answer = self.query.ask(actions::DESCRIBE_AVAILABILITY_ZONES, &Form::default()).await?;
-        let zone = |item: &Element| AvailabilityZone {
-            name: item.text(&["zoneName"]).to_owned(),
-            id: item.text(&["zoneId"]).to_owned(),
-            kind: item.text(&["zoneType"]).to_owned(),
-        };
-        Ok(answer.items("availabilityZoneInfo").map(zone).collect())
-    }
-
-    pub(in crate::clients) async fn create_route(
-        &self,
-        table: &str,
-        to: Cidr,
-        via: &RouteTarget,
-    ) -> Result<(), AwsError> {
-        self.query.ask(actions::CREATE_ROUTE, &new_route_form(table, to, via)?).await.map(drop)
-    }
-
-    pub(in crate::clients) async fn delete_route(&self, table: &str, to: Cidr) -> Result<(), AwsError> {
-        self.query.ask(actions::DELETE_ROUTE, &route_form(table, to)).await.map(drop)
+pub(super) fn zone(element: &Element) -> AvailabilityZone {
+    AvailabilityZone {
+        name: element.text(&["zoneName"]).to_owned(),
+        id: element.text(&["zoneId"]).to_owned(),
+        kind: element.text(&["zoneType"]).to_owned(),
     }
 }
 
@@ -87,7 +46,7 @@ fn associated(element: &Element, list: &str, block: &str, state: &str) -> Vec<Ci
     used.filter_map(|item| cidr(item.text(&[block]))).collect()
 }
 
-fn subnet(element: &Element) -> Subnet {
+pub(super) fn subnet(element: &Element) -> Subnet {
     Subnet {
         id: element.text(&["subnetId"]).to_owned(),
         vpc: element.text(&["vpcId"]).to_owned(),
@@ -99,7 +58,7 @@ fn subnet(element: &Element) -> Subnet {
     }
 }
 
-fn route_table(element: &Element) -> RouteTable {
+pub(super) fn route_table(element: &Element) -> RouteTable {
     let associations = || element.items("associationSet");
     RouteTable {
         id: element.text(&["routeTableId"]).to_owned(),

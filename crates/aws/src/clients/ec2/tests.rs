@@ -5,16 +5,13 @@ use crate::{
         Account, Direction, GroupFilter, InstanceFilter, NewSecurityGroup, Peer, Protocol, RouteTarget, Rule,
         SubnetFilter, Tags,
     },
-    clients::{
-        RealAccount,
-        testing::{Server, ok},
-    },
+    clients::testing::{Server, ok},
 };
 use net::Cidr;
 use std::collections::BTreeSet;
 
-async fn account(server: &Server) -> RealAccount {
-    RealAccount::new(&server.session().await).expect("an account")
+async fn account(server: &Server) -> Account {
+    server.session().await.account()
 }
 
 fn cidr(text: &str) -> Cidr {
@@ -45,7 +42,7 @@ async fn groups_are_read_rule_by_rule() {
     let server = Server::saying(vec![ok(&GROUPS.replace("MORE", ""))]);
     let filter =
         GroupFilter { vpc: Some("vpc-1".to_owned()), ids: BTreeSet::from(["sg-1".to_owned(), "sg-9".to_owned()]) };
-    let groups = account(&server).await.describe_security_groups(&filter).await.expect("groups");
+    let groups = account(&server).await.ec2.describe_security_groups(&filter).await.expect("groups");
     assert_eq!(
         server.bodies(),
         ["Action=DescribeSecurityGroups&Version=2016-11-15&Filter.1.Name=vpc-id&Filter.1.Value.1=vpc-1\
@@ -74,7 +71,7 @@ async fn pages_are_followed() {
     let more = GROUPS.replace("MORE", "<nextToken>t/2</nextToken>");
     let last = GROUPS.replace("MORE", "").replace("sg-1", "sg-2");
     let server = Server::saying(vec![ok(&more), ok(&last)]);
-    let groups = account(&server).await.describe_security_groups(&GroupFilter::default()).await.expect("groups");
+    let groups = account(&server).await.ec2.describe_security_groups(&GroupFilter::default()).await.expect("groups");
     let ids: Vec<&str> = groups.iter().map(|group| group.id.as_str()).collect();
     assert_eq!(ids, ["sg-1", "sg-2"]);
     assert!(server.bodies()[1].ends_with("&NextToken=t%2F2"), "{:?}", server.bodies());
@@ -85,7 +82,7 @@ async fn long_lists_are_split() {
     let server = Server::saying(vec![ok("<DescribeSecurityGroupsResponse/>")]);
     let ids = (0..401).map(|number| format!("sg-{number}")).collect();
     let filter = GroupFilter { ids, ..GroupFilter::default() };
-    account(&server).await.describe_security_groups(&filter).await.expect("groups");
+    account(&server).await.ec2.describe_security_groups(&filter).await.expect("groups");
     assert_eq!(server.asked().len(), 3);
 }
 
@@ -100,8 +97,8 @@ async fn rules_are_written_one_by_one() {
     let answer = "<Response><return>true</return></Response>";
     let server = Server::saying(vec![ok(answer)]);
     let account = account(&server).await;
-    account.authorize("sg-1", Direction::Ingress, &rules).await.expect("authorized");
-    account.revoke("sg-1", Direction::Egress, &rules).await.expect("revoked");
+    account.ec2.authorize("sg-1", Direction::Ingress, &rules).await.expect("authorized");
+    account.ec2.revoke("sg-1", Direction::Egress, &rules).await.expect("revoked");
     let form = "&Version=2016-11-15&GroupId=sg-1\
                 &IpPermissions.1.IpProtocol=tcp&IpPermissions.1.FromPort=80&IpPermissions.1.ToPort=80\
                 &IpPermissions.1.IpRanges.1.CidrIp=10.0.0.0%2F8&IpPermissions.1.IpRanges.1.Description=for+a\
@@ -121,7 +118,7 @@ async fn a_rule_that_was_not_there_is_told() {
                   <toPort>1</toPort><ipv6Ranges><item><cidrIpv6>::/0</cidrIpv6></item></ipv6Ranges></item></unknownIpPermissionSet></Response>";
     let server = Server::saying(vec![ok(answer)]);
     let rules = BTreeSet::from([rule(Protocol::Tcp { from: 1, to: 1 }, Peer::Cidr(cidr("::/0")), "")]);
-    let error = account(&server).await.revoke("sg-1", Direction::Ingress, &rules).await.expect_err("not there");
+    let error = account(&server).await.ec2.revoke("sg-1", Direction::Ingress, &rules).await.expect_err("not there");
     assert_eq!(error.to_string(), "security group rule not found: tcp 1 with ::/0");
 }
 
@@ -135,7 +132,7 @@ async fn a_group_is_made_with_its_tags() {
         vpc: "vpc-1".to_owned(),
         tags: Tags::from([("kubernetes.io/cluster/c".to_owned(), "owned".to_owned())]),
     };
-    assert_eq!(account(&server).await.create_security_group(&new).await.as_deref(), Ok("sg-7"));
+    assert_eq!(account(&server).await.ec2.create_security_group(&new).await.as_deref(), Ok("sg-7"));
     assert_eq!(
         server.bodies(),
         ["Action=CreateSecurityGroup&Version=2016-11-15&GroupName=n&GroupDescription=%5Bk8s%5D+d&VpcId=vpc-1\
@@ -164,7 +161,7 @@ async fn of_subnets_only_associated_ipv6_blocks_count() {
         blocks.concat()
     );
     let server = Server::saying(vec![ok(&answer)]);
-    let subnets = account(&server).await.describe_subnets(&SubnetFilter::default()).await.expect("subnets");
+    let subnets = account(&server).await.ec2.describe_subnets(&SubnetFilter::default()).await.expect("subnets");
     assert_eq!(subnets[0].ipv4, Some(cidr("10.0.0.0/24")));
     assert_eq!(subnets[0].ipv6, [cidr("2001:db8:2::/64")]);
     assert_eq!((subnets[0].zone.as_str(), subnets[0].free_ipv4), ("us-east-1a", 250));
@@ -195,7 +192,7 @@ async fn instances_are_read_with_addresses_of_both_families() {
     );
     let server = Server::saying(vec![ok(&answer)]);
     let filter = InstanceFilter { ids: BTreeSet::from(["i-1".to_owned()]), ..InstanceFilter::default() };
-    let instance = account(&server).await.describe_instances(&filter).await.expect("instances").remove(0);
+    let instance = account(&server).await.ec2.describe_instances(&filter).await.expect("instances").remove(0);
     assert_eq!((instance.state.as_str(), instance.zone.as_str()), ("running", "us-east-1a"));
     assert_eq!(instance.public_ipv4.map(|address| address.to_string()).as_deref(), Some("192.0.2.7"));
     assert_eq!(instance.public_dns, "");
@@ -220,7 +217,7 @@ async fn route_tables_are_read_and_routes_written_in_both_families() {
         </item></routeTableSet></DescribeRouteTablesResponse>";
     let server = Server::saying(vec![ok(answer), ok("<Response><return>true</return></Response>")]);
     let account = account(&server).await;
-    let table = account.describe_route_tables("vpc-1").await.expect("tables").remove(0);
+    let table = account.ec2.describe_route_tables("vpc-1").await.expect("tables").remove(0);
     assert!(table.main);
     assert_eq!(table.subnets, BTreeSet::from(["subnet-1".to_owned()]));
     let told: Vec<(Option<String>, RouteTarget, bool)> = table
@@ -238,8 +235,8 @@ async fn route_tables_are_read_and_routes_written_in_both_families() {
         ]
     );
     let via = RouteTarget::Instance("i-1".to_owned());
-    account.create_route("rtb-1", cidr("10.128.0.0/24"), &via).await.expect("a route");
-    account.delete_route("rtb-1", cidr("fd00:10::/64")).await.expect("no route");
+    account.ec2.create_route("rtb-1", cidr("10.128.0.0/24"), &via).await.expect("a route");
+    account.ec2.delete_route("rtb-1", cidr("fd00:10::/64")).await.expect("no route");
     let bodies = server.bodies();
     assert_eq!(
         bodies[1..],
@@ -248,7 +245,7 @@ async fn route_tables_are_read_and_routes_written_in_both_families() {
             "Action=DeleteRoute&Version=2016-11-15&RouteTableId=rtb-1&DestinationIpv6CidrBlock=fd00%3A10%3A%3A%2F64",
         ]
     );
-    let refused = account.create_route("rtb-1", cidr("::/0"), &RouteTarget::Other("x".to_owned())).await;
+    let refused = account.ec2.create_route("rtb-1", cidr("::/0"), &RouteTarget::Other("x".to_owned())).await;
     assert!(refused.is_err());
 }
 
@@ -256,6 +253,6 @@ async fn route_tables_are_read_and_routes_written_in_both_families() {
 async fn nothing_is_asked_for_no_ids() {
     let server = Server::saying(vec![]);
     let account = account(&server).await;
-    assert_eq!(account.create_tags(&[], &Tags::new()).await, Ok(()));
+    assert_eq!(account.ec2.create_tags(&[], &Tags::new()).await, Ok(()));
     assert!(server.asked().is_empty());
 }

@@ -1,192 +1,227 @@
-//! Network load balancers, through the SDK.
+//! Network load balancers: the API of 2015-12-01.
 
-mod certificates;
 mod listeners;
-mod tags;
+mod load_balancers;
 mod target_groups;
 
-use super::{OpenError, Session, actions, caller::Caller, paging::Marker};
-use crate::account::{
-    Attributes, AwsError, IpAddressType, LoadBalancer, LoadBalancerState, LoadBalancerType, NewLoadBalancer, Scheme,
-    SubnetMapping, Tags,
+use super::{
+    actions::{self, Action},
+    query::{Form, Query},
+    tags::{Tagged, pairs},
+    xml::Element,
 };
-use aws_sdk_elasticloadbalancingv2::{Client, config, types as sdk};
-use std::collections::BTreeSet;
+use crate::account::{
+    Attributes, AwsError, Call, HealthCheck, IpAddressType, Listener, ListenerSettings, LoadBalancer,
+    NetworkLoadBalancers, NewListener, NewLoadBalancer, NewTargetGroup, SubnetMapping, Tags, Target, TargetGroup,
+    TargetGroupFilter, TargetHealth,
+};
+use std::collections::{BTreeMap, BTreeSet};
 
-/// ELBv2 of one region.
+const TAGGED: Tagged = Tagged { list: "ResourceArns", one: "ResourceArn" };
+
+/// A client of one region.
 #[derive(Clone, Debug)]
-pub(super) struct Elbv2 {
-    client: Client,
-    caller: Caller,
+pub(super) struct Elbv2Client {
+    pub(super) query: Query,
 }
 
-impl Elbv2 {
-    pub(super) fn new(session: &Session) -> Result<Self, OpenError> {
-        let sdk = session.sdk("Elastic Load Balancing v2", "elasticloadbalancing")?;
-        let client = Client::from_conf(config::Builder::from(&sdk).build());
-        Ok(Self { client, caller: session.caller().clone() })
+impl Elbv2Client {
+    /// Makes a call whose answer tells nothing.
+    async fn change(&self, action: Action, form: Form) -> Result<(), AwsError> {
+        self.query.ask(action, &form).await.map(drop)
     }
 
-    pub(super) async fn describe_load_balancers(&self, name: Option<&str>) -> Result<Vec<LoadBalancer>, AwsError> {
-        let request = self.client.describe_load_balancers().set_names(name.map(|name| vec![name.to_owned()]));
-        let (mut all, mut marker) = (Vec::new(), Marker::default());
-        loop {
-            let send = || request.clone().set_marker(marker.current()).send();
-            let page = match self.caller.sdk(actions::DESCRIBE_LOAD_BALANCERS, send).await {
-                Err(error) if error.is_not_found() => return Ok(Vec::new()),
-                outcome => outcome?,
-            };
-            all.extend(page.load_balancers.into_iter().flatten().map(load_balancer));
-            if !marker.advance(page.next_marker)? {
-                return Ok(all);
-            }
+    /// Makes a call that takes something away. That there is none is fine.
+    async fn remove(&self, action: Action, form: Form) -> Result<(), AwsError> {
+        match self.change(action, form).await {
+            Err(error) if error.is_not_found() => Ok(()),
+            outcome => outcome,
         }
     }
 
-    pub(super) async fn create_load_balancer(&self, new: &NewLoadBalancer) -> Result<LoadBalancer, AwsError> {
-        let NewLoadBalancer { name, scheme, ip_address_type, subnets, security_groups, ipv6_source_nat, tags } = new;
-        let request = self
-            .client
-            .create_load_balancer()
-            .name(name)
-            .r#type(sdk::LoadBalancerTypeEnum::Network)
-            .scheme(match scheme {
-                Scheme::InternetFacing => sdk::LoadBalancerSchemeEnum::InternetFacing,
-                Scheme::Internal => sdk::LoadBalancerSchemeEnum::Internal,
-            })
-            .ip_address_type(to_address_type(*ip_address_type))
-            .set_subnet_mappings(Some(subnets.iter().map(to_mapping).collect()))
-            .set_security_groups(some(security_groups))
-            .set_enable_prefix_for_ipv6_source_nat(source_nat(*ipv6_source_nat))
-            .set_tags(to_tags(tags));
-        let answer = self.caller.sdk(actions::CREATE_LOAD_BALANCER, || request.clone().send()).await?;
-        let made = answer.load_balancers.into_iter().flatten().next();
-        made.map(load_balancer).ok_or_else(|| missing("CreateLoadBalancer"))
-    }
-
-    pub(super) async fn delete_load_balancer(&self, arn: &str) -> Result<(), AwsError> {
-        let request = self.client.delete_load_balancer().load_balancer_arn(arn);
-        gone(self.caller.sdk(actions::DELETE_LOAD_BALANCER, || request.clone().send()).await)
-    }
-
-    pub(super) async fn set_security_groups(&self, arn: &str, groups: &BTreeSet<String>) -> Result<(), AwsError> {
-        let groups = groups.iter().cloned().collect();
-        let request = self.client.set_security_groups().load_balancer_arn(arn).set_security_groups(Some(groups));
-        self.caller.sdk(actions::SET_SECURITY_GROUPS, || request.clone().send()).await.map(drop)
-    }
-
-    pub(super) async fn set_ip_address_type(&self, arn: &str, kind: IpAddressType) -> Result<(), AwsError> {
-        let kind = to_address_type(kind);
-        let request = self.client.set_ip_address_type().load_balancer_arn(arn).ip_address_type(kind);
-        self.caller.sdk(actions::SET_IP_ADDRESS_TYPE, || request.clone().send()).await.map(drop)
-    }
-
-    pub(super) async fn set_subnets(
+    /// Makes a call that makes something, which is the first of a list in the answer.
+    async fn create<T>(
         &self,
-        arn: &str,
-        subnets: &[SubnetMapping],
-        ipv6_source_nat: bool,
-    ) -> Result<(), AwsError> {
-        let request = self
-            .client
-            .set_subnets()
-            .load_balancer_arn(arn)
-            .set_subnet_mappings(Some(subnets.iter().map(to_mapping).collect()))
-            .set_enable_prefix_for_ipv6_source_nat(source_nat(ipv6_source_nat));
-        self.caller.sdk(actions::SET_SUBNETS, || request.clone().send()).await.map(drop)
+        action: Action,
+        form: Form,
+        list: &str,
+        read: impl Fn(&Element) -> T,
+    ) -> Result<T, AwsError> {
+        let answer = self.query.ask(action, &form).await?;
+        answer.items(list).next().map(read).ok_or_else(|| {
+            let message = format!("{} answered without what it made", action.name);
+            AwsError::Other { code: "EmptyAnswer".to_owned(), message, request_id: String::new() }
+        })
     }
 
-    pub(super) async fn describe_load_balancer_attributes(&self, arn: &str) -> Result<Attributes, AwsError> {
-        let request = self.client.describe_load_balancer_attributes().load_balancer_arn(arn);
-        let answer = self.caller.sdk(actions::DESCRIBE_LOAD_BALANCER_ATTRIBUTES, || request.clone().send()).await?;
-        let all = answer.attributes.into_iter().flatten();
-        Ok(all.filter_map(|one| Some((one.key?, one.value.unwrap_or_default()))).collect())
+    /// All members of a list, from all pages.
+    async fn list<T>(
+        &self,
+        action: Action,
+        form: Form,
+        list: &str,
+        read: impl Fn(&Element) -> T,
+    ) -> Result<Vec<T>, AwsError> {
+        let mut all = Vec::new();
+        self.query.pages(action, &form, |page| all.extend(page.items(list).map(&read))).await?;
+        Ok(all)
     }
 
-    pub(super) async fn modify_load_balancer_attributes(&self, arn: &str, set: &Attributes) -> Result<(), AwsError> {
-        let attribute =
-            |(key, value): (&String, &String)| sdk::LoadBalancerAttribute::builder().key(key).value(value).build();
-        let request = self
-            .client
-            .modify_load_balancer_attributes()
-            .load_balancer_arn(arn)
-            .set_attributes(Some(set.iter().map(attribute).collect()));
-        self.caller.sdk(actions::MODIFY_LOAD_BALANCER_ATTRIBUTES, || request.clone().send()).await.map(drop)
-    }
-}
-
-fn load_balancer(from: sdk::LoadBalancer) -> LoadBalancer {
-    LoadBalancer {
-        kind: match from.r#type {
-            Some(sdk::LoadBalancerTypeEnum::Network) => LoadBalancerType::Network,
-            _ => LoadBalancerType::Other,
-        },
-        scheme: match from.scheme {
-            Some(sdk::LoadBalancerSchemeEnum::Internal) => Scheme::Internal,
-            _ => Scheme::InternetFacing,
-        },
-        ip_address_type: match from.ip_address_type {
-            None | Some(sdk::IpAddressType::Ipv4) => IpAddressType::Ipv4,
-            Some(_) => IpAddressType::Dualstack,
-        },
-        state: match from.state.and_then(|state| state.code) {
-            Some(sdk::LoadBalancerStateEnum::Active) => LoadBalancerState::Active,
-            Some(sdk::LoadBalancerStateEnum::ActiveImpaired) => LoadBalancerState::ActiveImpaired,
-            Some(sdk::LoadBalancerStateEnum::Failed) => LoadBalancerState::Failed,
-            _ => LoadBalancerState::Provisioning,
-        },
-        arn: from.load_balancer_arn.unwrap_or_default(),
-        name: from.load_balancer_name.unwrap_or_default(),
-        dns_name: from.dns_name.unwrap_or_default(),
-        hosted_zone: from.canonical_hosted_zone_id.unwrap_or_default(),
-        vpc: from.vpc_id.unwrap_or_default(),
-        subnets: from.availability_zones.into_iter().flatten().filter_map(|zone| zone.subnet_id).collect(),
-        security_groups: from.security_groups.into_iter().flatten().collect(),
-        ipv6_source_nat: from
-            .enable_prefix_for_ipv6_source_nat
-            .map(|value| value == sdk::EnablePrefixForIpv6SourceNatEnum::On),
+    async fn attributes(&self, action: Action, form: Form) -> Result<Attributes, AwsError> {
+        let answer = self.query.ask(action, &form).await?;
+        Ok(pairs(&answer, "Attributes"))
     }
 }
 
-fn to_address_type(kind: IpAddressType) -> sdk::IpAddressType {
-    match kind {
-        IpAddressType::Ipv4 => sdk::IpAddressType::Ipv4,
-        IpAddressType::Dualstack => sdk::IpAddressType::Dualstack,
-    }
+/// A form with one key.
+fn form(name: &str, value: &str) -> Form {
+    let mut form = Form::default();
+    form.set(name, value);
+    form
 }
 
-fn to_mapping(mapping: &SubnetMapping) -> sdk::SubnetMapping {
-    sdk::SubnetMapping::builder()
-        .subnet_id(&mapping.subnet)
-        .set_allocation_id(mapping.allocation.clone())
-        .set_private_ipv4_address(mapping.private_ipv4.clone())
-        .build()
-}
-
-fn source_nat(wanted: bool) -> Option<sdk::EnablePrefixForIpv6SourceNatEnum> {
-    wanted.then_some(sdk::EnablePrefixForIpv6SourceNatEnum::On)
-}
-
-fn to_tags(tags: &Tags) -> Option<Vec<sdk::Tag>> {
-    let all: Vec<sdk::Tag> =
-        tags.iter().map(|(key, value)| sdk::Tag::builder().key(key).value(value).build()).collect();
-    Some(all).filter(|all| !all.is_empty())
-}
-
-/// A list, or nothing when it is empty: AWS takes an empty list for a mistake.
-fn some(values: &BTreeSet<String>) -> Option<Vec<String>> {
-    Some(values.iter().cloned().collect::<Vec<_>>()).filter(|values| !values.is_empty())
-}
-
-fn missing(call: &str) -> AwsError {
-    let message = format!("{call} answered without what it made");
-    AwsError::Other { code: "EmptyAnswer".to_owned(), message, request_id: String::new() }
-}
-
-/// Whether something is gone: deleted now, or not there.
-fn gone<T>(outcome: Result<T, AwsError>) -> Result<(), AwsError> {
+/// What does not exist is left out.
+fn or_nothing<T>(outcome: Result<Vec<T>, AwsError>) -> Result<Vec<T>, AwsError> {
     match outcome {
-        Err(error) if error.is_not_found() => Ok(()),
-        outcome => outcome.map(drop),
+        Err(error) if error.is_not_found() => Ok(Vec::new()),
+        outcome => outcome,
+    }
+}
+
+impl NetworkLoadBalancers for Elbv2Client {
+    fn describe_load_balancers<'a>(&'a self, name: Option<&'a str>) -> Call<'a, Vec<LoadBalancer>> {
+        let mut form = Form::default();
+        form.some("Names.member.1", name);
+        let all = self.list(actions::DESCRIBE_LOAD_BALANCERS, form, "LoadBalancers", load_balancers::read);
+        Box::pin(async move { or_nothing(all.await) })
+    }
+
+    fn create_load_balancer<'a>(&'a self, new: &'a NewLoadBalancer) -> Call<'a, LoadBalancer> {
+        let form = load_balancers::new_form(new);
+        Box::pin(self.create(actions::CREATE_LOAD_BALANCER, form, "LoadBalancers", load_balancers::read))
+    }
+
+    fn delete_load_balancer<'a>(&'a self, arn: &'a str) -> Call<'a, ()> {
+        Box::pin(self.remove(actions::DELETE_LOAD_BALANCER, form("LoadBalancerArn", arn)))
+    }
+
+    fn set_security_groups<'a>(&'a self, arn: &'a str, groups: &'a BTreeSet<String>) -> Call<'a, ()> {
+        let mut form = form("LoadBalancerArn", arn);
+        form.members("SecurityGroups", groups);
+        Box::pin(self.change(actions::SET_SECURITY_GROUPS, form))
+    }
+
+    fn set_ip_address_type<'a>(&'a self, arn: &'a str, kind: IpAddressType) -> Call<'a, ()> {
+        let mut form = form("LoadBalancerArn", arn);
+        form.set("IpAddressType", load_balancers::address_type(kind));
+        Box::pin(self.change(actions::SET_IP_ADDRESS_TYPE, form))
+    }
+
+    fn set_subnets<'a>(&'a self, arn: &'a str, subnets: &'a [SubnetMapping], ipv6_source_nat: bool) -> Call<'a, ()> {
+        let mut form = form("LoadBalancerArn", arn);
+        load_balancers::subnets(&mut form, subnets, ipv6_source_nat);
+        Box::pin(self.change(actions::SET_SUBNETS, form))
+    }
+
+    fn describe_load_balancer_attributes<'a>(&'a self, arn: &'a str) -> Call<'a, Attributes> {
+        Box::pin(self.attributes(actions::DESCRIBE_LOAD_BALANCER_ATTRIBUTES, form("LoadBalancerArn", arn)))
+    }
+
+    fn modify_load_balancer_attributes<'a>(&'a self, arn: &'a str, set: &'a Attributes) -> Call<'a, ()> {
+        let mut form = form("LoadBalancerArn", arn);
+        form.tags("Attributes.member", set);
+        Box::pin(self.change(actions::MODIFY_LOAD_BALANCER_ATTRIBUTES, form))
+    }
+
+    fn describe_target_groups<'a>(&'a self, filter: TargetGroupFilter<'a>) -> Call<'a, Vec<TargetGroup>> {
+        let form = match filter {
+            TargetGroupFilter::All => Form::default(),
+            TargetGroupFilter::Of(arn) => form("LoadBalancerArn", arn),
+        };
+        let all = self.list(actions::DESCRIBE_TARGET_GROUPS, form, "TargetGroups", target_groups::read);
+        Box::pin(async move { or_nothing(all.await) })
+    }
+
+    fn create_target_group<'a>(&'a self, new: &'a NewTargetGroup) -> Call<'a, TargetGroup> {
+        let form = target_groups::new_form(new);
+        Box::pin(self.create(actions::CREATE_TARGET_GROUP, form, "TargetGroups", target_groups::read))
+    }
+
+    fn modify_target_group<'a>(&'a self, arn: &'a str, check: &'a HealthCheck) -> Call<'a, ()> {
+        let mut form = form("TargetGroupArn", arn);
+        target_groups::health_check(&mut form, check);
+        Box::pin(self.change(actions::MODIFY_TARGET_GROUP, form))
+    }
+
+    fn delete_target_group<'a>(&'a self, arn: &'a str) -> Call<'a, ()> {
+        Box::pin(self.remove(actions::DELETE_TARGET_GROUP, form("TargetGroupArn", arn)))
+    }
+
+    fn describe_target_group_attributes<'a>(&'a self, arn: &'a str) -> Call<'a, Attributes> {
+        Box::pin(self.attributes(actions::DESCRIBE_TARGET_GROUP_ATTRIBUTES, form("TargetGroupArn", arn)))
+    }
+
+    fn modify_target_group_attributes<'a>(&'a self, arn: &'a str, set: &'a Attributes) -> Call<'a, ()> {
+        let mut form = form("TargetGroupArn", arn);
+        form.tags("Attributes.member", set);
+        Box::pin(self.change(actions::MODIFY_TARGET_GROUP_ATTRIBUTES, form))
+    }
+
+    fn describe_target_health<'a>(&'a self, arn: &'a str) -> Call<'a, Vec<TargetHealth>> {
+        Box::pin(async move {
+            let form = form("TargetGroupArn", arn);
+            let answer = self.query.ask(actions::DESCRIBE_TARGET_HEALTH, &form).await?;
+            Ok(answer.items("TargetHealthDescriptions").filter_map(target_groups::read_health).collect())
+        })
+    }
+
+    fn register_targets<'a>(&'a self, arn: &'a str, targets: &'a BTreeSet<Target>) -> Call<'a, ()> {
+        Box::pin(self.register(arn, targets))
+    }
+
+    fn deregister_targets<'a>(&'a self, arn: &'a str, targets: &'a BTreeSet<Target>) -> Call<'a, ()> {
+        Box::pin(self.deregister(arn, targets))
+    }
+
+    fn describe_listeners<'a>(&'a self, load_balancer: &'a str) -> Call<'a, Vec<Listener>> {
+        let form = form("LoadBalancerArn", load_balancer);
+        Box::pin(self.list(actions::DESCRIBE_LISTENERS, form, "Listeners", listeners::read))
+    }
+
+    fn create_listener<'a>(&'a self, new: &'a NewListener) -> Call<'a, Listener> {
+        let form = listeners::new_form(new);
+        Box::pin(self.create(actions::CREATE_LISTENER, form, "Listeners", listeners::read))
+    }
+
+    fn modify_listener<'a>(&'a self, arn: &'a str, settings: &'a ListenerSettings) -> Call<'a, ()> {
+        let mut form = form("ListenerArn", arn);
+        listeners::settings(&mut form, settings);
+        Box::pin(self.change(actions::MODIFY_LISTENER, form))
+    }
+
+    fn delete_listener<'a>(&'a self, arn: &'a str) -> Call<'a, ()> {
+        Box::pin(self.remove(actions::DELETE_LISTENER, form("ListenerArn", arn)))
+    }
+
+    fn describe_listener_certificates<'a>(&'a self, listener: &'a str) -> Call<'a, BTreeSet<String>> {
+        let form = form("ListenerArn", listener);
+        let all = self.list(actions::DESCRIBE_LISTENER_CERTIFICATES, form, "Certificates", listeners::read_certificate);
+        Box::pin(async move { Ok(all.await?.into_iter().flatten().collect()) })
+    }
+
+    fn add_listener_certificates<'a>(&'a self, listener: &'a str, arns: &'a BTreeSet<String>) -> Call<'a, ()> {
+        Box::pin(self.each_certificate(actions::ADD_LISTENER_CERTIFICATES, listener, arns))
+    }
+
+    fn remove_listener_certificates<'a>(&'a self, listener: &'a str, arns: &'a BTreeSet<String>) -> Call<'a, ()> {
+        Box::pin(self.each_certificate(actions::REMOVE_LISTENER_CERTIFICATES, listener, arns))
+    }
+
+    fn describe_tags<'a>(&'a self, arns: &'a [String]) -> Call<'a, BTreeMap<String, Tags>> {
+        Box::pin(TAGGED.describe(&self.query, arns))
+    }
+
+    fn add_tags<'a>(&'a self, arns: &'a [String], tags: &'a Tags) -> Call<'a, ()> {
+        Box::pin(TAGGED.add(&self.query, arns, tags))
     }
 }

@@ -3,7 +3,7 @@
 use super::{super::actions, *};
 
 fn failure(status: u16, body: &str) -> Failure {
-    Failure::answered(status, &Headers::new(), body.as_bytes())
+    Failure::answered(status, &HeaderMap::new(), body.as_bytes())
 }
 
 const EC2: &str = "<Response><Errors><Error><Code>InvalidGroup.NotFound</Code><Message>The security group 'sg-1' does not \

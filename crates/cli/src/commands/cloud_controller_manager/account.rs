@@ -2,7 +2,7 @@
 
 use aws::{
     account::Account,
-    clients::{Found, RealAccount, Session, discover},
+    clients::{Found, Session, discover},
     cloud_config::CloudConfig,
     memory::{Example, Memory},
     model::names::Cluster,
@@ -24,7 +24,7 @@ const EXAMPLE_NODES: u8 = 3;
 
 /// The account, its region, and the cluster in it.
 pub(super) struct Opened {
-    pub(super) account: Arc<dyn Account>,
+    pub(super) account: Account,
     pub(super) region: String,
     pub(super) cluster: Cluster,
 }
@@ -44,16 +44,16 @@ pub(super) async fn open(
 
 async fn at_aws(config: &CloudConfig, cluster_name: &str, metrics: &Metrics) -> anyhow::Result<Opened> {
     let session = Session::open(config, metrics).await?;
-    let account = RealAccount::new(&session)?;
+    let account = session.account();
     let Found { vpc, cluster_id: id, legacy_tag } = discover(&session, &account, config).await?;
     let region = session.region().to_owned();
     tracing::info!(region, vpc, cluster = id, "works on AWS");
     let cluster = Cluster { id, name: cluster_name.to_owned(), vpc, legacy_tag };
-    Ok(Opened { account: Arc::new(account), region, cluster })
+    Ok(Opened { account, region, cluster })
 }
 
 fn example(config: &CloudConfig, cluster_name: &str) -> anyhow::Result<Opened> {
-    let account = Arc::new(Memory::new(Example { nodes: EXAMPLE_NODES }.state()));
+    let account = Account::from(Arc::new(Memory::new(Example { nodes: EXAMPLE_NODES }.state())));
     let id = config.cluster_id().unwrap_or(Example::CLUSTER).to_owned();
     anyhow::ensure!(
         id == Example::CLUSTER,

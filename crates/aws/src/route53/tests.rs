@@ -3,12 +3,11 @@
 mod roles;
 mod zones;
 
-use super::{
-    Route53,
-    plan::{self, Leads, Record, Step},
+use super::{Route53, plan};
+use crate::{
+    account::{Leads, RecordChange, RecordSet},
+    clients::testing::{Say, Server, ok},
 };
-use crate::clients::testing::{Say, Server, ok};
-use aws_sdk_route53::types as sdk;
 use runtime::cloud::{CloudError, DnsEntry, DnsProvider, DnsZone};
 
 const NLB: &str = "a1-1.elb.us-east-1.amazonaws.com";
@@ -25,24 +24,27 @@ fn entry(dual_stack: bool) -> DnsEntry {
     }
 }
 
-fn alias(kind: &str, target: &str) -> Record {
-    let alias = sdk::AliasTarget::builder().dns_name(format!("{target}.")).hosted_zone_id(ZONE);
-    let alias = alias.evaluate_target_health(false).build().expect("an alias");
-    let set = sdk::ResourceRecordSet::builder().name("\\052.apps.example.com.").r#type(kind.into()).alias_target(alias);
-    Record::of(set.build().expect("a set"))
+fn there(kind: &str, leads: Leads) -> RecordSet {
+    RecordSet { name: "\\052.apps.example.com.".to_owned(), kind: kind.to_owned(), leads, as_read: None }
 }
 
-fn plain(kind: &str, value: &str) -> Record {
-    let value = sdk::ResourceRecord::builder().value(value).build().expect("a value");
-    let set = sdk::ResourceRecordSet::builder().name("\\052.apps.example.com.").r#type(kind.into()).ttl(60);
-    Record::of(set.resource_records(value).build().expect("a set"))
+fn alias(kind: &str, target: &str) -> RecordSet {
+    there(kind, Leads::Alias { target: format!("{target}."), zone: ZONE.to_owned() })
 }
 
-fn told(steps: &[Step]) -> Vec<String> {
-    let one = |step: &Step| {
+fn plain(kind: &str, value: &str) -> RecordSet {
+    let leads = match kind {
+        "CNAME" => Leads::Name { target: value.to_owned(), ttl: 60 },
+        _ => Leads::Elsewhere,
+    };
+    there(kind, leads)
+}
+
+fn told(steps: &[RecordChange]) -> Vec<String> {
+    let one = |step: &RecordChange| {
         let (verb, record) = match step {
-            Step::Write(record) => ("write", record),
-            Step::Delete(record) => ("delete", record),
+            RecordChange::Write(record) => ("write", record),
+            RecordChange::Delete(record) => ("delete", record),
         };
         let leads = match &record.leads {
             Leads::Alias { target, .. } | Leads::Name { target, .. } => target.trim_end_matches('.'),
@@ -57,7 +59,7 @@ fn told(steps: &[Step]) -> Vec<String> {
 fn both_families_are_written_together_or_not_at_all() {
     let both = [format!("write A {NLB}"), format!("write AAAA {NLB}")];
     let one = [format!("write A {NLB}")];
-    let table: &[(&[Record], bool, &[String])] = &[
+    let table: &[(&[RecordSet], bool, &[String])] = &[
         (&[], true, &both),
         (&[], false, &one),
         (&[alias("A", NLB)], true, &both),
@@ -77,7 +79,7 @@ fn both_families_are_written_together_or_not_at_all() {
 fn an_ipv6_alias_of_ours_goes_when_it_is_not_wanted_any_more() {
     let delete = |target: &str| format!("delete AAAA {target}");
     let write = format!("write A {NLB}");
-    let table: &[(&[Record], &[String])] = &[
+    let table: &[(&[RecordSet], &[String])] = &[
         (&[alias("A", NLB), alias("AAAA", NLB)], &[delete(NLB)]),
         (&[alias("A", OLD), alias("AAAA", OLD)], &[write.clone(), delete(OLD)]),
         (&[alias("AAAA", NLB)], &[write.clone(), delete(NLB)]),
@@ -94,7 +96,7 @@ fn an_ipv6_alias_of_ours_goes_when_it_is_not_wanted_any_more() {
 #[test]
 fn what_is_there_of_an_entry_goes_and_nothing_else() {
     let both = [format!("delete A {NLB}"), format!("delete AAAA {NLB}")];
-    let table: &[(&[Record], &[String])] = &[
+    let table: &[(&[RecordSet], &[String])] = &[
         (&[], &[]),
         (&[alias("A", NLB), alias("AAAA", NLB)], &both),
         (&[alias("A", NLB)], &both[..1]),
@@ -137,7 +139,7 @@ fn by_id() -> DnsZone {
 }
 
 async fn route53(server: &Server) -> Route53 {
-    Route53::new(&server.session().await).expect("Route53")
+    Route53::new(&server.session().await)
 }
 
 #[tokio::test]

@@ -5,22 +5,14 @@
 
 use super::{failed, hosted::Hosted, names::holds};
 use crate::{
-    account::AwsError,
-    clients::{actions, paging::Marker},
+    account::{AwsError, HostedZone},
+    clients::route53::bare,
 };
-use aws_sdk_route53::types as sdk;
 use runtime::cloud::{CloudError, DnsZone};
 use std::collections::BTreeMap;
 
 /// Zones whose tags one call tells.
 const ZONES: usize = 10;
-
-/// A zone that was found by its tags.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Found {
-    pub(super) id: String,
-    pub(super) name: String,
-}
 
 impl Hosted {
     /// The zone's id.
@@ -65,42 +57,18 @@ impl Hosted {
     }
 
     /// The zones that can hold the name and have the tags.
-    async fn tagged(&self, tags: &BTreeMap<String, String>, name: &str) -> Result<Vec<Found>, AwsError> {
-        let (mut candidates, mut marker) = (Vec::new(), Marker::default());
-        loop {
-            let send = || self.client.list_hosted_zones().set_marker(marker.current()).send();
-            let page = self.caller.sdk(actions::LIST_HOSTED_ZONES, send).await?;
-            let fitting = page.hosted_zones.into_iter().filter(|zone| holds(&zone.name, name));
-            candidates.extend(fitting.map(|zone| Found { id: bare(&zone.id), name: zone.name }));
-            if !marker.advance(page.next_marker.filter(|_| page.is_truncated))? {
-                break;
-            }
-        }
+    async fn tagged(&self, tags: &BTreeMap<String, String>, name: &str) -> Result<Vec<HostedZone>, AwsError> {
+        let mut candidates = self.client.list_hosted_zones().await?;
+        candidates.retain(|zone| holds(&zone.name, name));
         let mut found = Vec::new();
         for some in candidates.chunks(ZONES) {
             let ids: Vec<String> = some.iter().map(|zone| zone.id.clone()).collect();
-            let request = self
-                .client
-                .list_tags_for_resources()
-                .resource_type(sdk::TagResourceType::Hostedzone)
-                .set_resource_ids(Some(ids));
-            let answer = self.caller.sdk(actions::LIST_TAGS_FOR_RESOURCES, || request.clone().send()).await?;
-            for set in answer.resource_tag_sets {
-                let id = set.resource_id.as_deref().map(bare).unwrap_or_default();
-                let has = |(key, value): (&String, &String)| {
-                    let mut all = set.tags.iter().flatten();
-                    all.any(|tag| tag.key.as_ref() == Some(key) && tag.value.as_deref().unwrap_or_default() == value)
-                };
-                if tags.iter().all(has) {
+            for (id, has) in self.client.list_tags(&ids).await? {
+                if tags.iter().all(|(key, value)| has.get(key) == Some(value)) {
                     found.extend(some.iter().filter(|zone| zone.id == id).cloned());
                 }
             }
         }
         Ok(found)
     }
-}
-
-/// Without what Route53 puts in front of it in some answers.
-fn bare(id: &str) -> String {
-    id.trim_start_matches("/hostedzone/").to_owned()
 }

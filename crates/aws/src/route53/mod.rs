@@ -12,11 +12,12 @@ mod targets;
 mod tests;
 mod zones;
 
-use super::{OpenError, Session, classic::Classic, elbv2::Elbv2, role};
-use crate::account::AwsError;
+use crate::{
+    account::{Account, AwsError, RecordSet},
+    clients::{Session, role},
+};
 use hosted::Hosted;
 use parking_lot::Mutex;
-use plan::Record;
 use runtime::cloud::{Answer, CloudError, DnsEntry, DnsProvider, DnsZone};
 use std::{collections::BTreeMap, net::IpAddr, sync::Arc, time::Duration};
 
@@ -30,23 +31,21 @@ pub struct Route53 {
     own: Arc<Hosted>,
     /// The same in the name of roles, by their ARNs: for zones that are in other accounts.
     roles: Mutex<BTreeMap<String, (Session, Arc<Hosted>)>>,
-    network: Elbv2,
-    classic: Classic,
+    account: Account,
     /// Zones of load balancers' host names.
     targets: Mutex<BTreeMap<String, String>>,
 }
 
 impl Route53 {
     /// The zones of a session's account, and of roles that it may take on; load balancers are those of its account and region.
-    pub fn new(session: &Session) -> Result<Self, OpenError> {
-        Ok(Self {
+    pub fn new(session: &Session) -> Self {
+        Self {
             session: session.clone(),
-            own: Arc::new(Hosted::new(session)?),
+            own: Arc::new(Hosted::new(session)),
             roles: Mutex::default(),
-            network: Elbv2::new(session)?,
-            classic: Classic::new(session)?,
+            account: session.account(),
             targets: Mutex::default(),
-        })
+        }
     }
 
     /// Whoever a zone is to be asked as. A role that cannot be taken on is told as that, and not as a call that went wrong.
@@ -66,7 +65,7 @@ impl Route53 {
         }
         role::check(arn).map_err(|why| CloudError::Refused(format!("the role of the zone: {why}")))?;
         let session = self.session.in_role(arn, "");
-        let hosted = Hosted::new(&session).map_err(|error| CloudError::Refused(error.to_string()))?;
+        let hosted = Hosted::new(&session);
         let made = (session, Arc::new(hosted));
         roles.insert(arn.to_owned(), made.clone());
         Ok(made)
@@ -88,13 +87,13 @@ impl Route53 {
         } else {
             (vec![plan::name_of(entry, target)], None)
         };
-        let steps = |there: &[Record]| plan::ensure(there, &wanted, target);
+        let steps = |there: &[RecordSet]| plan::ensure(there, &wanted, target);
         hosted.change_in(zone, &entry.name, steps).await?.map_err(failed)?;
         Ok(target_zone)
     }
 
     async fn delete_entry(&self, zone: &DnsZone, entry: &DnsEntry) -> Result<(), CloudError> {
-        let steps = |there: &[Record]| plan::delete(there, &entry.targets);
+        let steps = |there: &[RecordSet]| plan::delete(there, &entry.targets);
         match self.hosted(zone).await?.change_in(zone, &entry.name, steps).await? {
             // Without the zone there are no records.
             Err(error) if is_no_zone(&error) => Ok(()),

@@ -29,11 +29,11 @@ impl Route53 {
     }
 
     async fn asked(&self, target: &str) -> Result<Option<String>, AwsError> {
-        let network = self.network.describe_load_balancers(None).await?;
+        let network = self.account.network.describe_load_balancers(None).await?;
         if let Some(found) = network.into_iter().find(|one| same_target(&one.dns_name, target)) {
             return Ok(Some(found.hosted_zone).filter(|zone| !zone.is_empty()));
         }
-        let classic = self.classic.describe(None).await?;
+        let classic = self.account.classic.describe_classic(None).await?;
         let found = classic.into_iter().find(|one| same_target(&one.dns_name, target));
         Ok(found.map(|found| found.hosted_zone).filter(|zone| !zone.is_empty()))
     }
