@@ -114,7 +114,6 @@ fn the_first_key_writes_and_all_of_them_read() {
     for providers in [
         &[&provider("aescbc", &[("new", OTHER), ("old", K32)])[..]][..],
         &[&provider("aesgcm", &[("new", OTHER)]), &provider("aescbc", &[("old", K32)])],
-        &[&provider("aescbc", &[("old", OTHER)]), &provider("aescbc", &[("old", K32)])],
         &[IDENTITY, &provider("aescbc", &[("old", K32)])],
     ] {
         let rotated = encryption(&[("secrets", providers)]);
@@ -122,6 +121,14 @@ fn the_first_key_writes_and_all_of_them_read() {
         assert_eq!((&*read.value, read.stale), (PLAIN, true), "{providers:?}");
         let again = rotated.seal(at(SECRET), PLAIN).unwrap();
         assert!(!rotated.open(at(SECRET), &again).unwrap().stale);
+    }
+    // Two keys of one name are told apart where a wrong one is noticed; aescbc takes one in 256 for the right one.
+    for kind in ["aesgcm", "secretbox"] {
+        let stored = encryption(&[("secrets", &[&provider(kind, &[("old", K32)])])]).seal(at(SECRET), PLAIN).unwrap();
+        let rotated =
+            encryption(&[("secrets", &[&provider(kind, &[("old", OTHER)]), &provider(kind, &[("old", K32)])])]);
+        let read = rotated.open(at(SECRET), &stored).unwrap();
+        assert_eq!((&*read.value, read.stale), (PLAIN, true), "{kind}");
     }
     let with_plain = encryption(&[("secrets", &[&provider("secretbox", &[("a", K32)]), IDENTITY])]);
     assert!(with_plain.open(at(SECRET), PLAIN).unwrap().stale, "plain values wait for encryption");
