@@ -52,6 +52,9 @@ impl Mirror {
 
     /// Applies durable events in the order of their revisions.
     pub(crate) fn apply(&self, events: Vec<Event>, revision: u64) {
+        // Before the lock: what a tag is read from is kept with the entry, and nobody waits for the reading.
+        let tagger = self.state.read().tagger().clone();
+        events.iter().for_each(|event| drop(tagger.tags(event)));
         self.write(|state| ((), state.apply(events, revision, Instant::now())));
     }
 

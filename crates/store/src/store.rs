@@ -9,7 +9,7 @@ use crate::error::{OpenError, ReadError, TxnError, Unavailable};
 use crate::etcd::{Etcd, EtcdConfig};
 use crate::local::{self, Local};
 use crate::mirror::Mirror;
-use crate::mvcc::Retention;
+use crate::mvcc::{Retention, TagOf, Tagger, Topic};
 use crate::transform::{AsItIs, Transform};
 use crate::txn::{Committed, Txn};
 use crate::watch::Watch;
@@ -118,8 +118,24 @@ impl Store {
 
     /// The changes below `prefix` after revision `from` (`None`: from now on).
     pub async fn watch(&self, prefix: &str, from: Option<u64>) -> Result<Watch, ReadError> {
+        self.watch_topic(Topic { prefix: prefix.into(), tag: None }, from).await
+    }
+
+    /// Lets entries be watched by more than their keys: `tag` names what an entry belongs to, such as the node of a Pod. It is
+    /// asked about every value, on every write, and must always answer the same of the same bytes.
+    pub fn tag_by(&self, tag: impl Fn(&Entry) -> Option<Arc<str>> + Send + Sync + 'static) {
+        let tag: Arc<TagOf> = Arc::new(tag);
+        self.0.mirror.write(|state| (state.tag_by(Tagger::new(tag)), Vec::new()));
+    }
+
+    /// As [`watch`](Self::watch), but only of entries that get, have or lose this tag: a change elsewhere wakes nobody.
+    pub async fn watch_tagged(&self, prefix: &str, tag: &str, from: Option<u64>) -> Result<Watch, ReadError> {
+        self.watch_topic(Topic { prefix: prefix.into(), tag: Some(tag.into()) }, from).await
+    }
+
+    async fn watch_topic(&self, topic: Topic, from: Option<u64>) -> Result<Watch, ReadError> {
         self.catch_up(from).await?;
-        Watch::new(Arc::clone(&self.0.mirror), prefix, from)
+        Watch::new(Arc::clone(&self.0.mirror), topic, from)
     }
 
     /// Drops the history before revision `to`: it stays the oldest that can be read at or watched from. Watches under way

@@ -11,7 +11,7 @@ use futures::task::AtomicWaker;
 use crate::error::{ReadError, WatchError};
 use crate::event::Event;
 use crate::mirror::Mirror;
-use crate::mvcc::Cursor;
+use crate::mvcc::{Cursor, Topic};
 
 /// How many events a watcher takes per look at the state.
 const BATCH: usize = 128;
@@ -23,7 +23,7 @@ const BATCH: usize = 128;
 #[derive(Debug)]
 pub struct Watch {
     mirror: Arc<Mirror>,
-    prefix: Arc<str>,
+    topic: Topic,
     waker: Arc<AtomicWaker>,
     cursor: Cursor,
     buffer: VecDeque<Arc<Event>>,
@@ -33,14 +33,13 @@ pub struct Watch {
 }
 
 impl Watch {
-    pub(crate) fn new(mirror: Arc<Mirror>, prefix: &str, from: Option<u64>) -> Result<Self, ReadError> {
-        let prefix: Arc<str> = prefix.into();
+    pub(crate) fn new(mirror: Arc<Mirror>, topic: Topic, from: Option<u64>) -> Result<Self, ReadError> {
         let waker = Arc::new(AtomicWaker::new());
         let (cursor, progress) = mirror.write(|state| {
             let from = from.unwrap_or_else(|| state.revision());
-            (state.watch(&prefix, from, Arc::clone(&waker)).map(|cursor| (cursor, from)), Vec::new())
+            (state.watch(&topic, from, Arc::clone(&waker)).map(|cursor| (cursor, from)), Vec::new())
         })?;
-        Ok(Self { mirror, prefix, waker, cursor, buffer: VecDeque::new(), ended: None, progress })
+        Ok(Self { mirror, topic, waker, cursor, buffer: VecDeque::new(), ended: None, progress })
     }
 
     /// The next change. Safe to cancel: nothing is lost if the future is dropped.
@@ -62,7 +61,7 @@ impl Watch {
     pub fn progress(&mut self) -> u64 {
         let known = match self.buffer.front() {
             Some(event) => Ok(event.revision() - 1),
-            None => self.mirror.read().progress(&self.prefix, self.cursor),
+            None => self.mirror.read().progress(&self.topic, self.cursor),
         };
         if let Ok(known) = known
             && self.ended.is_none()
@@ -92,7 +91,7 @@ impl Watch {
             return Ok(());
         }
         let state = self.mirror.read();
-        state.read(&self.prefix, &mut self.cursor, &mut self.buffer, BATCH)?;
+        state.read(&self.topic, &mut self.cursor, &mut self.buffer, BATCH)?;
         if self.buffer.is_empty() && state.is_closed() {
             return Err(WatchError::Closed);
         }
@@ -110,6 +109,6 @@ impl Stream for Watch {
 
 impl Drop for Watch {
     fn drop(&mut self) {
-        self.mirror.write(|state| (state.unwatch(&self.prefix, &self.waker), Vec::new()));
+        self.mirror.write(|state| (state.unwatch(&self.topic, &self.waker), Vec::new()));
     }
 }

@@ -128,6 +128,66 @@ async fn a_write_wakes_only_the_watchers_of_its_prefix() {
     assert_eq!(woken, [("pods/", 1), ("pods/default/", 1), ("pods/other/", 0), ("services/", 0), ("", 1)]);
 }
 
+/// The value up to a space is the tag.
+fn tag_by_first_word(store: &Store) {
+    store.tag_by(|entry| std::str::from_utf8(entry.value()).unwrap().split_once(' ').map(|(tag, _)| tag.into()));
+}
+
+#[tokio::test]
+async fn a_write_wakes_only_the_watchers_of_the_tags_it_had_and_has() {
+    let store = Store::memory(Retention::default());
+    tag_by_first_word(&store);
+    let mut watches = Vec::new();
+    for (prefix, tag) in [("pods/", "n1"), ("pods/", "n2"), ("pods/a/", "n2"), ("pods/", "n3"), ("nodes/", "n1")] {
+        watches.push((store.watch_tagged(prefix, tag, None).await.unwrap(), Arc::new(Count::default())));
+    }
+    let listen = |watches: &mut Vec<(store::Watch, Arc<Count>)>| {
+        for (watch, count) in watches {
+            let waker = Waker::from(Arc::clone(count));
+            while std::pin::Pin::new(&mut *watch).poll_next(&mut Context::from_waker(&waker)).is_ready() {}
+        }
+    };
+    listen(&mut watches);
+    for (value, woken) in [
+        ("n1 x", [1, 0, 0, 0, 0]),
+        ("untagged", [1, 0, 0, 0, 0]),
+        ("untagged", [0, 0, 0, 0, 0]),
+        ("n2 x", [0, 1, 0, 0, 0]),
+        ("n1 y", [1, 1, 0, 0, 0]),
+        ("n1 z", [1, 0, 0, 0, 0]),
+    ] {
+        store.txn(put("pods/b/web", value)).await.unwrap();
+        let counted: Vec<_> = watches.iter().map(|(_, count)| count.0.swap(0, Ordering::SeqCst)).collect();
+        assert_eq!(counted, woken, "{value}");
+        listen(&mut watches);
+    }
+}
+
+#[tokio::test]
+async fn a_watch_by_tag_from_an_old_revision_has_what_happened_since_also_before_there_were_tags() {
+    let store = Store::memory(Retention { events: 4, ..Retention::default() });
+    let from = store.txn(put("pods/0", "n1 x")).await.unwrap().revision;
+    for (key, value) in [("pods/1", "n1 x"), ("pods/2", "n2 x")] {
+        store.txn(put(key, value)).await.unwrap();
+    }
+    tag_by_first_word(&store);
+    store.txn(put("pods/2", "n1 y")).await.unwrap();
+    let keys = |watch: &mut store::Watch| {
+        std::iter::from_fn(|| watch.try_next().unwrap()).map(|event| event.key().to_string()).collect::<Vec<_>>()
+    };
+    let mut first = store.watch_tagged("pods/", "n1", Some(from)).await.unwrap();
+    let mut second = store.watch_tagged("pods/", "n2", Some(from)).await.unwrap();
+    assert_eq!(keys(&mut first), ["pods/1", "pods/2"]);
+    assert_eq!(keys(&mut second), ["pods/2", "pods/2"]);
+    assert_eq!(first.progress(), store.known_revision());
+    // Trimmed from the ring, and from the hubs of both tags with it.
+    for number in 0..8 {
+        store.txn(put(format!("pods/{number}"), "n1 z")).await.unwrap();
+    }
+    assert_eq!(keys(&mut second), Vec::<String>::new().as_slice());
+    assert!(first.try_next().is_err(), "it slept too long");
+}
+
 #[tokio::test]
 async fn a_thousand_watchers_get_the_same_event_not_copies() {
     let store = Store::memory(Retention::default());

@@ -1,14 +1,15 @@
-//! Who has to hear of a change: one hub per watched prefix, found by the key that changed.
+//! Who has to hear of a change: one hub per watched prefix, or prefix and tag, found by the key that changed and its tags.
 //!
 //! A hub is the ring of events filtered by its prefix. All watchers of a prefix share it, each with its own cursor, so a
 //! change costs one push per distinct prefix that matches, however many watch; and a write elsewhere wakes nobody.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
 use futures::task::AtomicWaker;
 use parking_lot::Mutex;
 
+use super::tags::{Tags, Topic};
 use crate::event::Event;
 
 /// Wakes the watchers of one hub. Rung after the state's lock is released.
@@ -67,24 +68,99 @@ impl Hub {
     }
 }
 
-/// All hubs, by prefix.
+/// All hubs: of whole prefixes, and by tag.
 #[derive(Debug, Default)]
-pub(super) struct Hubs(BTreeMap<Arc<str>, Hub>);
+pub(super) struct Hubs {
+    whole: Prefixes,
+    tagged: HashMap<Arc<str>, Prefixes>,
+}
 
 impl Hubs {
-    pub(super) fn get(&self, prefix: &str) -> Option<&Hub> {
+    pub(super) fn get(&self, topic: &Topic) -> Option<&Hub> {
+        match &topic.tag {
+            Some(tag) => self.tagged.get(tag)?.get(&topic.prefix),
+            None => self.whole.get(&topic.prefix),
+        }
+    }
+
+    /// The hub of a topic, with one more watcher to wake. A new one covers what comes after `revision`.
+    pub(super) fn join(&mut self, topic: &Topic, revision: u64, waker: Arc<AtomicWaker>) -> &mut Hub {
+        let prefixes = match &topic.tag {
+            Some(tag) => self.tagged.entry(Arc::clone(tag)).or_default(),
+            None => &mut self.whole,
+        };
+        prefixes.join(&topic.prefix, revision, waker)
+    }
+
+    /// Takes a watcher away, and the hub with its last one.
+    pub(super) fn leave(&mut self, topic: &Topic, waker: &Arc<AtomicWaker>) {
+        let Some(tag) = &topic.tag else { return self.whole.leave(&topic.prefix, waker) };
+        if let Some(prefixes) = self.tagged.get_mut(tag) {
+            prefixes.leave(&topic.prefix, waker);
+            if prefixes.0.is_empty() {
+                self.tagged.remove(tag);
+            }
+        }
+    }
+
+    /// Hands `event` to every hub that it concerns; `rung` collects whom to wake.
+    pub(super) fn push(&mut self, event: &Arc<Event>, tags: &Tags, rung: &mut Vec<Arc<Bell>>) {
+        self.concerned(tags, |prefixes| prefixes.push(event, rung));
+    }
+
+    /// Forgets `event`, the oldest of all.
+    pub(super) fn trim(&mut self, event: &Event, tags: &Tags) {
+        self.concerned(tags, |prefixes| prefixes.trim(event));
+    }
+
+    /// Notes that nothing up to `revision` can be had any more.
+    pub(super) fn trimmed_to(&mut self, revision: u64) {
+        self.all_mut().for_each(|hub| hub.covers = hub.covers.max(revision));
+    }
+
+    pub(super) fn bells(&self) -> Vec<Arc<Bell>> {
+        let all = std::iter::once(&self.whole).chain(self.tagged.values()).flat_map(|prefixes| prefixes.0.values());
+        all.map(|hub| Arc::clone(&hub.bell)).collect()
+    }
+
+    /// Forgets all events; the watchers stay to be told why.
+    pub(super) fn clear(&mut self, revision: u64) {
+        self.all_mut().for_each(|hub| {
+            hub.events.clear();
+            hub.covers = revision;
+        });
+    }
+
+    fn concerned(&mut self, tags: &Tags, mut visit: impl FnMut(&mut Prefixes)) {
+        visit(&mut self.whole);
+        for tag in tags.iter() {
+            if let Some(prefixes) = self.tagged.get_mut(tag) {
+                visit(prefixes);
+            }
+        }
+    }
+
+    fn all_mut(&mut self) -> impl Iterator<Item = &mut Hub> {
+        std::iter::once(&mut self.whole).chain(self.tagged.values_mut()).flat_map(|prefixes| prefixes.0.values_mut())
+    }
+}
+
+/// Hubs by prefix.
+#[derive(Debug, Default)]
+struct Prefixes(BTreeMap<Arc<str>, Hub>);
+
+impl Prefixes {
+    fn get(&self, prefix: &str) -> Option<&Hub> {
         self.0.get(prefix)
     }
 
-    /// The hub of `prefix`, with one more watcher to wake. A new one covers what comes after `revision`.
-    pub(super) fn join(&mut self, prefix: &Arc<str>, revision: u64, waker: Arc<AtomicWaker>) -> &mut Hub {
+    fn join(&mut self, prefix: &Arc<str>, revision: u64, waker: Arc<AtomicWaker>) -> &mut Hub {
         let hub = self.0.entry(Arc::clone(prefix)).or_insert_with(|| Hub::new(revision));
         hub.bell.0.lock().push(waker);
         hub
     }
 
-    /// Takes a watcher away, and the hub with its last one.
-    pub(super) fn leave(&mut self, prefix: &str, waker: &Arc<AtomicWaker>) {
+    fn leave(&mut self, prefix: &str, waker: &Arc<AtomicWaker>) {
         let Some(hub) = self.0.get(prefix) else { return };
         let mut wakers = hub.bell.0.lock();
         if let Some(place) = wakers.iter().position(|other| Arc::ptr_eq(other, waker)) {
@@ -97,8 +173,7 @@ impl Hubs {
         }
     }
 
-    /// Hands `event` to every hub whose prefix it matches; `rung` collects whom to wake.
-    pub(super) fn push(&mut self, event: &Arc<Event>, rung: &mut Vec<Arc<Bell>>) {
+    fn push(&mut self, event: &Arc<Event>, rung: &mut Vec<Arc<Bell>>) {
         self.for_each_prefix_of(event.key(), |hub| {
             hub.events.push_back(Arc::clone(event));
             if !rung.iter().any(|bell| Arc::ptr_eq(bell, &hub.bell)) {
@@ -107,33 +182,13 @@ impl Hubs {
         });
     }
 
-    /// Forgets `event`, the oldest of all.
-    pub(super) fn trim(&mut self, event: &Event) {
+    fn trim(&mut self, event: &Event) {
         self.for_each_prefix_of(event.key(), |hub| {
             if hub.covers < event.revision() {
                 hub.events.pop_front();
                 hub.first += 1;
             }
         });
-    }
-
-    /// Notes that nothing up to `revision` can be had any more.
-    pub(super) fn trimmed_to(&mut self, revision: u64) {
-        for hub in self.0.values_mut() {
-            hub.covers = hub.covers.max(revision);
-        }
-    }
-
-    pub(super) fn bells(&self) -> Vec<Arc<Bell>> {
-        self.0.values().map(|hub| Arc::clone(&hub.bell)).collect()
-    }
-
-    /// Forgets all events; the watchers stay to be told why.
-    pub(super) fn clear(&mut self, revision: u64) {
-        for hub in self.0.values_mut() {
-            hub.events.clear();
-            hub.covers = revision;
-        }
     }
 
     /// Visits the hubs whose prefix `key` starts with, longest first.
@@ -169,7 +224,7 @@ mod tests {
             prefixes in prop::collection::btree_set("[ab/é]{0,5}", 0..20),
             key in "[ab/é]{0,7}",
         ) {
-            let mut hubs = Hubs::default();
+            let mut hubs = Prefixes::default();
             for (number, prefix) in prefixes.iter().enumerate() {
                 hubs.join(&prefix.as_str().into(), number as u64, Arc::default());
             }

@@ -4,6 +4,7 @@
 //! are forgotten together, so the ring's limits bound the whole history.
 
 mod hubs;
+mod tags;
 mod versions;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -15,6 +16,8 @@ use futures::task::AtomicWaker;
 
 pub(crate) use self::hubs::Bell;
 use self::hubs::Hubs;
+use self::tags::Tags;
+pub(crate) use self::tags::{TagOf, Tagger, Topic};
 use self::versions::Versions;
 use crate::entry::{Entry, Key};
 use crate::error::{ReadError, WatchError};
@@ -44,6 +47,7 @@ const EVENT_OVERHEAD: usize = 256;
 #[derive(Debug)]
 struct Slot {
     event: Arc<Event>,
+    tags: Tags,
     at: Instant,
     cost: usize,
 }
@@ -57,6 +61,7 @@ pub(crate) struct Mvcc {
     /// How many slots, from the front, have had their overwritten versions dropped by an explicit compaction.
     pruned: usize,
     hubs: Hubs,
+    tagger: Tagger,
     revision: u64,
     /// The oldest revision that can be read at or watched from.
     oldest: u64,
@@ -81,6 +86,7 @@ impl Mvcc {
             ring_bytes: 0,
             pruned: 0,
             hubs: Hubs::default(),
+            tagger: Tagger::default(),
             revision,
             oldest: revision,
             retention,
@@ -127,6 +133,18 @@ impl Mvcc {
         Ok(range.into_iter().flatten().filter_map(move |(_, versions)| versions.at(revision)))
     }
 
+    pub(crate) fn tagger(&self) -> &Tagger {
+        &self.tagger
+    }
+
+    /// Tags what is remembered, and from now on what is written.
+    pub(crate) fn tag_by(&mut self, tagger: Tagger) {
+        for slot in &mut self.ring {
+            slot.tags = tagger.tags(&slot.event);
+        }
+        self.tagger = tagger;
+    }
+
     /// Everything that is live now.
     pub(crate) fn live(&self) -> impl Iterator<Item = &Entry> {
         self.keys.values().filter_map(Versions::now)
@@ -142,10 +160,11 @@ impl Mvcc {
                 None => _ = self.keys.insert(event.key().clone(), Versions::new(since, entry)),
             }
             let cost = EVENT_OVERHEAD + event.key().len() + event.previous().map_or(0, |entry| entry.value().len());
+            let tags = self.tagger.tags(&event);
             let event = Arc::new(event);
-            self.hubs.push(&event, &mut rung);
+            self.hubs.push(&event, &tags, &mut rung);
             self.ring_bytes += cost;
-            self.ring.push_back(Slot { event, at: now, cost });
+            self.ring.push_back(Slot { event, tags, at: now, cost });
         }
         self.revision = self.revision.max(revision);
         self.trim(now);
@@ -179,7 +198,7 @@ impl Mvcc {
             let revision = slot.event.revision();
             last = Some(revision);
             self.ring_bytes -= slot.cost;
-            self.hubs.trim(&slot.event);
+            self.hubs.trim(&slot.event, &slot.tags);
             if self.pruned > 0 {
                 self.pruned -= 1;
             } else {
@@ -207,40 +226,40 @@ impl Mvcc {
     }
 
     /// Registers a watcher for what changes after `from`.
-    pub(crate) fn watch(&mut self, prefix: &Arc<str>, from: u64, waker: Arc<AtomicWaker>) -> Result<Cursor, ReadError> {
+    pub(crate) fn watch(&mut self, topic: &Topic, from: u64, waker: Arc<AtomicWaker>) -> Result<Cursor, ReadError> {
         self.readable(from)?;
-        let hub = self.hubs.join(prefix, self.revision, waker);
+        let hub = self.hubs.join(topic, self.revision, waker);
         let covers = hub.covers();
         if from < covers {
             let start = self.ring.partition_point(|slot| slot.event.revision() <= from);
             let end = self.ring.partition_point(|slot| slot.event.revision() <= covers);
-            let missed = self.ring.range(start..end).rev().map(|slot| &slot.event);
-            hub.extend_back(from, missed.filter(|event| event.key().starts_with(&**prefix)).cloned());
+            let missed = self.ring.range(start..end).rev().filter(|slot| topic.covers(&slot.event, &slot.tags));
+            hub.extend_back(from, missed.map(|slot| Arc::clone(&slot.event)));
         }
         Ok(Cursor { place: hub.cursor_after(from), epoch: self.epoch })
     }
 
-    pub(crate) fn unwatch(&mut self, prefix: &str, waker: &Arc<AtomicWaker>) {
-        self.hubs.leave(prefix, waker);
+    pub(crate) fn unwatch(&mut self, topic: &Topic, waker: &Arc<AtomicWaker>) {
+        self.hubs.leave(topic, waker);
     }
 
     /// Moves up to `limit` events from `cursor` on into `buffer`.
     pub(crate) fn read(
         &self,
-        prefix: &str,
+        topic: &Topic,
         cursor: &mut Cursor,
         buffer: &mut VecDeque<Arc<Event>>,
         limit: usize,
     ) -> Result<(), WatchError> {
         let before = buffer.len();
-        buffer.extend(self.pending(prefix, *cursor)?.take(limit).cloned());
+        buffer.extend(self.pending(topic, *cursor)?.take(limit).cloned());
         cursor.place += (buffer.len() - before) as u64;
         Ok(())
     }
 
     /// The revision up to which a watcher at `cursor` has had everything.
-    pub(crate) fn progress(&self, prefix: &str, cursor: Cursor) -> Result<u64, WatchError> {
-        Ok(self.pending(prefix, cursor)?.next().map_or(self.revision, |event| event.revision() - 1))
+    pub(crate) fn progress(&self, topic: &Topic, cursor: Cursor) -> Result<u64, WatchError> {
+        Ok(self.pending(topic, cursor)?.next().map_or(self.revision, |event| event.revision() - 1))
     }
 
     /// Ends all watchers once they have had what there is.
@@ -253,11 +272,11 @@ impl Mvcc {
         self.closed
     }
 
-    fn pending(&self, prefix: &str, cursor: Cursor) -> Result<impl Iterator<Item = &Arc<Event>>, WatchError> {
+    fn pending(&self, topic: &Topic, cursor: Cursor) -> Result<impl Iterator<Item = &Arc<Event>>, WatchError> {
         if cursor.epoch != self.epoch {
             return Err(WatchError::Compacted { oldest: self.oldest });
         }
-        let hub = self.hubs.get(prefix).ok_or(WatchError::Closed)?;
+        let hub = self.hubs.get(topic).ok_or(WatchError::Closed)?;
         hub.from(cursor.place).ok_or(WatchError::Lagged { oldest: self.oldest })
     }
 
