@@ -157,6 +157,10 @@ pub trait Rules: Send + Sync {
     fn selected(&self, object: &Value, path: &str) -> String {
         scalar_text(object.at(path))
     }
+    /// The selectable field by whose value objects are found without looking at all of them, if there is one.
+    fn indexed(&self) -> Option<&'static str> {
+        None
+    }
     /// An object of this resource in the form in which resources with the same storage keep it.
     fn to_stored<'a>(&self, object: &'a Value) -> Cow<'a, Value> {
         Cow::Borrowed(object)
@@ -314,6 +318,11 @@ impl Resource {
                 Err(format!("{label:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""))
             }
         }
+    }
+    /// Which of `selectable` is indexed.
+    pub fn index(&self) -> Option<usize> {
+        let indexed = self.rules.indexed()?;
+        self.selectable.iter().position(|(label, _)| label == indexed)
     }
     /// What selectors on the declared fields compare with, in the order of `selectable`, for an object as this resource shows
     /// it.

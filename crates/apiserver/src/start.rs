@@ -1,6 +1,8 @@
 //! From parts to a server that can be asked: what is loaded and mended before it is ready, and what it keeps doing then.
 
-use crate::{ApiServer, aggregated_roles, bootstrap, definitions, fairness, follow, registry::Registry, services};
+use crate::{
+    ApiServer, aggregated_roles, bootstrap, definitions, fairness, follow, registry::Registry, select, services,
+};
 use api::error::ApiError;
 use runtime::task::Tasks;
 use std::sync::Arc;
@@ -29,6 +31,7 @@ pub fn registry() -> Registry {
 
 /// Loads, mends, and keeps up with the store from then on. The server is ready when this is done.
 pub async fn run(server: &Arc<ApiServer>, tasks: &Tasks) -> Result<(), StartError> {
+    select::index(&server.store, &server.registry());
     follow::prime(server).await?;
     services::load(server).await?;
     bootstrap::run(server).await?;

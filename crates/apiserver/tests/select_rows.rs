@@ -207,6 +207,35 @@ async fn a_watch_tells_of_objects_that_enter_and_leave_its_selection() {
     }
 }
 
+/// Kubelets ask for the Pods of their node: found by an index, and told of what comes, changes and goes.
+#[tokio::test]
+async fn pods_are_listed_and_watched_by_their_node() {
+    let server = furnished().await;
+    let pods = "/api/v1/namespaces/sel-a/pods";
+    assert_eq!(names(&server, "/api/v1/pods", "spec.nodeName=n2").await, ["sel-a/p1", "sel-b/p1"]);
+    assert_eq!(names(&server, pods, "spec.nodeName=n1,metadata.name!=p1").await, ["sel-a/p3"]);
+    assert_eq!(names(&server, pods, "spec.nodeName=n1,spec.nodeName=n2").await, Vec::<String>::new());
+    let mut old =
+        Events::open(&server, "/api/v1/pods?watch=1&fieldSelector=spec.nodeName%3Dn2&resourceVersion=0").await;
+    for name in ["sel-a", "sel-b"] {
+        let event = old.next().await.unwrap();
+        assert_eq!((&event["type"], &event["object"]["metadata"]["namespace"]), (&json!("ADDED"), &json!(name)));
+    }
+    let target = json!({"metadata": {"name": "p0"}, "target": {"kind": "Node", "name": "n2"}}).to_string();
+    assert_eq!(ask(&server, "POST", &format!("{pods}/p0/binding"), &[JSON], target).await.status, 201);
+    let other = json!({"metadata": {"labels": {"x": "y"}}}).to_string();
+    for name in ["p3", "p1"] {
+        assert_eq!(ask(&server, "PATCH", &format!("{pods}/{name}"), &[MERGE], other.clone()).await.status, 200);
+    }
+    let delete = format!("{pods}/p0?gracePeriodSeconds=0");
+    assert_eq!(ask(&server, "DELETE", &delete, &[JSON], "").await.status, 200);
+    for (word, name) in [("ADDED", "p0"), ("MODIFIED", "p1"), ("DELETED", "p0")] {
+        let event = old.next().await.unwrap();
+        assert_eq!((&event["type"], &event["object"]["metadata"]["name"]), (&json!(word), &json!(name)));
+    }
+    assert_eq!(names(&server, pods, "spec.nodeName=n2").await, ["sel-a/p1"]);
+}
+
 #[tokio::test]
 async fn a_watch_of_one_name_begins_with_that_object_alone() {
     let server = furnished().await;

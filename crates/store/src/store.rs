@@ -128,6 +128,13 @@ impl Store {
         self.0.mirror.write(|state| (state.tag_by(Tagger::new(tag)), Vec::new()));
     }
 
+    /// The entries with this tag whose keys start with `prefix`, as far as this process knows; costs what is found.
+    pub fn list_tagged(&self, prefix: &str, tag: &str) -> Page {
+        let state = self.0.mirror.read();
+        let entries = state.tagged(tag, prefix).cloned().collect();
+        Page { entries, revision: state.revision(), more: None, remaining: 0 }
+    }
+
     /// As [`watch`](Self::watch), but only of entries that get, have or lose this tag: a change elsewhere wakes nobody.
     pub async fn watch_tagged(&self, prefix: &str, tag: &str, from: Option<u64>) -> Result<Watch, ReadError> {
         self.watch_topic(Topic { prefix: prefix.into(), tag: Some(tag.into()) }, from).await

@@ -157,6 +157,12 @@ async fn a_write_wakes_only_the_watchers_of_the_tags_it_had_and_has() {
         ("n1 z", [1, 0, 0, 0, 0]),
     ] {
         store.txn(put("pods/b/web", value)).await.unwrap();
+        let tag = value.split_once(' ').map(|(tag, _)| tag);
+        for (one, prefix) in [("n1", "pods/"), ("n2", "pods/b/"), ("n1", "pods/a/")] {
+            let listed = store.list_tagged(prefix, one);
+            assert_eq!(listed.entries.len(), usize::from(tag == Some(one) && prefix != "pods/a/"), "{value} {one}");
+            assert_eq!(listed.revision, store.known_revision());
+        }
         let counted: Vec<_> = watches.iter().map(|(_, count)| count.0.swap(0, Ordering::SeqCst)).collect();
         assert_eq!(counted, woken, "{value}");
         listen(&mut watches);
@@ -180,6 +186,11 @@ async fn a_watch_by_tag_from_an_old_revision_has_what_happened_since_also_before
     assert_eq!(keys(&mut first), ["pods/1", "pods/2"]);
     assert_eq!(keys(&mut second), ["pods/2", "pods/2"]);
     assert_eq!(first.progress(), store.known_revision());
+    let listed = |tag| store.list_tagged("pods/", tag).entries.iter().map(|e| e.key().to_string()).collect::<Vec<_>>();
+    assert_eq!((listed("n1"), listed("n2")), (vec!["pods/0".into(), "pods/1".into(), "pods/2".into()], vec![]));
+    store.txn(Txn::of([Op::Delete("pods/1".into())])).await.unwrap();
+    assert_eq!(listed("n1"), ["pods/0", "pods/2"]);
+    keys(&mut first);
     // Trimmed from the ring, and from the hubs of both tags with it.
     for number in 0..8 {
         store.txn(put(format!("pods/{number}"), "n1 z")).await.unwrap();

@@ -61,7 +61,8 @@ impl FieldSelector {
         self.pinned(SelectableField::Namespace)
     }
 
-    fn pinned(&self, field: SelectableField) -> Option<&str> {
+    /// The one value of a field that can match, if the selector pins it.
+    pub fn pinned(&self, field: SelectableField) -> Option<&str> {
         self.0.iter().find(|term| term.equal && term.field == field).map(|term| term.value.as_str())
     }
 

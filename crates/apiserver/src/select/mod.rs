@@ -3,11 +3,19 @@
 pub mod fields;
 pub mod labels;
 
-use crate::{call::Call, registry, stored};
-use api::{error::ApiError, resource::Scope};
+use crate::{
+    call::Call,
+    registry::{self, Registry},
+    stored,
+};
+use api::{
+    error::ApiError,
+    resource::{Resource, Scope, SelectableField},
+};
 use fields::FieldSelector;
 use labels::Labels;
-use store::Entry;
+use std::sync::Arc;
+use store::{Entry, Store};
 
 /// What a request selects.
 #[derive(Debug)]
@@ -23,6 +31,8 @@ pub struct Range {
     pub prefix: String,
     /// Whether the prefix is the one key.
     pub single: bool,
+    /// The tag that narrows it further.
+    pub tag: Option<String>,
 }
 
 impl Range {
@@ -81,6 +91,23 @@ impl Selection {
             Some(name) if resource.scope == Scope::Cluster || !namespace.is_empty() => name,
             _ => "",
         };
-        Range { prefix: registry::key(resource, namespace, name), single: !name.is_empty() }
+        let tag = resource.index().and_then(|index| self.fields.pinned(SelectableField::Declared(index)));
+        Range {
+            prefix: registry::key(resource, namespace, name),
+            single: !name.is_empty(),
+            tag: tag.filter(|tag| !tag.is_empty() && name.is_empty()).map(str::to_owned),
+        }
     }
+}
+
+/// Lets the store find objects by the indexed field of their kind. An empty one is no tag: too many share it.
+pub fn index(store: &Store, registry: &Registry) {
+    let indexed =
+        |resource: &Arc<Resource>| Some((format!("{}/", resource.storage), Arc::clone(resource), resource.index()?));
+    let indexed: Vec<_> = registry.iter().filter_map(indexed).collect();
+    store.tag_by(move |entry| {
+        let (_, resource, index) = indexed.iter().find(|(prefix, ..)| entry.key().starts_with(prefix.as_str()))?;
+        let selected = stored::view(entry).selected(entry, resource);
+        selected.get(*index).filter(|value| !value.is_empty()).map(|value| Arc::from(&**value))
+    });
 }

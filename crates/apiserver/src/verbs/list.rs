@@ -155,8 +155,14 @@ async fn collect(
     let mut at = at;
     loop {
         let step = range.limit((limit > 0).then(|| if selection.is_everything() { limit } else { STEP }));
-        let got =
-            call.server.store.list(prefix, after.as_deref(), step, at).await.map_err(|error| gone(&error, call))?;
+        let tagged = range.tag.as_deref().filter(|_| limit == 0 && at.is_none());
+        let got = match tagged {
+            Some(tag) => call.server.store.list_tagged(prefix, tag),
+            None => {
+                let got = call.server.store.list(prefix, after.as_deref(), step, at).await;
+                got.map_err(|error| gone(&error, call))?
+            }
+        };
         page.revision = got.revision;
         at = Some(got.revision);
         for (index, entry) in got.entries.iter().enumerate() {

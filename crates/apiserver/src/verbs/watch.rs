@@ -68,14 +68,23 @@ pub async fn watch(call: Arc<Call>) -> Result<Answer, ApiError> {
         }
         _ => {
             list::wait_for(&call, &options.revision).await?;
-            let page =
-                call.server.store.list(prefix, None, range.limit(None), None).await.map_err(|error| refused(&error))?;
+            let page = match range.tag.as_deref() {
+                Some(tag) => call.server.store.list_tagged(prefix, tag),
+                None => {
+                    let page = call.server.store.list(prefix, None, range.limit(None), None).await;
+                    page.map_err(|error| refused(&error))?
+                }
+            };
             let wanted = options.initial_events || options.revision != Revision::Latest || options.old_start;
             let covered = page.entries.into_iter().filter(|entry| wanted && range.covers(entry.key()));
             (page.revision, covered.collect())
         }
     };
-    let (watch, state) = match call.server.store.watch(prefix, Some(from)).await {
+    let watch = match range.tag.as_deref() {
+        Some(tag) => call.server.store.watch_tagged(prefix, tag, Some(from)).await,
+        None => call.server.store.watch(prefix, Some(from)).await,
+    };
+    let (watch, state) = match watch {
         Ok(watch) => (watch, State::Initial(initial.into_iter())),
         Err(error @ ReadError::Compacted { .. }) => {
             let nothing = call.server.store.watch(prefix, None).await.map_err(|error| refused(&error))?;

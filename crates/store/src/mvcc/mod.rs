@@ -16,8 +16,8 @@ use futures::task::AtomicWaker;
 
 pub(crate) use self::hubs::Bell;
 use self::hubs::Hubs;
-use self::tags::Tags;
 pub(crate) use self::tags::{TagOf, Tagger, Topic};
+use self::tags::{TaggedKeys, Tags};
 use self::versions::Versions;
 use crate::entry::{Entry, Key};
 use crate::error::{ReadError, WatchError};
@@ -62,6 +62,7 @@ pub(crate) struct Mvcc {
     pruned: usize,
     hubs: Hubs,
     tagger: Tagger,
+    tagged: TaggedKeys,
     revision: u64,
     /// The oldest revision that can be read at or watched from.
     oldest: u64,
@@ -87,6 +88,7 @@ impl Mvcc {
             pruned: 0,
             hubs: Hubs::default(),
             tagger: Tagger::default(),
+            tagged: TaggedKeys::default(),
             revision,
             oldest: revision,
             retention,
@@ -142,7 +144,13 @@ impl Mvcc {
         for slot in &mut self.ring {
             slot.tags = tagger.tags(&slot.event);
         }
+        self.tagged = TaggedKeys::of(&tagger, self.keys.values().filter_map(Versions::now));
         self.tagger = tagger;
+    }
+
+    /// The entries of a tag that are live now and whose keys start with `prefix`, in order.
+    pub(crate) fn tagged<'a>(&'a self, tag: &str, prefix: &'a str) -> impl Iterator<Item = &'a Entry> {
+        self.tagged.get(tag, prefix).filter_map(|key| self.keys.get(&**key)?.now())
     }
 
     /// Everything that is live now.
@@ -163,6 +171,7 @@ impl Mvcc {
             let tags = self.tagger.tags(&event);
             let event = Arc::new(event);
             self.hubs.push(&event, &tags, &mut rung);
+            self.tagged.apply(event.key(), &tags);
             self.ring_bytes += cost;
             self.ring.push_back(Slot { event, tags, at: now, cost });
         }
@@ -174,6 +183,7 @@ impl Mvcc {
     /// Replaces everything, for want of the changes in between. All watchers end.
     pub(crate) fn reset(&mut self, entries: impl IntoIterator<Item = Entry>, revision: u64) -> Vec<Arc<Bell>> {
         self.keys = live(entries);
+        self.tagged = TaggedKeys::of(&self.tagger, self.keys.values().filter_map(Versions::now));
         self.ring.clear();
         self.ring_bytes = 0;
         self.pruned = 0;

@@ -154,6 +154,11 @@ impl Rules for Pod {
         }
     }
 
+    /// Every kubelet lists and watches its own.
+    fn indexed(&self) -> Option<&'static str> {
+        Some("spec.nodeName")
+    }
+
     fn selected(&self, pod: &Value, path: &str) -> String {
         match path {
             "spec.hostNetwork" => pod.is_true(path).to_string(),
