@@ -307,6 +307,8 @@ async fn pages_of_a_selection_hold_as_many_as_asked() {
         assert_eq!(page["items"].as_array().unwrap().len(), found, "{query}");
         assert_eq!(page["metadata"]["continue"].is_string(), found == 2, "{query}");
     }
+    let page = ask(&server, "GET", &format!("{CORE_EVENTS}?limit=2&resourceVersion=0"), &[], "").await.json();
+    assert_eq!(page["items"].as_array().unwrap().len(), 2, "events are never read from a cache");
     for query in ["limit=", "limit=x", "limit=1.5"] {
         assert_eq!(ask(&server, "GET", &format!("/api/v1/pods?{query}"), &[], "").await.status, 400, "{query}");
     }

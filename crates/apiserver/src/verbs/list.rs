@@ -116,8 +116,10 @@ pub async fn read(call: &Call) -> Result<Page, ApiError> {
     let limit = query.number("limit")?.unwrap_or_default();
     let selection = Selection::new(call)?;
     let revision = parse_revision(query.get("resourceVersion"))?;
-    // As upstream, which has whatever is at hand in one piece; less than nothing is no limit.
-    let whole = revision == Revision::Any && query.get("continue").is_empty();
+    // As upstream, which has whatever is at hand in one piece, in a cache that what expires never enters; less than nothing
+    // is no limit.
+    let cached = !call.resource.rules.expires();
+    let whole = cached && revision == Revision::Any && query.get("continue").is_empty();
     let limit = if whole { 0 } else { usize::try_from(limit).unwrap_or_default() };
     check_match(query.get("resourceVersionMatch"), query.get("resourceVersion"), query.get("continue"))?;
     let (at, start) = match query.get("continue") {
