@@ -53,7 +53,7 @@ impl Definitions {
         self.swap(server);
     }
 
-    /// Compiles a definition unless it makes the same routes as before; false when it does.
+    /// Compiles a definition unless it makes the same routes as before; false when no route changes.
     async fn set(&self, server: &ApiServer, name: &str, definition: Arc<Value>) -> bool {
         let closing = plan::is_dying(&definition);
         if let Some(served) = self.served.lock().get_mut(name)
@@ -71,11 +71,12 @@ impl Definitions {
             served.resources = schema::resources(&compiled).into_iter().map(Arc::new).collect();
             for version in compiled.versions {
                 let key = (compiled.group.clone(), version.name, compiled.names.kind.clone());
-                served.schemas.insert(key, Value::clone(&version.source));
+                served.schemas.insert(key, version.source);
             }
         }
-        self.served.lock().insert(name.to_owned(), served);
-        true
+        let has_routes = !served.resources.is_empty();
+        let before = self.served.lock().insert(name.to_owned(), served);
+        has_routes || before.is_some_and(|before| !before.resources.is_empty())
     }
 
     fn swap(&self, server: &ApiServer) {

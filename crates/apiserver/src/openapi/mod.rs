@@ -36,7 +36,7 @@ enum Dialect {
 }
 
 /// `openAPIV3Schema` of custom resources by group, version and kind.
-pub type Schemas = BTreeMap<(String, String, String), Value>;
+pub type Schemas = BTreeMap<(String, String, String), Arc<Value>>;
 
 /// The OpenAPI documents of a server.
 #[derive(Default)]
@@ -184,7 +184,7 @@ const STATUS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
 /// Adds the kind of a resource and its list.
 fn add_types(definitions: &mut Definitions, dialect: Dialect, resource: &Resource, schemas: &Schemas) {
     if resource.custom {
-        return custom::add(definitions, dialect, resource, schemas.get(&schema_key(resource)));
+        return custom::add(definitions, dialect, resource, schemas.get(&schema_key(resource)).map(|schema| &**schema));
     }
     for kind in [&resource.kind, &resource.list_kind] {
         if let Some(structure) = api::schema::of_kind(&resource.group, &resource.version, kind) {

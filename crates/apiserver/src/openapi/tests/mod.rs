@@ -88,7 +88,7 @@ fn gateway_schema() -> Value {
 }
 
 fn schemas(kinds: &[&str]) -> Schemas {
-    kinds.iter().map(|kind| (key(kind), gateway_schema())).collect()
+    kinds.iter().map(|kind| (key(kind), Arc::new(gateway_schema()))).collect()
 }
 
 /// Built-in kinds and gateways.
