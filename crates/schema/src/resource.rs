@@ -272,8 +272,8 @@ impl CustomRules {
             errors.push(FieldError {
                 field: "<nil>".to_owned(),
                 reason: Reason::Invalid,
-                value: None,
-                detail: "some validation rules were not checked because the object was invalid; correct the other mistakes first"
+                value: Some(Value::Null),
+                detail: "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation"
                     .to_owned(),
             });
         }

@@ -183,7 +183,7 @@ fn texts(text: &str, checks: &Checks, path: &Path, errors: &mut Vec<FieldError>)
     if let Some(format) = &checks.format
         && !format.fits_text(text)
     {
-        errors.push(FieldError::invalid(path, text, format!("must be of format {}", format.name())));
+        errors.push(FieldError::type_invalid(path, text, format!("must be of format {}", format.name())));
     }
 }
 
