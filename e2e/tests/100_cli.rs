@@ -1,6 +1,7 @@
 //! The command line: help that teaches, versions, and mistakes answered with exit code 64 and a way on.
 
-use e2e::run;
+use e2e::{Process, run, twinstack, wait_for};
+use std::time::Duration;
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
@@ -63,4 +64,20 @@ fn completions_and_manual_pages_are_made() {
     assert!(output.status.success(), "{}", text(&output.stderr));
     let page = std::fs::read_to_string(folder.path().join("twinstack-apiserver.1")).expect("a page");
     assert!(page.contains("service\\-cluster\\-ip\\-range"), "{page}");
+}
+
+#[test]
+fn as_many_files_as_are_allowed_may_be_open() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (program, data) = (twinstack().display().to_string(), folder.path().join("data").display().to_string());
+    let script = r#"ulimit -Sn 256; exec "$0" "$@""#;
+    let words =
+        ["-c", script, &program, "apiserver", "--bind-address=127.0.0.1", "--secure-port=0", "--data-dir", &data];
+    let process = Process::start("sh", &words, &folder.path().join("log"));
+    let ready = || process.output().contains("API server is ready").then_some(());
+    assert!(wait_for(Duration::from_secs(90), ready).is_some(), "{}", process.output());
+    let limits = std::fs::read_to_string(format!("/proc/{}/limits", process.id())).expect("it runs");
+    let line = limits.lines().find(|line| line.starts_with("Max open files")).expect("one of the limits");
+    let numbers: Vec<&str> = line.split_whitespace().collect();
+    assert_eq!(numbers[3], numbers[4], "{line}");
 }
