@@ -12,6 +12,9 @@ pub(crate) type Row = (usize, Vec<(Subject, Option<Figures>)>);
 /// A figure: what it is called, its value, and how it is shown.
 type Figure = (&'static str, fn(&Figures) -> f64, fn(f64) -> String);
 
+/// The same of a burst.
+type BurstFigure = (&'static str, fn(&Served) -> Duration);
+
 const FIGURES: [Figure; 8] = [
     ("start until both families serve", |figures| figures.first.as_secs_f64(), seconds),
     ("  CPU for that", |figures| figures.cpu.as_secs_f64(), seconds),
@@ -22,6 +25,9 @@ const FIGURES: [Figure; 8] = [
     ("new connection, p50", |figures| at(&figures.connections, 50), seconds),
     ("new connection, p99", |figures| at(&figures.connections, 99), seconds),
 ];
+
+const BURST_FIGURES: [BurstFigure; 2] =
+    [("until all are served", |served| served.took), ("  CPU for that", |served| served.cpu)];
 
 /// All of it.
 pub(crate) fn table(rows: &[Row], patience: u64) -> String {
@@ -55,9 +61,7 @@ pub(crate) fn table(rows: &[Row], patience: u64) -> String {
 pub(crate) fn bursts(bursts: &[Burst], patience: u64) -> String {
     let mut text = format!("{:<48} {:>12} {:>12}\n", "proxy, Services made at once", "twinstack", "kube-proxy");
     for Burst { mode, services, measured } in bursts {
-        let figures: [(&str, fn(&Served) -> Duration); 2] =
-            [("until all are served", |served| served.took), ("  CPU for that", |served| served.cpu)];
-        for (name, value) in figures {
+        for (name, value) in BURST_FIGURES {
             let of = |wanted: &str| {
                 let found = measured.iter().find(|(subject, _)| subject.name() == wanted);
                 found.map_or_else(String::new, |(_, served)| {
