@@ -27,8 +27,9 @@ fn install_file(data: &[u8]) {
 /// A configuration file of any component.
 fn settings_file(data: &[u8]) {
     let settings = runtime::config::Settings::new("proxy").file_content(Path::new("config.yaml"), data);
-    let _ =
-        settings.read(|settings| settings.optional("mode", "any text", |text: &str| Ok::<_, String>(text.to_owned())));
+    // Whoever builds from optional settings alone has something to build whatever the file says.
+    let _ = settings
+        .read(|settings| Some(settings.optional("mode", "any text", |text: &str| Ok::<_, String>(text.to_owned()))));
 }
 
 fn audit_policy(data: &[u8]) {
