@@ -28,7 +28,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 const ROUND: Duration = Duration::from_secs(60);
 
 /// Follows ClusterRoles and keeps the aggregated ones filled until the server stops.
-pub async fn run(server: Arc<ApiServer>, stop: CancellationToken) -> Result<(), FollowError> {
+pub(crate) async fn run(server: Arc<ApiServer>, stop: CancellationToken) -> Result<(), FollowError> {
     let mut watch = server.store.watch(PREFIX, None).await?;
     loop {
         fill(&server).await;
@@ -47,7 +47,7 @@ pub async fn run(server: Arc<ApiServer>, stop: CancellationToken) -> Result<(), 
 
 /// Fills every aggregated ClusterRole whose `rules` are not what it gathers. One that cannot be written is told of and left
 /// to the next round.
-pub async fn fill(server: &Arc<ApiServer>) {
+pub(crate) async fn fill(server: &Arc<ApiServer>) {
     let snapshot = server.access.rbac().snapshot();
     for name in snapshot.aggregated_names() {
         let Some(rules) = snapshot.aggregated_rules(name) else { continue };

@@ -46,12 +46,12 @@ const JSON: &str = "application/json";
 const YAML: &str = "application/yaml";
 
 /// A value as it is, whatever view was asked for: Status, Scale, reviews.
-pub fn value(call: &Call, status: u16, value: &Value) -> Result<Answer, ApiError> {
+pub(crate) fn value(call: &Call, status: u16, value: &Value) -> Result<Answer, ApiError> {
     encoded(call, status, serde_json::to_vec(value).map_err(ApiError::internal)?)
 }
 
 /// One object from its stored bytes.
-pub fn object(call: &Call, status: u16, bytes: &[u8], revision: u64) -> Result<Answer, ApiError> {
+pub(crate) fn object(call: &Call, status: u16, bytes: &[u8], revision: u64) -> Result<Answer, ApiError> {
     let resource = &call.resource;
     match call.accept.view {
         View::Object if resource.rules.shows_as_stored(revision) => {
@@ -76,7 +76,7 @@ pub fn object(call: &Call, status: u16, bytes: &[u8], revision: u64) -> Result<A
 }
 
 /// A list.
-pub fn list(call: &Call, page: &Page) -> Result<Answer, ApiError> {
+pub(crate) fn list(call: &Call, page: &Page) -> Result<Answer, ApiError> {
     let resource = &call.resource;
     let objects =
         || page.entries.iter().map(|entry| stored::parse(entry).map(|object| stored::shown(resource, object)));
@@ -162,14 +162,14 @@ fn encoded(call: &Call, status: u16, json: Vec<u8>) -> Result<Answer, ApiError> 
 
 /// Writes watch events in the view that the client asked for.
 #[derive(Default)]
-pub struct Frames {
+pub(crate) struct Frames {
     /// Of a Table, only the first event carries the columns.
     columns_sent: bool,
 }
 
 impl Frames {
     /// One change.
-    pub fn event(&mut self, call: &Call, word: &str, entry: &Entry, revision: u64) -> Bytes {
+    pub(crate) fn event(&mut self, call: &Call, word: &str, entry: &Entry, revision: u64) -> Bytes {
         if call.accept.view == View::Object && call.resource.rules.shows_as_stored(entry.mod_revision()) {
             let mut out = Vec::with_capacity(entry.value().len() + 160);
             // Writing to a Vec cannot fail.
@@ -190,7 +190,7 @@ impl Frames {
     }
 
     /// How far the server is; `initial` marks the end of the initial events.
-    pub fn bookmark(&mut self, call: &Call, revision: u64, initial: bool) -> Bytes {
+    pub(crate) fn bookmark(&mut self, call: &Call, revision: u64, initial: bool) -> Bytes {
         let mut object = json!({
             "kind": call.resource.kind, "apiVersion": call.resource.api_version(),
             "metadata": {"resourceVersion": revision.to_string(), "creationTimestamp": null},
@@ -207,7 +207,7 @@ impl Frames {
     }
 
     /// The watch breaks off.
-    pub fn error(&self, error: &ApiError) -> Bytes {
+    pub(crate) fn error(&self, error: &ApiError) -> Bytes {
         line("ERROR", &error.status())
     }
 

@@ -16,7 +16,7 @@ const PRIORITY_CLASSES: [(&str, i64, &str); 2] = [
 ];
 
 /// Creates what is not there.
-pub async fn run(server: &Arc<ApiServer>) -> Result<(), ApiError> {
+pub(crate) async fn run(server: &Arc<ApiServer>) -> Result<(), ApiError> {
     for name in NAMESPACES {
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}});
         ensure(server, "/api/v1/namespaces", &namespace).await?;

@@ -15,7 +15,7 @@ mod publish;
 #[cfg(test)]
 mod tests;
 
-pub use publish::{CustomKind, Definitions, gone};
+pub(crate) use publish::{CustomKind, Definitions, gone};
 
 use crate::{ApiServer, follow::FollowError};
 use keeper::Keeper;
@@ -28,13 +28,13 @@ const PREFIX: &str = "apiextensions.k8s.io/customresourcedefinitions/";
 const AGAIN: Duration = Duration::from_millis(500);
 
 /// Opens the routes of all definitions that have any.
-pub async fn prime(server: &Arc<ApiServer>) -> Result<(), FollowError> {
+pub(crate) async fn prime(server: &Arc<ApiServer>) -> Result<(), FollowError> {
     Keeper::load(server).await?.publish().await;
     Ok(())
 }
 
 /// Follows the definitions until the server stops.
-pub async fn run(server: Arc<ApiServer>, stop: CancellationToken) -> Result<(), FollowError> {
+pub(crate) async fn run(server: Arc<ApiServer>, stop: CancellationToken) -> Result<(), FollowError> {
     tokio::select! {
         () = stop.cancelled() => Ok(()),
         ended = follow(server) => ended,

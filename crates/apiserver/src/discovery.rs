@@ -7,7 +7,7 @@ use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
 
 /// `/api`.
-pub fn core_versions(server_address: &str) -> Value {
+pub(crate) fn core_versions(server_address: &str) -> Value {
     json!({
         "kind": "APIVersions", "versions": ["v1"],
         "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": server_address}],
@@ -15,14 +15,14 @@ pub fn core_versions(server_address: &str) -> Value {
 }
 
 /// `/apis`.
-pub fn groups(registry: &Registry) -> Value {
+pub(crate) fn groups(registry: &Registry) -> Value {
     let list: Vec<Value> =
         registry.groups().iter().filter(|group| !group.is_empty()).map(|group| one_group(registry, group)).collect();
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": list})
 }
 
 /// `/apis/GROUP`.
-pub fn group(registry: &Registry, group: &str) -> Option<Value> {
+pub(crate) fn group(registry: &Registry, group: &str) -> Option<Value> {
     if group.is_empty() || !registry.groups().iter().any(|known| known == group) {
         return None;
     }
@@ -42,7 +42,7 @@ fn one_group(registry: &Registry, group: &str) -> Value {
 }
 
 /// `/api/v1`, `/apis/GROUP/VERSION`.
-pub fn resources(registry: &Registry, group: &str, version: &str) -> Option<Value> {
+pub(crate) fn resources(registry: &Registry, group: &str, version: &str) -> Option<Value> {
     let mut list = Vec::new();
     for resource in registry.group(group).filter(|resource| resource.version == version) {
         let mut entry = json!({
@@ -92,7 +92,7 @@ fn storage_hash(resource: &Resource) -> String {
 }
 
 /// Aggregated discovery: everything of `/api` or `/apis` in one document.
-pub fn aggregated(registry: &Registry, core: bool, version: &str) -> Value {
+pub(crate) fn aggregated(registry: &Registry, core: bool, version: &str) -> Value {
     let items: Vec<Value> = registry
         .groups()
         .iter()

@@ -30,7 +30,7 @@ async fn load(server: &ApiServer, storage: &str) -> Result<u64, FollowError> {
 }
 
 /// Loads everything; called before the server is ready.
-pub async fn prime(server: &Arc<ApiServer>) -> Result<(), FollowError> {
+pub(crate) async fn prime(server: &Arc<ApiServer>) -> Result<(), FollowError> {
     for storage in FOLLOWED {
         load(server, storage).await?;
     }
@@ -39,7 +39,11 @@ pub async fn prime(server: &Arc<ApiServer>) -> Result<(), FollowError> {
 }
 
 /// Follows one prefix until the server stops.
-pub async fn run(server: Arc<ApiServer>, storage: &'static str, stop: CancellationToken) -> Result<(), FollowError> {
+pub(crate) async fn run(
+    server: Arc<ApiServer>,
+    storage: &'static str,
+    stop: CancellationToken,
+) -> Result<(), FollowError> {
     let from = load(&server, storage).await?;
     let mut watch = server.store.watch(&format!("{storage}/"), Some(from)).await?;
     loop {
@@ -55,7 +59,7 @@ pub async fn run(server: Arc<ApiServer>, storage: &'static str, stop: Cancellati
 }
 
 /// The prefixes that need a task each.
-pub fn followed() -> impl Iterator<Item = &'static str> {
+pub(crate) fn followed() -> impl Iterator<Item = &'static str> {
     FOLLOWED.into_iter()
 }
 

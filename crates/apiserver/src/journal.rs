@@ -24,7 +24,7 @@ use std::{collections::BTreeMap, net::IpAddr};
 
 /// Labels of a request; the path of an object is not among them, so that they stay few.
 #[derive(Clone, Debug, Default, Hash, PartialEq, Eq, EncodeLabelSet)]
-pub struct Labels {
+pub(crate) struct Labels {
     verb: String,
     group: String,
     resource: String,
@@ -44,7 +44,7 @@ impl RequestMetrics {
 }
 
 /// One request.
-pub struct Journal {
+pub(crate) struct Journal {
     id: String,
     uri: String,
     agent: String,
@@ -57,7 +57,7 @@ pub struct Journal {
 
 impl Journal {
     /// Notes what is known before anybody looked at it.
-    pub fn begin<B>(request: &Request<B>, info: &RequestInfo) -> Self {
+    pub(crate) fn begin<B>(request: &Request<B>, info: &RequestInfo) -> Self {
         let header = |name: &str| {
             request.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default().to_owned()
         };
@@ -81,20 +81,20 @@ impl Journal {
     }
 
     /// Notes that the resource exists.
-    pub fn served(&mut self, asked: &ResourceRequest) {
+    pub(crate) fn served(&mut self, asked: &ResourceRequest) {
         self.labels.group.clone_from(&asked.group);
         self.labels.resource.clone_from(&asked.resource);
         self.labels.subresource.clone_from(&asked.subresource);
     }
 
     /// Notes who asks; from here on the audit policy can decide.
-    pub fn user(&mut self, server: &ApiServer, attributes: &Attributes<'_>) {
+    pub(crate) fn user(&mut self, server: &ApiServer, attributes: &Attributes<'_>) {
         let source_ips: Vec<IpAddr> = self.source.into_iter().collect();
         self.record = server.auditor.as_ref().and_then(|auditor| auditor.begin(self.audited(attributes, &source_ips)));
     }
 
     /// Notes that nobody knows who asks.
-    pub fn unknown(&self, server: &ApiServer, credentials: &Credentials<'_>, attributes: &Attributes<'_>) {
+    pub(crate) fn unknown(&self, server: &ApiServer, credentials: &Credentials<'_>, attributes: &Attributes<'_>) {
         let source_ips: Vec<IpAddr> = self.source.into_iter().collect();
         if let Some(auditor) = &server.auditor {
             auditor.unknown(self.audited(attributes, &source_ips), &credentials.shown());
@@ -113,7 +113,7 @@ impl Journal {
     }
 
     /// Notes whether the request may run, and why.
-    pub fn decided(&mut self, decision: &Decision) {
+    pub(crate) fn decided(&mut self, decision: &Decision) {
         if let Some(record) = &mut self.record {
             record.annotate("authorization.k8s.io/decision", if decision.allowed() { "allow" } else { "forbid" });
             record.annotate("authorization.k8s.io/reason", decision.reason());
@@ -121,7 +121,7 @@ impl Journal {
     }
 
     /// Notes what admission said.
-    pub fn annotations(&mut self, annotations: &BTreeMap<String, String>) {
+    pub(crate) fn annotations(&mut self, annotations: &BTreeMap<String, String>) {
         if let Some(record) = &mut self.record {
             for (key, value) in annotations {
                 record.annotate(key, value);
@@ -130,19 +130,19 @@ impl Journal {
     }
 
     /// Notes which flow it belongs to.
-    pub fn flow(&mut self, flow: Option<&Flow>) {
+    pub(crate) fn flow(&mut self, flow: Option<&Flow>) {
         self.flow = flow.cloned();
     }
 
     /// Notes whom the request goes on as.
-    pub fn impersonated(&mut self, user: &User) {
+    pub(crate) fn impersonated(&mut self, user: &User) {
         if let Some(record) = &mut self.record {
             record.impersonated(user);
         }
     }
 
     /// Notes the body, as much of it as the policy wants.
-    pub fn request_body(&mut self, bytes: &Bytes, content_type: &str) {
+    pub(crate) fn request_body(&mut self, bytes: &Bytes, content_type: &str) {
         let Some(record) = self.record.as_mut().filter(|_| !bytes.is_empty()) else { return };
         // A patch has a content type of its own and is JSON as well.
         let parsed = body::parse(bytes, content_type).ok().map(|parsed| parsed.value);
@@ -152,7 +152,7 @@ impl Journal {
     }
 
     /// Notes the answer.
-    pub fn finish(mut self, server: &ApiServer, mut response: Response<Body>) -> Response<Body> {
+    pub(crate) fn finish(mut self, server: &ApiServer, mut response: Response<Body>) -> Response<Body> {
         self.labels.code = response.status().as_u16();
         server.requests.0.get_or_create(&self.labels).inc();
         if let Some(record) = self.record.take() {

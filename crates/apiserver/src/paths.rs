@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::request::query::Query;
 
 /// GET of such a path.
-pub fn serve<B>(
+pub(crate) fn serve<B>(
     server: &ApiServer,
     request: &Request<B>,
     path: &str,
@@ -68,7 +68,7 @@ pub fn serve<B>(
 }
 
 /// Nobody is there.
-pub fn not_found() -> Response<Body> {
+pub(crate) fn not_found() -> Response<Body> {
     runtime::http::text(StatusCode::NOT_FOUND, "404 page not found\n")
 }
 

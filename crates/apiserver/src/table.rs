@@ -5,7 +5,7 @@ use api::{object::Fields, resource::Resource};
 use serde_json::{Value, json};
 
 /// A Table without rows.
-pub fn empty(resource: &Resource, version: &str, revision: &str) -> Value {
+pub(crate) fn empty(resource: &Resource, version: &str, revision: &str) -> Value {
     let columns: Vec<Value> = resource
         .rules
         .columns()
@@ -27,7 +27,7 @@ pub fn empty(resource: &Resource, version: &str, revision: &str) -> Value {
 }
 
 /// One row; `includeObject` says how much of the object goes with it.
-pub fn row(call: &Call, object: Value) -> Value {
+pub(crate) fn row(call: &Call, object: Value) -> Value {
     let cells = call.resource.rules.cells(&object, call.server.now());
     let mut row = json!({"cells": cells});
     match call.query.get("includeObject") {

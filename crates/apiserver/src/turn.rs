@@ -13,7 +13,7 @@ use api::error::ApiError;
 
 /// How long a request lasts by its nature.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lasting {
+pub(crate) enum Lasting {
     /// Like any other.
     No,
     /// A watch: only its beginning costs anything.
@@ -23,7 +23,7 @@ pub enum Lasting {
 }
 
 /// Where a request waits.
-pub enum Turn {
+pub(crate) enum Turn {
     /// With its flow.
     Flow(Flow),
     /// With all others of its weight, reading or writing.
@@ -32,8 +32,9 @@ pub enum Turn {
     Free,
 }
 
-/// What a request holds while it runs.
-pub enum Held {
+/// What a request holds while it runs; dropping it gives it back.
+#[expect(dead_code, reason = "held, not looked at")]
+pub(crate) enum Held {
     /// A seat of a priority level.
     Seat(Seat),
     /// One of the plain limit.
@@ -44,7 +45,7 @@ pub enum Held {
 
 impl Turn {
     /// Where a request belongs.
-    pub fn of(server: &ApiServer, asked: &Attributes<'_>, mutating: bool, lasting: Lasting) -> Self {
+    pub(crate) fn of(server: &ApiServer, asked: &Attributes<'_>, mutating: bool, lasting: Lasting) -> Self {
         match (&server.fairness, lasting) {
             (_, Lasting::Connection) | (None, Lasting::Watch) => Self::Free,
             (Some(fairness), _) => fairness.classify(asked).map_or(Self::Free, Self::Flow),
@@ -53,7 +54,7 @@ impl Turn {
     }
 
     /// The flow, if it has one.
-    pub fn flow(&self) -> Option<&Flow> {
+    pub(crate) fn flow(&self) -> Option<&Flow> {
         match self {
             Self::Flow(flow) => Some(flow),
             Self::Weight(..) | Self::Free => None,
@@ -61,7 +62,7 @@ impl Turn {
     }
 
     /// Waits until the request may run, or 429. `width` is how many seats it needs.
-    pub async fn take(self, server: &ApiServer, width: u32) -> Result<Held, ApiError> {
+    pub(crate) async fn take(self, server: &ApiServer, width: u32) -> Result<Held, ApiError> {
         match (self, &server.fairness) {
             (Self::Flow(flow), Some(fairness)) => fairness.enter(flow, width).await.map(Held::Seat),
             (Self::Weight(weight, mutating), _) => server.inflight.take(weight, mutating).map(Held::Place),

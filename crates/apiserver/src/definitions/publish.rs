@@ -120,7 +120,7 @@ async fn compile(server: &ApiServer, name: &str, definition: &Arc<Value>) -> Opt
 }
 
 /// Custom kinds.
-pub struct CustomKind;
+pub(crate) struct CustomKind;
 
 impl ServerRules for CustomKind {
     fn admit_new<'a>(&self, call: &'a Call, _object: &'a mut Value) -> Later<'a, ()> {
@@ -141,7 +141,7 @@ fn open(call: &Call) -> Result<(), ApiError> {
 }
 
 /// Completes when a custom resource is no longer served as it was, which ends its watches.
-pub async fn gone(server: &ApiServer, resource: &Arc<Resource>) {
+pub(crate) async fn gone(server: &ApiServer, resource: &Arc<Resource>) {
     if !resource.custom {
         return std::future::pending().await;
     }

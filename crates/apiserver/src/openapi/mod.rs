@@ -36,7 +36,7 @@ enum Dialect {
 }
 
 /// `openAPIV3Schema` of custom resources by group, version and kind.
-pub type Schemas = BTreeMap<(String, String, String), Arc<Value>>;
+pub(crate) type Schemas = BTreeMap<(String, String, String), Arc<Value>>;
 
 /// The OpenAPI documents of a server.
 #[derive(Default)]

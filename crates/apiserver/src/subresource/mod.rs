@@ -7,7 +7,7 @@ mod reviews;
 mod scale;
 mod token;
 
-pub use reviews::review;
+pub(crate) use reviews::review;
 
 use crate::{
     answer::Answer,
@@ -19,7 +19,7 @@ use api::{error::ApiError, resource::Subresource};
 use std::sync::Arc;
 
 /// Any verb on a subresource.
-pub async fn serve(call: Arc<Call>, connection: kubelet::Connection, bytes: &[u8]) -> Result<Answer, ApiError> {
+pub(crate) async fn serve(call: Arc<Call>, connection: kubelet::Connection, bytes: &[u8]) -> Result<Answer, ApiError> {
     let Some(subresource) = call.resource.subresource(&call.request.subresource).cloned() else {
         return Err(ApiError::no_such_path());
     };

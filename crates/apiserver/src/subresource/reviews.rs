@@ -10,7 +10,7 @@ use api::error::ApiError;
 use serde_json::Value;
 
 /// POST of a review, or of a Binding to its collection.
-pub async fn review(call: &Call, object: Value) -> Result<Answer, ApiError> {
+pub(crate) async fn review(call: &Call, object: Value) -> Result<Answer, ApiError> {
     let server = &call.server;
     let chain = server.access.chain();
     let answered = match call.resource.kind.as_str() {
