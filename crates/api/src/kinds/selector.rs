@@ -163,4 +163,24 @@ mod tests {
             ]
         );
     }
+
+    #[test]
+    fn selectors_pick_by_labels_and_expressions() {
+        let labels = json!({"a": "1", "b": "2"});
+        for (selector, want) in [
+            (json!({}), true),
+            (json!({"matchLabels": {"a": "1"}}), true),
+            (json!({"matchLabels": {"a": "2"}}), false),
+            (json!({"matchLabels": {"c": "1"}}), false),
+            (json!({"matchExpressions": [{"key": "a", "operator": "In", "values": ["0", "1"]}]}), true),
+            (json!({"matchExpressions": [{"key": "c", "operator": "In", "values": ["1"]}]}), false),
+            (json!({"matchExpressions": [{"key": "a", "operator": "NotIn", "values": ["1"]}]}), false),
+            (json!({"matchExpressions": [{"key": "c", "operator": "NotIn", "values": ["1"]}]}), true),
+            (json!({"matchExpressions": [{"key": "a", "operator": "Exists"}]}), true),
+            (json!({"matchExpressions": [{"key": "a", "operator": "DoesNotExist"}]}), false),
+            (json!({"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["0"]}]}), false),
+        ] {
+            assert_eq!(matches(&selector, &labels), want, "{selector}");
+        }
+    }
 }
