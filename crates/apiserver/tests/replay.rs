@@ -39,7 +39,16 @@ async fn replay(file: &str) {
         let body = json!({"metadata": {"name": namespace}}).to_string();
         assert_eq!(ask(&server, "POST", "/api/v1/namespaces", &[], body).await.status, 201);
         steps += script["steps"].as_array().unwrap().len();
-        if let Err(difference) = run(&server, script, &namespace).await {
+        let mut outcome = run(&server, script, &namespace).await;
+        if outcome.is_err() {
+            // Entries of managedFields are ordered by the second in which they were written, and a second may have ended
+            // between two steps.
+            let namespace = format!("replay-{index}-again");
+            let body = json!({"metadata": {"name": namespace}}).to_string();
+            assert_eq!(ask(&server, "POST", "/api/v1/namespaces", &[], body).await.status, 201);
+            outcome = run(&server, script, &namespace).await;
+        }
+        if let Err(difference) = outcome {
             differing += 1;
             if differing <= 20 {
                 let _ = writeln!(report, "## {name}\n{difference}");

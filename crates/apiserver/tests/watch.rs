@@ -1,4 +1,5 @@
-//! Watches and lists at revisions that are gone: a watch is told by an event, a list by its status, as kube-apiserver does it.
+//! Watches and lists at revisions that are gone, where a watch is told by an event and a list by its status, as kube-apiserver does
+//! it; and at revisions that have not come yet.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -39,5 +40,29 @@ async fn a_watch_at_a_revision_that_is_gone_is_told_by_an_event() {
     for query in [format!("continue={token}"), format!("resourceVersion={old}&resourceVersionMatch=Exact")] {
         let reply = ask(&server, "GET", &format!("{MAPS}?limit=1&{query}"), &[], "").await;
         assert_eq!((reply.status, &reply.json()["reason"]), (410, &json!("Expired")), "{query}");
+    }
+}
+
+#[tokio::test]
+async fn a_revision_of_another_history_is_not_waited_for() {
+    let server = testing::server().await;
+    let make = async |name: &str| {
+        let map = json!({"metadata": {"name": name}}).to_string();
+        assert_eq!(ask(&server, "POST", MAPS, &[("content-type", "application/json")], map).await.status, 201);
+    };
+    make("a").await;
+    for query in ["watch=1&timeoutSeconds=30", "limit=500"] {
+        let ahead = server.store.known_revision() + 3;
+        let path = format!("{MAPS}?{query}&resourceVersion={ahead}");
+        let asked = ask(&server, "GET", &path, &[], "");
+        // Were it waited for, it would come.
+        let writes = async {
+            for at in 0..4 {
+                tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+                make(&format!("{}-{at}", query.len())).await;
+            }
+        };
+        let (reply, ()) = tokio::join!(asked, writes);
+        assert_eq!((reply.status, &reply.json()["reason"]), (504, &json!("Timeout")), "{query}");
     }
 }

@@ -75,7 +75,11 @@ impl<B> Policy<Request<Body>, Response<B>, BoxError> for Again {
         Some(tokio::time::sleep(Self::PAUSE.delay(self.attempts, backoff::random()).max(asked)))
     }
 
+    /// A watch is not repeated: who is told so lists again, as the server may be another one by then.
     fn clone_request(&mut self, request: &Request<Body>) -> Option<Request<Body>> {
+        if request.uri().query().is_some_and(|query| query.split('&').any(|part| part.starts_with("watch="))) {
+            return None;
+        }
         let mut copy = Request::new(request.body().try_clone()?);
         *copy.method_mut() = request.method().clone();
         *copy.uri_mut() = request.uri().clone();
