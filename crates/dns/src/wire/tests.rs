@@ -259,6 +259,7 @@ fn records_are_read_from_text_and_shown_as_text() {
         ("a 5 IN SOA ns.a h.a ( 1 2h 3 4 5 ) ; five", "a.\t5\tIN\tSOA\tns.a. h.a. 1 7200 3 4 5"),
         ("a 5 IN TYPE999 \\# 2 abCD", "a.\t5\tIN\tTYPE999\t\\# 2 abcd"),
         ("a 5 class513 A 192.0.2.1", "a.\t5\tCLASS513\tA\t192.0.2.1"),
+        ("a 5 IN TXT \\# 0", "a.\t5\tIN\tTXT\t\\# 0"),
         ("a 5 IN HTTPS \\# 0", "a.\t5\tIN\tHTTPS\t\\# 0"),
         ("a 5 IN HINFO \"ANY obsoleted\" x", "a.\t5\tIN\tHINFO\t\"ANY obsoleted\" \"x\""),
     ] {

@@ -301,7 +301,11 @@ fn two(data: &[u8]) -> Option<u16> {
     data.first_chunk().map(|bytes| u16::from_be_bytes(*bytes))
 }
 
+/// At least one: no string at all cannot be told from a mistake.
 fn strings(mut data: &[u8]) -> Option<String> {
+    if data.is_empty() {
+        return None;
+    }
     let mut text = String::new();
     while let Some((length, rest)) = data.split_first() {
         let (string, after) = rest.split_at_checked(usize::from(*length))?;
