@@ -131,6 +131,24 @@ impl Query {
         }
     }
 
+    /// Makes a call whose answer tells nothing that is needed.
+    pub(super) async fn change(&self, action: Action, form: Form) -> Result<(), AwsError> {
+        self.ask(action, &form).await.map(drop)
+    }
+
+    /// All members of a list, from all pages.
+    pub(super) async fn list<T>(
+        &self,
+        action: Action,
+        form: Form,
+        list: &str,
+        read: impl Fn(&Element) -> T,
+    ) -> Result<Vec<T>, AwsError> {
+        let mut all = Vec::new();
+        self.pages(action, &form, |page| all.extend(page.items(list).map(&read))).await?;
+        Ok(all)
+    }
+
     /// Makes a call again and again until there are no more pages; gives each to `read`.
     pub(super) async fn pages(
         &self,

@@ -5,12 +5,12 @@ mod policies;
 mod read;
 
 use super::{
-    actions::{self, Action},
+    actions,
     query::{Form, Query},
     tags::Tagged,
 };
 use crate::account::{
-    AwsError, Call, ClassicAttributes, ClassicHealthCheck, ClassicListener, ClassicLoadBalancer, ClassicLoadBalancers,
+    Call, ClassicAttributes, ClassicHealthCheck, ClassicListener, ClassicLoadBalancer, ClassicLoadBalancers,
     ClassicPolicy, NewClassicLoadBalancer, Scheme, Tags,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -21,13 +21,6 @@ const TAGGED: Tagged = Tagged { list: "LoadBalancerNames", one: "LoadBalancerNam
 #[derive(Clone, Debug)]
 pub(super) struct ClassicClient {
     pub(super) query: Query,
-}
-
-impl ClassicClient {
-    /// Makes a call whose answer tells nothing that is needed.
-    async fn change(&self, action: Action, form: Form) -> Result<(), AwsError> {
-        self.query.ask(action, &form).await.map(drop)
-    }
 }
 
 /// A form about a load balancer.
@@ -98,7 +91,7 @@ impl ClassicLoadBalancers for ClassicClient {
 
     fn delete_classic<'a>(&'a self, name: &'a str) -> Call<'a, ()> {
         Box::pin(async move {
-            match self.change(actions::DELETE_LOAD_BALANCER, form(name)).await {
+            match self.query.change(actions::DELETE_LOAD_BALANCER, form(name)).await {
                 Err(error) if error.is_not_found() => Ok(()),
                 outcome => outcome,
             }
@@ -106,26 +99,26 @@ impl ClassicLoadBalancers for ClassicClient {
     }
 
     fn attach_classic_subnets<'a>(&'a self, name: &'a str, subnets: &'a BTreeSet<String>) -> Call<'a, ()> {
-        Box::pin(self.change(actions::ATTACH_LOAD_BALANCER_TO_SUBNETS, form_with(name, "Subnets", subnets)))
+        Box::pin(self.query.change(actions::ATTACH_LOAD_BALANCER_TO_SUBNETS, form_with(name, "Subnets", subnets)))
     }
 
     fn detach_classic_subnets<'a>(&'a self, name: &'a str, subnets: &'a BTreeSet<String>) -> Call<'a, ()> {
-        Box::pin(self.change(actions::DETACH_LOAD_BALANCER_FROM_SUBNETS, form_with(name, "Subnets", subnets)))
+        Box::pin(self.query.change(actions::DETACH_LOAD_BALANCER_FROM_SUBNETS, form_with(name, "Subnets", subnets)))
     }
 
     fn apply_classic_groups<'a>(&'a self, name: &'a str, groups: &'a BTreeSet<String>) -> Call<'a, ()> {
-        Box::pin(self.change(actions::APPLY_SECURITY_GROUPS, form_with(name, "SecurityGroups", groups)))
+        Box::pin(self.query.change(actions::APPLY_SECURITY_GROUPS, form_with(name, "SecurityGroups", groups)))
     }
 
     fn create_classic_listeners<'a>(&'a self, name: &'a str, new: &'a [ClassicListener]) -> Call<'a, ()> {
         let mut form = form(name);
         listeners(&mut form, new);
-        Box::pin(self.change(actions::CREATE_LISTENERS, form))
+        Box::pin(self.query.change(actions::CREATE_LISTENERS, form))
     }
 
     fn delete_classic_listeners<'a>(&'a self, name: &'a str, ports: &'a BTreeSet<u16>) -> Call<'a, ()> {
         let ports: Vec<String> = ports.iter().map(u16::to_string).collect();
-        Box::pin(self.change(actions::DELETE_LISTENERS, form_with(name, "LoadBalancerPorts", &ports)))
+        Box::pin(self.query.change(actions::DELETE_LISTENERS, form_with(name, "LoadBalancerPorts", &ports)))
     }
 
     fn configure_classic_health_check<'a>(&'a self, name: &'a str, check: &'a ClassicHealthCheck) -> Call<'a, ()> {
@@ -136,15 +129,15 @@ impl ClassicLoadBalancers for ClassicClient {
         form.set("HealthCheck.Timeout", timeout.to_string());
         form.set("HealthCheck.UnhealthyThreshold", unhealthy.to_string());
         form.set("HealthCheck.HealthyThreshold", healthy.to_string());
-        Box::pin(self.change(actions::CONFIGURE_HEALTH_CHECK, form))
+        Box::pin(self.query.change(actions::CONFIGURE_HEALTH_CHECK, form))
     }
 
     fn register_classic_instances<'a>(&'a self, name: &'a str, instances: &'a BTreeSet<String>) -> Call<'a, ()> {
-        Box::pin(self.change(actions::REGISTER_INSTANCES, instances_form(name, instances)))
+        Box::pin(self.query.change(actions::REGISTER_INSTANCES, instances_form(name, instances)))
     }
 
     fn deregister_classic_instances<'a>(&'a self, name: &'a str, instances: &'a BTreeSet<String>) -> Call<'a, ()> {
-        Box::pin(self.change(actions::DEREGISTER_INSTANCES, instances_form(name, instances)))
+        Box::pin(self.query.change(actions::DEREGISTER_INSTANCES, instances_form(name, instances)))
     }
 
     fn describe_classic_attributes<'a>(&'a self, name: &'a str) -> Call<'a, ClassicAttributes> {
@@ -157,7 +150,7 @@ impl ClassicLoadBalancers for ClassicClient {
     fn modify_classic_attributes<'a>(&'a self, name: &'a str, set: &'a ClassicAttributes) -> Call<'a, ()> {
         let mut form = form(name);
         attributes::write(&mut form, set);
-        Box::pin(self.change(actions::MODIFY_LOAD_BALANCER_ATTRIBUTES, form))
+        Box::pin(self.query.change(actions::MODIFY_LOAD_BALANCER_ATTRIBUTES, form))
     }
 
     fn create_classic_policy<'a>(&'a self, name: &'a str, policy: &'a ClassicPolicy) -> Call<'a, ()> {
@@ -167,13 +160,13 @@ impl ClassicLoadBalancers for ClassicClient {
     fn set_classic_backend_policies<'a>(&'a self, name: &'a str, port: u16, policies: &'a [String]) -> Call<'a, ()> {
         let mut form = form_with(name, "PolicyNames", policies);
         form.set("InstancePort", port.to_string());
-        Box::pin(self.change(actions::SET_BACKEND_POLICIES, form))
+        Box::pin(self.query.change(actions::SET_BACKEND_POLICIES, form))
     }
 
     fn set_classic_listener_policies<'a>(&'a self, name: &'a str, port: u16, policies: &'a [String]) -> Call<'a, ()> {
         let mut form = form_with(name, "PolicyNames", policies);
         form.set("LoadBalancerPort", port.to_string());
-        Box::pin(self.change(actions::SET_LISTENER_POLICIES, form))
+        Box::pin(self.query.change(actions::SET_LISTENER_POLICIES, form))
     }
 
     fn describe_classic_tags<'a>(&'a self, names: &'a [String]) -> Call<'a, BTreeMap<String, Tags>> {

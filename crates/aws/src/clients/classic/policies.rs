@@ -15,7 +15,7 @@ impl ClassicClient {
             form.set(format!("PolicyAttributes.member.{number}.AttributeName"), attribute);
             form.set(format!("PolicyAttributes.member.{number}.AttributeValue"), value);
         }
-        match self.change(actions::CREATE_POLICY, form).await {
+        match self.query.change(actions::CREATE_POLICY, form).await {
             Err(error) if error.is_duplicate() && self.has(name, policy).await? => Ok(()),
             outcome => outcome,
         }

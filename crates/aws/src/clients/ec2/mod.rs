@@ -8,7 +8,7 @@ mod tests;
 mod trial;
 
 use super::{
-    actions::{self, Action},
+    actions,
     query::{Form, Query},
     xml::Element,
 };
@@ -30,26 +30,6 @@ pub(super) struct Ec2Client {
     pub(super) query: Query,
 }
 
-impl Ec2Client {
-    /// Makes a call whose answer tells nothing.
-    async fn change(&self, action: Action, form: Form) -> Result<(), AwsError> {
-        self.query.ask(action, &form).await.map(drop)
-    }
-
-    /// All members of a list, from all pages.
-    async fn list<T>(
-        &self,
-        action: Action,
-        form: Form,
-        list: &str,
-        read: impl Fn(&Element) -> T,
-    ) -> Result<Vec<T>, AwsError> {
-        let mut all = Vec::new();
-        self.query.pages(action, &form, |page| all.extend(page.items(list).map(&read))).await?;
-        Ok(all)
-    }
-}
-
 impl Ec2 for Ec2Client {
     fn describe_security_groups<'a>(&'a self, filter: &'a GroupFilter) -> Call<'a, Vec<SecurityGroup>> {
         Box::pin(async move {
@@ -60,7 +40,9 @@ impl Ec2 for Ec2Client {
                 filters.add("group-id", &ids);
                 let form = filters.paged();
                 all.extend(
-                    self.list(actions::DESCRIBE_SECURITY_GROUPS, form, "securityGroupInfo", groups::group).await?,
+                    self.query
+                        .list(actions::DESCRIBE_SECURITY_GROUPS, form, "securityGroupInfo", groups::group)
+                        .await?,
                 );
             }
             Ok(all)
@@ -75,11 +57,11 @@ impl Ec2 for Ec2Client {
     }
 
     fn delete_security_group<'a>(&'a self, id: &'a str) -> Call<'a, ()> {
-        Box::pin(self.change(actions::DELETE_SECURITY_GROUP, groups::rules_form(id, &BTreeSet::new())))
+        Box::pin(self.query.change(actions::DELETE_SECURITY_GROUP, groups::rules_form(id, &BTreeSet::new())))
     }
 
     fn authorize<'a>(&'a self, group: &'a str, direction: Direction, rules: &'a BTreeSet<Rule>) -> Call<'a, ()> {
-        Box::pin(self.change(groups::authorize_action(direction), groups::rules_form(group, rules)))
+        Box::pin(self.query.change(groups::authorize_action(direction), groups::rules_form(group, rules)))
     }
 
     fn revoke<'a>(&'a self, group: &'a str, direction: Direction, rules: &'a BTreeSet<Rule>) -> Call<'a, ()> {
@@ -100,7 +82,9 @@ impl Ec2 for Ec2Client {
                 let mut filters = Filters::default();
                 filters.add("vpc-id", &one(filter.vpc.as_ref()));
                 filters.add("subnet-id", &ids);
-                all.extend(self.list(actions::DESCRIBE_SUBNETS, filters.paged(), "subnetSet", network::subnet).await?);
+                all.extend(
+                    self.query.list(actions::DESCRIBE_SUBNETS, filters.paged(), "subnetSet", network::subnet).await?,
+                );
             }
             Ok(all)
         })
@@ -112,7 +96,7 @@ impl Ec2 for Ec2Client {
         let mut form = filters.form;
         // This call takes no larger page.
         form.set("MaxResults", "100");
-        Box::pin(self.list(actions::DESCRIBE_ROUTE_TABLES, form, "routeTableSet", network::route_table))
+        Box::pin(self.query.list(actions::DESCRIBE_ROUTE_TABLES, form, "routeTableSet", network::route_table))
     }
 
     fn describe_availability_zones(&self) -> Call<'_, Vec<AvailabilityZone>> {
@@ -144,15 +128,17 @@ impl Ec2 for Ec2Client {
     }
 
     fn create_route<'a>(&'a self, table: &'a str, to: Cidr, via: &'a RouteTarget) -> Call<'a, ()> {
-        Box::pin(async move { self.change(actions::CREATE_ROUTE, network::new_route_form(table, to, via)?).await })
+        Box::pin(
+            async move { self.query.change(actions::CREATE_ROUTE, network::new_route_form(table, to, via)?).await },
+        )
     }
 
     fn delete_route<'a>(&'a self, table: &'a str, to: Cidr) -> Call<'a, ()> {
-        Box::pin(self.change(actions::DELETE_ROUTE, network::route_form(table, to)))
+        Box::pin(self.query.change(actions::DELETE_ROUTE, network::route_form(table, to)))
     }
 
     fn set_source_dest_check<'a>(&'a self, instance: &'a str, check: bool) -> Call<'a, ()> {
-        Box::pin(self.change(actions::MODIFY_INSTANCE_ATTRIBUTE, check_form(instance, check)))
+        Box::pin(self.query.change(actions::MODIFY_INSTANCE_ATTRIBUTE, check_form(instance, check)))
     }
 
     fn create_tags<'a>(&'a self, ids: &'a [String], tags: &'a Tags) -> Call<'a, ()> {
@@ -160,14 +146,14 @@ impl Ec2 for Ec2Client {
             if ids.is_empty() || tags.is_empty() {
                 return Ok(());
             }
-            self.change(actions::CREATE_TAGS, tags_form(ids, tags)).await
+            self.query.change(actions::CREATE_TAGS, tags_form(ids, tags)).await
         })
     }
 
     fn try_out<'a>(&'a self, trial: Trial<'a>) -> Call<'a, ()> {
         Box::pin(async move {
             let (action, form) = trial::call(trial)?;
-            match self.change(action, form).await {
+            match self.query.change(action, form).await {
                 Err(AwsError::Invalid { code, .. }) if code == trial::PERMITTED => Ok(()),
                 outcome => outcome,
             }

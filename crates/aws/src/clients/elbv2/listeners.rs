@@ -18,7 +18,7 @@ impl Elbv2Client {
         for arn in arns {
             let mut form = form("ListenerArn", listener);
             form.set("Certificates.member.1.CertificateArn", arn);
-            self.change(action, form).await?;
+            self.query.change(action, form).await?;
         }
         Ok(())
     }

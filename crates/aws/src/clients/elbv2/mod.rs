@@ -26,14 +26,9 @@ pub(super) struct Elbv2Client {
 }
 
 impl Elbv2Client {
-    /// Makes a call whose answer tells nothing.
-    async fn change(&self, action: Action, form: Form) -> Result<(), AwsError> {
-        self.query.ask(action, &form).await.map(drop)
-    }
-
     /// Makes a call that takes something away. That there is none is fine.
     async fn remove(&self, action: Action, form: Form) -> Result<(), AwsError> {
-        match self.change(action, form).await {
+        match self.query.change(action, form).await {
             Err(error) if error.is_not_found() => Ok(()),
             outcome => outcome,
         }
@@ -52,19 +47,6 @@ impl Elbv2Client {
             let message = format!("{} answered without what it made", action.name);
             AwsError::Other { code: "EmptyAnswer".to_owned(), message, request_id: String::new() }
         })
-    }
-
-    /// All members of a list, from all pages.
-    async fn list<T>(
-        &self,
-        action: Action,
-        form: Form,
-        list: &str,
-        read: impl Fn(&Element) -> T,
-    ) -> Result<Vec<T>, AwsError> {
-        let mut all = Vec::new();
-        self.query.pages(action, &form, |page| all.extend(page.items(list).map(&read))).await?;
-        Ok(all)
     }
 
     async fn attributes(&self, action: Action, form: Form) -> Result<Attributes, AwsError> {
@@ -92,7 +74,7 @@ impl NetworkLoadBalancers for Elbv2Client {
     fn describe_load_balancers<'a>(&'a self, name: Option<&'a str>) -> Call<'a, Vec<LoadBalancer>> {
         let mut form = Form::default();
         form.some("Names.member.1", name);
-        let all = self.list(actions::DESCRIBE_LOAD_BALANCERS, form, "LoadBalancers", load_balancers::read);
+        let all = self.query.list(actions::DESCRIBE_LOAD_BALANCERS, form, "LoadBalancers", load_balancers::read);
         Box::pin(async move { or_nothing(all.await) })
     }
 
@@ -108,19 +90,19 @@ impl NetworkLoadBalancers for Elbv2Client {
     fn set_security_groups<'a>(&'a self, arn: &'a str, groups: &'a BTreeSet<String>) -> Call<'a, ()> {
         let mut form = form("LoadBalancerArn", arn);
         form.members("SecurityGroups", groups);
-        Box::pin(self.change(actions::SET_SECURITY_GROUPS, form))
+        Box::pin(self.query.change(actions::SET_SECURITY_GROUPS, form))
     }
 
     fn set_ip_address_type<'a>(&'a self, arn: &'a str, kind: IpAddressType) -> Call<'a, ()> {
         let mut form = form("LoadBalancerArn", arn);
         form.set("IpAddressType", load_balancers::address_type(kind));
-        Box::pin(self.change(actions::SET_IP_ADDRESS_TYPE, form))
+        Box::pin(self.query.change(actions::SET_IP_ADDRESS_TYPE, form))
     }
 
     fn set_subnets<'a>(&'a self, arn: &'a str, subnets: &'a [SubnetMapping], ipv6_source_nat: bool) -> Call<'a, ()> {
         let mut form = form("LoadBalancerArn", arn);
         load_balancers::subnets(&mut form, subnets, ipv6_source_nat);
-        Box::pin(self.change(actions::SET_SUBNETS, form))
+        Box::pin(self.query.change(actions::SET_SUBNETS, form))
     }
 
     fn describe_load_balancer_attributes<'a>(&'a self, arn: &'a str) -> Call<'a, Attributes> {
@@ -130,7 +112,7 @@ impl NetworkLoadBalancers for Elbv2Client {
     fn modify_load_balancer_attributes<'a>(&'a self, arn: &'a str, set: &'a Attributes) -> Call<'a, ()> {
         let mut form = form("LoadBalancerArn", arn);
         form.tags("Attributes.member", set);
-        Box::pin(self.change(actions::MODIFY_LOAD_BALANCER_ATTRIBUTES, form))
+        Box::pin(self.query.change(actions::MODIFY_LOAD_BALANCER_ATTRIBUTES, form))
     }
 
     fn describe_target_groups<'a>(&'a self, filter: TargetGroupFilter<'a>) -> Call<'a, Vec<TargetGroup>> {
@@ -138,7 +120,7 @@ impl NetworkLoadBalancers for Elbv2Client {
             TargetGroupFilter::All => Form::default(),
             TargetGroupFilter::Of(arn) => form("LoadBalancerArn", arn),
         };
-        let all = self.list(actions::DESCRIBE_TARGET_GROUPS, form, "TargetGroups", target_groups::read);
+        let all = self.query.list(actions::DESCRIBE_TARGET_GROUPS, form, "TargetGroups", target_groups::read);
         Box::pin(async move { or_nothing(all.await) })
     }
 
@@ -150,7 +132,7 @@ impl NetworkLoadBalancers for Elbv2Client {
     fn modify_target_group<'a>(&'a self, arn: &'a str, check: &'a HealthCheck) -> Call<'a, ()> {
         let mut form = form("TargetGroupArn", arn);
         target_groups::health_check(&mut form, check);
-        Box::pin(self.change(actions::MODIFY_TARGET_GROUP, form))
+        Box::pin(self.query.change(actions::MODIFY_TARGET_GROUP, form))
     }
 
     fn delete_target_group<'a>(&'a self, arn: &'a str) -> Call<'a, ()> {
@@ -164,7 +146,7 @@ impl NetworkLoadBalancers for Elbv2Client {
     fn modify_target_group_attributes<'a>(&'a self, arn: &'a str, set: &'a Attributes) -> Call<'a, ()> {
         let mut form = form("TargetGroupArn", arn);
         form.tags("Attributes.member", set);
-        Box::pin(self.change(actions::MODIFY_TARGET_GROUP_ATTRIBUTES, form))
+        Box::pin(self.query.change(actions::MODIFY_TARGET_GROUP_ATTRIBUTES, form))
     }
 
     fn describe_target_health<'a>(&'a self, arn: &'a str) -> Call<'a, Vec<TargetHealth>> {
@@ -185,7 +167,7 @@ impl NetworkLoadBalancers for Elbv2Client {
 
     fn describe_listeners<'a>(&'a self, load_balancer: &'a str) -> Call<'a, Vec<Listener>> {
         let form = form("LoadBalancerArn", load_balancer);
-        Box::pin(self.list(actions::DESCRIBE_LISTENERS, form, "Listeners", listeners::read))
+        Box::pin(self.query.list(actions::DESCRIBE_LISTENERS, form, "Listeners", listeners::read))
     }
 
     fn create_listener<'a>(&'a self, new: &'a NewListener) -> Call<'a, Listener> {
@@ -196,7 +178,7 @@ impl NetworkLoadBalancers for Elbv2Client {
     fn modify_listener<'a>(&'a self, arn: &'a str, settings: &'a ListenerSettings) -> Call<'a, ()> {
         let mut form = form("ListenerArn", arn);
         listeners::settings(&mut form, settings);
-        Box::pin(self.change(actions::MODIFY_LISTENER, form))
+        Box::pin(self.query.change(actions::MODIFY_LISTENER, form))
     }
 
     fn delete_listener<'a>(&'a self, arn: &'a str) -> Call<'a, ()> {
@@ -205,7 +187,8 @@ impl NetworkLoadBalancers for Elbv2Client {
 
     fn describe_listener_certificates<'a>(&'a self, listener: &'a str) -> Call<'a, BTreeSet<String>> {
         let form = form("ListenerArn", listener);
-        let all = self.list(actions::DESCRIBE_LISTENER_CERTIFICATES, form, "Certificates", listeners::read_certificate);
+        let all =
+            self.query.list(actions::DESCRIBE_LISTENER_CERTIFICATES, form, "Certificates", listeners::read_certificate);
         Box::pin(async move { Ok(all.await?.into_iter().flatten().collect()) })
     }
 

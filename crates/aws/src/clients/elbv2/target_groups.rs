@@ -15,7 +15,7 @@ impl Elbv2Client {
     pub(super) async fn register(&self, arn: &str, targets: &BTreeSet<Target>) -> Result<(), AwsError> {
         let targets: Vec<&Target> = targets.iter().collect();
         for some in targets.chunks(TARGETS) {
-            self.change(actions::REGISTER_TARGETS, targets_form(arn, some)).await?;
+            self.query.change(actions::REGISTER_TARGETS, targets_form(arn, some)).await?;
         }
         Ok(())
     }
@@ -23,7 +23,7 @@ impl Elbv2Client {
     pub(super) async fn deregister(&self, arn: &str, targets: &BTreeSet<Target>) -> Result<(), AwsError> {
         let targets: Vec<&Target> = targets.iter().collect();
         for some in targets.chunks(TARGETS) {
-            match self.change(actions::DEREGISTER_TARGETS, targets_form(arn, some)).await {
+            match self.query.change(actions::DEREGISTER_TARGETS, targets_form(arn, some)).await {
                 Err(error) if is_invalid_target(&error) => self.deregister_each(arn, some).await?,
                 outcome => outcome?,
             }
@@ -34,7 +34,7 @@ impl Elbv2Client {
     /// One target that is not registered must not keep the others.
     async fn deregister_each(&self, arn: &str, targets: &[&Target]) -> Result<(), AwsError> {
         for target in targets {
-            match self.change(actions::DEREGISTER_TARGETS, targets_form(arn, &[target])).await {
+            match self.query.change(actions::DEREGISTER_TARGETS, targets_form(arn, &[target])).await {
                 Err(error) if is_invalid_target(&error) => {}
                 outcome => outcome?,
             }
