@@ -20,7 +20,7 @@ test: ## install what tests need, lint, run all tests
 
 test-faults: ## AWS behind moto: each fault at each call of each change, and 500 Services; an hour
 	@scripts/need test
-	@TWINSTACK_FAULTS=all PATH="$$PATH:$(TWINSTACK_TOOLS)" cargo test --locked --package e2e --test 985_aws_cut_off --test 980_aws
+	@TWINSTACK_FAULTS=all PATH="$$PATH:$(TWINSTACK_TOOLS)" cargo test --locked --package e2e --test aws -- cut_off:: cloud_controller_manager::
 
 test-ipvs: ## IPVS mode of the proxy for real: Debian's kernel in qemu, a few minutes
 	@scripts/test-ipvs

@@ -16,16 +16,7 @@ pub fn twinstack() -> PathBuf {
         let output = Command::new(env!("CARGO"))
             // The whole workspace, and one small test, so that crates have the features with which the tests were built,
             // those of dev-dependencies among them, and nothing is built twice.
-            .args([
-                "build",
-                "--quiet",
-                "--locked",
-                "--workspace",
-                "--bins",
-                "--test",
-                "100_cli",
-                "--message-format=json",
-            ])
+            .args(["build", "--quiet", "--locked", "--workspace", "--bins", "--test", "cli", "--message-format=json"])
             .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/.."))
             .output()
             .expect("cargo runs");

@@ -1,7 +1,9 @@
 //! Black-box tests: the real binary with its real neighbours (kubectl, etcd), as a user runs them.
 //!
-//! This library starts and stops things; the tests are in `tests/`, numbered by theme. Everything that is started ends with
+//! This library starts and stops things; the tests are in `tests/`, one program per topic. Everything that is started ends with
 //! its handle, also when a test fails.
+//!
+//! Tests of a program run side by side, one per core: each has ports, folders and namespaces of its own.
 
 pub mod account;
 pub mod aws_strict;

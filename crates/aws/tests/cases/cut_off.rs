@@ -1,7 +1,7 @@
 //! Every single call of every change fails, loses its answer, is throttled, reads what is old, or is the last before the process ends. The
 //! controller goes on afterwards, and the end is the same as if nothing had happened; after deletion nothing of ours is left.
 
-use crate::{
+use super::{
     emulated::Emulated,
     world::{Step, World, classic, families, gone, merged, ports, ranges, shapes, told, unmanaged},
 };

@@ -1,6 +1,6 @@
 //! What somebody changed by hand: the next look puts right what is ours, and leaves alone what is not.
 
-use crate::world::{World, balancer, classic, gone, merged, nodes, ports, shapes, step, told, web};
+use super::world::{World, balancer, classic, gone, merged, nodes, ports, shapes, step, told, web};
 use aws::{
     account::{IpAddressType, Peer, Protocol, Rule, Tags},
     memory::{

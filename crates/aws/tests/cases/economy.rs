@@ -1,6 +1,6 @@
 //! How many calls things take, of each kind, and what AWS's limits make of that.
 
-use crate::world::{World, merged, nodes, ports, shapes, unmanaged};
+use super::world::{World, merged, nodes, ports, shapes, unmanaged};
 use aws::{
     account::limit,
     apply::{Alive, owner},

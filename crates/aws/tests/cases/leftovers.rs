@@ -1,6 +1,6 @@
 //! Deletion and the sweep: everything of ours goes, nothing else does, and nobody waits for AWS.
 
-use crate::world::{World, classic, merged, ports, shapes, step, told, unmanaged};
+use super::world::{World, classic, merged, ports, shapes, step, told, unmanaged};
 use aws::{
     account::Tags,
     apply::{Alive, Swept, owner},

@@ -1,6 +1,6 @@
 //! What Services get in the end, against an account that refuses what AWS refuses: one test for each promise.
 
-use crate::{
+use super::{
     emulated,
     world::{Step, World, classic, families, gone, merged, nodes, notes, shapes, shown, step, told, unmanaged, web},
 };

@@ -1,6 +1,6 @@
 //! What only an account in memory can show: it answers at once, holds hundreds of instances, and has no client in front that tries again.
 
-use crate::{
+use super::{
     leftovers::sweep_all,
     targets::registered,
     world::{World, classic, merged, nodes, ports, shapes, step, told, web},

@@ -1,6 +1,6 @@
 //! Between any two calls of a change nobody is let in who is not let in before or after, and nobody is shut out who is let in before and after.
 
-use crate::{
+use super::{
     emulated::Emulated,
     world::{World, classic, families, merged, ports, ranges, shown, told, unmanaged, web},
 };

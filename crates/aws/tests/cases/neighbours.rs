@@ -1,7 +1,7 @@
 //! Who else is in the account: other clusters, other controllers, other Services, and what administrators made themselves. Nobody gets in the
 //! way of anybody.
 
-use crate::{
+use super::{
     emulated,
     leftovers::sweep_all,
     world::{

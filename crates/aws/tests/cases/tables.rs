@@ -1,6 +1,6 @@
 //! What is asked for and what AWS has then, as tables: families, subnets, health checks, attributes.
 
-use crate::world::{World, balancer, families, merged, shapes, unmanaged, web};
+use super::world::{World, balancer, families, merged, shapes, unmanaged, web};
 use aws::{
     account::IpAddressType::{self, Dualstack, Ipv4},
     cloud_config::SharedProbe,

@@ -1,6 +1,6 @@
 //! Nodes behind load balancers: which are registered, how many fit, how they are checked, and the addresses in front of them.
 
-use crate::{
+use super::{
     emulated,
     world::{World, balancer, nodes, ports, shapes, shown, step, told, web},
 };

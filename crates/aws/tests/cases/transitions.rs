@@ -1,6 +1,6 @@
 //! From one state of a Service to another: security groups (each row of the table), scheme, certificates, protocols, modes.
 
-use crate::world::{
+use super::world::{
     World, balancer, classic, gone, merged, notes, ports, ranges, shapes, shown, step, told, unmanaged, web,
 };
 use aws::{

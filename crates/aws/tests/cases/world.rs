@@ -1,6 +1,6 @@
 //! A provider on an emulated account, restarted and driven on as the controller would.
 
-use crate::emulated::{self, Emulated};
+use super::emulated::{self, Emulated};
 pub(crate) use aws::memory::testing::{families, merged, ports};
 use aws::{
     account::{Peer, Rule, Tags},

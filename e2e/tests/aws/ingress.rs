@@ -1,6 +1,5 @@
 //! `twinstack ingress-operator` and `twinstack cloud-controller-manager` together, with the AWS of the tests: a dual-stack cluster's default
 //! IngressController ends with a dual-stack NLB that has a managed group, and alias records of both families in Route 53.
-#![allow(clippy::unwrap_used, reason = "a test may end where it fails")]
 
 use e2e::{
     INGRESS_LISTS, Kubectl, Process, Server, account,
@@ -13,7 +12,7 @@ use std::{path::Path, process::Command, time::Duration};
 const PATIENCE: Duration = Duration::from_secs(150);
 const OPERATOR: &str = "openshift-ingress-operator";
 const OPERAND: &str = "openshift-ingress";
-const SCRIPT: &str = include_str!("../src/aws_strict/support.sh");
+const SCRIPT: &str = include_str!("../../src/aws_strict/support.sh");
 
 /// An API server, AWS with two hosted zones, the operator and the cloud controller. All of it stops with the handle.
 struct Cluster {

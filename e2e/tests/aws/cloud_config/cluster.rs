@@ -69,8 +69,8 @@ impl Cluster {
     /// OpenShift's definitions.
     pub(super) fn define(&self) {
         for definition in [
-            include_str!("../../../crates/api/src/config/crds/infrastructures.yaml"),
-            include_str!("../../../crates/api/src/config/crds/featuregates.yaml"),
+            include_str!("../../../../crates/api/src/config/crds/infrastructures.yaml"),
+            include_str!("../../../../crates/api/src/config/crds/featuregates.yaml"),
         ] {
             self.kubectl.ok_with(&["create", "-f", "-"], definition);
         }

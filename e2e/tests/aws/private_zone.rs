@@ -1,6 +1,5 @@
 //! `twinstack ingress-operator` with a private zone that is in another account: its records are written in the name of `privateZoneIAMRole`, those of the
 //! public zone in the operator's own, and both go again.
-#![allow(clippy::unwrap_used, reason = "a test may end where it fails")]
 
 use e2e::{
     Kubectl, Process, Server,

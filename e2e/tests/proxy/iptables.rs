@@ -1,5 +1,5 @@
 //! `twinstack proxy --proxy-mode=iptables` with the real iptables and ip6tables, of both variants: what it takes over, what
-//! it repairs, and what it leaves; `855_proxy_matrix` has every way to a Service.
+//! it repairs, and what it leaves; `matrix` has every way to a Service.
 
 use std::{
     io::ErrorKind,

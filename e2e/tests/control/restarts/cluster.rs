@@ -1,6 +1,6 @@
 //! All components beside an API server that comes and goes, in a network namespace of their own.
 
-use crate::api::{Api, Store};
+use super::api::{Api, Store};
 use e2e::{INGRESS_LISTS, Kubectl, Process, haproxy, twinstack, wait_for};
 use kernel::netns::Namespace;
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! The documented policy at work: every story of this program runs under it, with its conditions; here is what the stories of load balancers do
 //! not do.
 
-use crate::emulated::{Emulated, account, start};
+use super::emulated::{Emulated, account, start};
 use aws::{
     apply::Aws,
     memory::{Example, testing::settings},

@@ -3,7 +3,6 @@
 //!
 //! A sample of all cases, because each takes a second or two; with `TWINSTACK_FAULTS=all` (`make test-faults`) every one. The whole matrix against
 //! an account in memory is in `crates/aws/tests/cases/cut_off.rs`.
-#![allow(clippy::unwrap_used, reason = "a test may end where it fails")]
 
 use aws::{
     apply::{Alive, Aws, owner},

@@ -1,6 +1,5 @@
 //! `twinstack cloud-controller-manager` as a program with the AWS of the tests: Services of every kind come, change and go, nodes are described and get
 //! routes, and few calls are made for all of it.
-#![allow(clippy::unwrap_used, reason = "a test may end where it fails")]
 
 mod cloud;
 mod groups;

@@ -1,5 +1,4 @@
 //! The AWS of the tests refuses what AWS refuses and answers what AWS answers, where moto alone does not.
-#![allow(clippy::unwrap_used, reason = "a test may end where it fails")]
 
 use e2e::aws_strict::{Api, Element, Example, Fault, Said, Strict, Through};
 

@@ -1,5 +1,5 @@
 //! `twinstack proxy` with a real kernel: a client, a node and its pods in network namespaces, both families at once. How it
-//! follows changes, what it refuses, and what outlives it; `855_proxy_matrix` has every way to a Service.
+//! follows changes, what it refuses, and what outlives it; `matrix` has every way to a Service.
 
 use std::{
     collections::BTreeMap,

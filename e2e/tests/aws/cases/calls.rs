@@ -2,7 +2,7 @@
 //!
 //! A call that the document does not list fails any story of this program, for the proxy refuses it; here one that is listed and never made fails.
 
-use crate::{
+use super::{
     emulated::Emulated,
     policy::{routes_come_and_go, with_routes},
     world::{Step, World, classic, families, gone, merged, ports, ranges},

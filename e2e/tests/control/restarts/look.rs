@@ -1,6 +1,6 @@
 //! What each component has made of a round, seen from outside.
 
-use crate::cluster::{CLOUD_CONFIG_NAMESPACE, Cluster, Operands, vpc};
+use super::cluster::{CLOUD_CONFIG_NAMESPACE, Cluster, Operands, vpc};
 use e2e::dns::{self, A, AAAA};
 use std::{
     collections::BTreeMap,

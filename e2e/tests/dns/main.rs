@@ -1,0 +1,5 @@
+//! `twinstack dns` and its operator.
+
+mod coredns;
+mod operator;
+mod server;
