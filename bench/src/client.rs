@@ -22,7 +22,6 @@ pub(crate) struct Target {
     pub(crate) tls: Arc<ClientConfig>,
 }
 
-/// See the module.
 pub(crate) struct Connection {
     sender: SendRequest<Full<Bytes>>,
     host: String,

@@ -16,7 +16,6 @@ pub(crate) struct Credentials {
     pub(crate) authority: Vec<u8>,
     /// The client's certificate.
     pub(crate) certificate: Vec<u8>,
-    /// Its key.
     pub(crate) key: Vec<u8>,
 }
 

@@ -11,7 +11,6 @@ use anyhow::{Context, bail};
 /// Linux counts CPU time in hundredths of a second wherever Rust runs.
 const TICK: Duration = Duration::from_millis(10);
 
-/// See the module.
 pub(crate) struct Process {
     name: String,
     child: Child,

@@ -13,7 +13,6 @@ const SERVICES: usize = 50_000;
 /// Pods that turn ready, to see how far behind their endpoints are.
 const PODS: usize = 20_000;
 
-/// See the module.
 pub(crate) struct Settings {
     /// The program to measure.
     pub(crate) twinstack: PathBuf,
@@ -21,7 +20,6 @@ pub(crate) struct Settings {
     pub(crate) peer: Option<Peer>,
     /// How many Services are made in all.
     pub(crate) services: usize,
-    /// kube-controller-manager.
     pub(crate) kube_controller_manager: Option<PathBuf>,
     /// How many Pods turn ready.
     pub(crate) pods: usize,

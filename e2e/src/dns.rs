@@ -24,7 +24,6 @@ pub struct Answer {
     pub rcode: u8,
     /// Authoritative answer.
     pub authoritative: bool,
-    /// Truncated.
     pub truncated: bool,
     /// Recursion available.
     pub recursion: bool,

@@ -53,12 +53,10 @@ impl Kubectl {
         list
     }
 
-    /// Where it is.
     pub fn program(&self) -> &Path {
         &self.program
     }
 
-    /// Runs it.
     pub fn run(&self, words: &[&str]) -> Output {
         self.run_with(words, "")
     }

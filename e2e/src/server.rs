@@ -68,7 +68,6 @@ impl Server {
         self.process.output()
     }
 
-    /// The process.
     pub fn process(&mut self) -> &mut Process {
         &mut self.process
     }

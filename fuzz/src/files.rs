@@ -4,7 +4,7 @@ use crate::{Target, input};
 use apiserver::{audit, encryption::Encryption};
 use ingress::router::model::Certificate;
 use std::path::Path;
-use store::{Place, Transform};
+use store::{StorageKey, Transform};
 
 pub(crate) const TARGETS: &[Target] = &[
     Target::new("install", install_file).up_to(8 << 10),
@@ -42,7 +42,7 @@ fn encryption(data: &[u8]) {
     let text = input::text(data);
     let [config, stored] = input::parts(&text);
     let Ok(encryption) = Encryption::parse(config) else { return };
-    let place = Place { prefix: "/registry/", key: "secrets/a/s" };
+    let place = StorageKey { prefix: "/registry/", key: "secrets/a/s" };
     let _ = encryption.open(place, stored.as_bytes());
     // Objects begin so, and never like something encrypted.
     let object = format!("{{{stored}");

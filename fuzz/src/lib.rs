@@ -59,7 +59,6 @@ pub fn targets() -> impl Iterator<Item = &'static Target> {
     rooms.into_iter().flatten()
 }
 
-/// A target by its name.
 #[must_use]
 pub fn find(name: &str) -> Option<&'static Target> {
     targets().find(|target| target.name == name)

@@ -8,7 +8,7 @@ use kernel::{
 };
 use net::Family;
 use proxy::{
-    backend::{Backend, Fixed, iptables::IptablesBackend, iptables::Options, nft::NftBackend},
+    backend::{Backend, Fixed, iptables::IptablesBackend, iptables::IptablesOptions, nft::NftBackend},
     plan::{self, LocalPods, NodePortMatch},
     track::{Name, Tracker},
 };
@@ -50,7 +50,7 @@ fn service(data: &[u8]) {
         };
         let _ = NftBackend::new(family, Arc::new(Nftables::default())).sync(&fixed, &mut plans());
         let tables = Arc::new(Tables::default());
-        let _ = IptablesBackend::new(family, tables, Options::of_machine(false)).sync(&fixed, &mut plans());
+        let _ = IptablesBackend::new(family, tables, IptablesOptions::of_machine(false)).sync(&fixed, &mut plans());
     }
 }
 

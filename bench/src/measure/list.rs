@@ -8,7 +8,6 @@ use crate::system::System;
 /// How often it is tried.
 const TIMES: usize = 5;
 
-/// One LIST.
 #[derive(Clone, Copy)]
 pub(crate) struct Listed {
     /// From the request to the last byte.

@@ -19,7 +19,6 @@ const SERVICE_RANGES: &str = "10.0.0.0/12,fd00::/108";
 /// How long a server may take to start.
 const PATIENCE: Duration = Duration::from_secs(40);
 
-/// See the module.
 pub(crate) struct System {
     pub(crate) name: &'static str,
     pub(crate) target: Target,

@@ -30,7 +30,6 @@ pub trait Fields {
     fn map_at(&self, path: &str) -> Option<&Map<String, Value>> {
         self.at(path).as_object()
     }
-    /// Sets the value at a path.
     fn set(&mut self, path: &str, value: impl Into<Value>) {
         *self.at_mut(path) = value.into();
     }

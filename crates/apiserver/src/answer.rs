@@ -19,9 +19,7 @@ pub enum Answer {
     Full {
         /// HTTP status.
         status: u16,
-        /// Content type.
         content_type: &'static str,
-        /// Body.
         body: Bytes,
     },
     /// A watch.
@@ -75,7 +73,6 @@ pub(crate) fn object(call: &Call, status: u16, bytes: &[u8], revision: u64) -> R
     }
 }
 
-/// A list.
 pub(crate) fn list(call: &Call, page: &Page) -> Result<Answer, ApiError> {
     let resource = &call.resource;
     let objects =

@@ -16,17 +16,14 @@ use std::{collections::BTreeMap, sync::Arc};
 
 /// Everything a verb needs to know.
 pub struct Call {
-    /// The server.
     pub server: Arc<ApiServer>,
     /// What is asked for.
     pub request: ResourceRequest,
-    /// Of which resource.
     pub resource: Arc<Resource>,
     /// Parameters.
     pub query: Query,
     /// The form of the answer.
     pub accept: Accept,
-    /// Who asks.
     pub user: User,
     /// `User-Agent`, which names the manager of plain updates.
     pub agent: String,
@@ -132,7 +129,6 @@ impl Call {
         }
     }
 
-    /// The answer that is one object.
     pub fn object(&self, status: u16, written: &Written) -> Result<Answer, ApiError> {
         answer::object(self, status, &written.bytes, written.revision)
     }

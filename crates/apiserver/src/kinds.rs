@@ -86,7 +86,6 @@ impl Aside {
         Self(request.remove(path).filter(|value| !value.is_null()).map(|value| (path, value)))
     }
 
-    /// Puts it back.
     pub fn put_back(&self, object: &mut Value) {
         if let Some((path, value)) = &self.0 {
             object.set(path, value.clone());

@@ -38,12 +38,10 @@ impl Registry {
         Self::new(built_in.into_iter().chain(custom))
     }
 
-    /// One resource.
     pub fn get(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
         self.resources.get(&(group.to_owned(), version.to_owned(), plural.to_owned()))
     }
 
-    /// All of them.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Resource>> {
         self.resources.values()
     }

@@ -271,7 +271,6 @@ fn text(headers: &HeaderMap, name: &header::HeaderName) -> Option<String> {
     headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
 }
 
-/// An error as a response.
 pub fn refusal(error: &ApiError) -> Response<Body> {
     let mut response = full(error.code, "application/json", error.status().to_string().into());
     if let Some(seconds) = error.details.get("retryAfterSeconds").and_then(serde_json::Value::as_u64) {

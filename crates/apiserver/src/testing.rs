@@ -63,7 +63,6 @@ impl Lab {
         Self { server, tasks }
     }
 
-    /// Starts it.
     pub async fn start(self) -> Arc<ApiServer> {
         self.try_start().await.expect("a server in memory starts")
     }

@@ -24,7 +24,6 @@ pub(crate) enum Lasting {
 
 /// Where a request waits.
 pub(crate) enum Turn {
-    /// With its flow.
     Flow(Flow),
     /// With all others of its weight, reading or writing.
     Weight(Weight, bool),

@@ -129,7 +129,6 @@ enum Asked {
     Path { open: bool },
 }
 
-/// What is there.
 #[derive(Clone, Copy, PartialEq)]
 enum There {
     Nothing,
@@ -237,7 +236,6 @@ fn verb(method: &str, named: bool) -> &'static str {
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Expected {
-    /// This status.
     Status(u16),
     /// Neither forbidden nor missing nor not allowed: what the body says decides.
     Served,

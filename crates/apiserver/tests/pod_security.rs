@@ -1,6 +1,6 @@
 //! Pod Security beside what kube-apiserver 1.37 said of 3,000 Pods and Deployments, and what the rows do not show: updates,
 //! labels, defaults, exemptions, the audit log's notes.
-#![allow(missing_docs, clippy::unwrap_used, reason = "a test")]
+#![allow(clippy::unwrap_used, reason = "a test")]
 
 mod support;
 

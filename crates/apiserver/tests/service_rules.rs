@@ -93,7 +93,6 @@ struct Step {
     answer: Value,
 }
 
-/// Runs one row.
 async fn run(server: &Arc<ApiServer>, row: &Value) -> Vec<Step> {
     let named = named(row);
     let body = json!({"metadata": {"name": "s"}, "spec": row["create"]}).to_string();

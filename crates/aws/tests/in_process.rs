@@ -16,7 +16,7 @@ use aws::{
         testing::{annotated, service, settings},
     },
     model::Settings,
-    nodes::{CONTROLLERS, Options},
+    nodes::{CONTROLLERS, NodeOptions},
 };
 use k8s_openapi::{
     api::core::v1::{ConfigMap, Event, Namespace, Service},
@@ -98,7 +98,7 @@ impl Cluster {
     /// Starts the controller.
     fn run(&self) {
         let admin = Admin { health: Health::new(), metrics: Metrics::new() };
-        let context = Context::new(self.client.clone(), sync::Options::default(), &admin, &self.tasks);
+        let context = Context::new(self.client.clone(), sync::SyncOptions::default(), &admin, &self.tasks);
         let all: Vec<_> = ALONE.iter().collect();
         controller::start(&context, &all, &Selection::default());
     }
@@ -181,8 +181,8 @@ async fn the_cloud_config_is_kept_with_its_defaults() {
     eventually("an event", async || {
         let all = events.list(&ListParams::default()).await.ok()?.items;
         all.into_iter().find(|event| {
-            let told = event.message.clone().unwrap_or_default();
-            event.reason.as_deref() == Some("CloudConfigInvalid") && told.contains("did you mean \"Shared\"")
+            let message = event.message.clone().unwrap_or_default();
+            event.reason.as_deref() == Some("CloudConfigInvalid") && message.contains("did you mean \"Shared\"")
         })
     })
     .await;
@@ -197,7 +197,8 @@ async fn the_cloud_config_is_kept_with_its_defaults() {
     let events: Api<Event> = Api::namespaced(cluster.client.clone(), "openshift-config");
     eventually("an event", async || {
         let all = events.list(&ListParams::default()).await.ok()?.items;
-        all.into_iter().find(|event| event.message.as_deref().is_some_and(|told| told.contains("has no key config")))
+        all.into_iter()
+            .find(|event| event.message.as_deref().is_some_and(|message| message.contains("has no key config")))
     })
     .await;
     cluster.target(&["Riddle"], &[]).await;
@@ -237,7 +238,7 @@ async fn a_load_balancer_without_security_group_is_a_lasting_condition() {
         let aws = Arc::new(Aws::new(memory.clone(), settings()));
         let admin = Admin { health: Health::new(), metrics: Metrics::new() };
         let tasks = Tasks::new(&admin.metrics, &admin.health);
-        let options = Options {
+        let options = NodeOptions {
             provider: Arc::clone(&aws),
             families: Families::one(Family::V4),
             region: "us-east-1".to_owned(),

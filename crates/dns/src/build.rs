@@ -105,7 +105,6 @@ pub enum HttpPath {
 pub struct Building<'a> {
     /// Its zones, in lower case.
     pub zones: Vec<Name>,
-    /// Its ports.
     pub ports: Vec<u16>,
     /// The file's folder, to which other paths are relative.
     pub folder: PathBuf,

@@ -38,9 +38,7 @@ pub struct Counters {
     pub reload_failures: Counter,
     /// What is running.
     pub version: Family<Labels, Gauge>,
-    /// Cache hits.
     pub cache_hits: Family<Labels, Counter>,
-    /// Cache misses.
     pub cache_misses: Family<Labels, Counter>,
     /// Lookups.
     pub cache_requests: Family<Labels, Counter>,

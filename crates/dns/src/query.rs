@@ -20,7 +20,6 @@ pub struct Query {
     pub request: Request,
     /// The name asked for, in lower case.
     pub lower: Name,
-    /// Who asks.
     pub source: SocketAddr,
     /// How it came.
     pub transport: Transport,

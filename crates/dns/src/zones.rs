@@ -4,7 +4,6 @@ use crate::hash::Seed;
 use crate::wire::Name;
 use std::collections::HashMap;
 
-/// See the top of the file.
 #[derive(Clone, Debug)]
 pub(crate) struct Zones<V> {
     values: HashMap<Box<[u8]>, V, Seed>,

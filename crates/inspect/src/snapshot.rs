@@ -16,7 +16,6 @@ use std::time::SystemTime;
 pub struct Kind {
     /// Empty for the core.
     pub group: &'static str,
-    /// Its version.
     pub version: &'static str,
     /// `Service`.
     pub kind: &'static str,

@@ -8,7 +8,6 @@ use std::net::IpAddr;
 /// Everything the plan needs to know.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Cluster {
-    /// Its name.
     pub name: String,
     /// Name and suffix that mark everything of it in an account, at most 27 characters.
     pub infrastructure_name: String,
@@ -28,7 +27,6 @@ pub struct Cluster {
     pub network_type: String,
     /// Addresses of the API server.
     pub advertise: Option<DualStack<IpAddr>>,
-    /// Its port.
     pub port: u16,
     /// Name or address, and port, that stands for all API servers.
     pub endpoint: Option<(String, u16)>,
@@ -46,7 +44,6 @@ pub struct Cluster {
     pub etcd: Option<Etcd>,
     /// Arguments that the file adds, by component.
     pub extra_args: BTreeMap<&'static str, Vec<Arg>>,
-    /// This node.
     pub node: Node,
     /// How Services are carried: the proxy's mode, if the file has one.
     pub proxy_mode: Option<String>,
@@ -123,14 +120,12 @@ pub struct Node {
 pub enum Platform {
     /// On machines that nobody manages.
     None,
-    /// On AWS.
     Aws(Aws),
 }
 
 /// An AWS account as far as the file describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Aws {
-    /// Region.
     pub region: String,
     /// Families.
     pub ip_family: AwsIpFamily,

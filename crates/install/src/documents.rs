@@ -9,7 +9,6 @@ use serde_json::Value;
 pub(crate) enum Sort {
     /// `kubeadm.k8s.io` documents.
     Kubeadm,
-    /// One install-config.
     InstallConfig,
 }
 

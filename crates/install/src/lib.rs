@@ -36,7 +36,6 @@ use std::path::Path;
 /// What a file asks for, and what in it had no effect.
 #[derive(Clone, Debug)]
 pub struct Read {
-    /// The cluster.
     pub cluster: Cluster,
     /// One line each, for the user.
     pub warnings: Vec<String>,

@@ -18,20 +18,10 @@ pub enum LoadError {
     },
     /// A file cannot be read.
     #[error("{}: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Read { path: PathBuf, source: io::Error },
     /// A file holds something else than it should.
     #[error("{}: {problem}", path.display())]
-    Damaged {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        problem: String,
-    },
+    Damaged { path: PathBuf, problem: String },
 }
 
 /// Definitions first, then objects, each in the order of their file names. A file may hold several documents.

@@ -19,20 +19,20 @@ impl Notes {
 
     /// The value at `field` cannot be used.
     pub(crate) fn wrong(&mut self, field: &Field, value: impl Into<String>, problem: impl Into<String>) {
-        self.mistakes.add(self.place(field), Some(value.into()), problem);
+        self.mistakes.add(self.location(field), Some(value.into()), problem);
     }
 
     /// Something about `field` as such: missing, unknown, not allowed here.
     pub(crate) fn refused(&mut self, field: &Field, problem: impl Into<String>) {
-        self.mistakes.add(self.place(field), None, problem);
+        self.mistakes.add(self.location(field), None, problem);
     }
 
     /// `field` has no effect, or not the one it may seem to have.
     pub(crate) fn warn(&mut self, field: &Field, text: impl std::fmt::Display) {
-        self.warnings.push(format!("{}: {text}", self.place(field)));
+        self.warnings.push(format!("{}: {text}", self.location(field)));
     }
 
-    fn place(&self, field: &Field) -> Place {
+    fn location(&self, field: &Field) -> Place {
         let key = Some(field.to_string()).filter(|key| !key.is_empty());
         Place::File { path: self.path.clone(), key }
     }

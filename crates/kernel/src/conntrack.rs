@@ -32,7 +32,6 @@ pub trait Conntrack: Send + Sync {
     fn own_addresses(&self, family: Family) -> io::Result<BTreeSet<IpAddr>>;
 }
 
-/// A flow.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Flow {
     /// Where the client sends to.

@@ -46,8 +46,8 @@ impl Namespace {
     /// # Errors
     /// When the namespace cannot be entered.
     pub fn enter(&self) -> io::Result<()> {
-        let place = File::open(format!("/run/netns/{}", self.name))?;
-        Ok(move_into_link_name_space(place.as_fd(), Some(LinkNameSpaceType::Network))?)
+        let file = File::open(format!("/run/netns/{}", self.name))?;
+        Ok(move_into_link_name_space(file.as_fd(), Some(LinkNameSpaceType::Network))?)
     }
 
     /// Runs `work` on a thread of its own in it. Sockets that it opens stay in the namespace wherever they are used.

@@ -19,7 +19,6 @@ pub enum ProcessError {
     Start {
         /// Its name.
         program: String,
-        /// Why.
         source: io::Error,
     },
     /// What it printed says more.

@@ -13,7 +13,6 @@ use crate::text::Quoted;
 pub struct AddressError {
     /// The text as given.
     pub text: String,
-    /// What is wrong with it.
     pub problem: AddressProblem,
     /// The address that was probably meant.
     pub suggestion: Option<IpAddr>,
@@ -38,7 +37,6 @@ impl fmt::Display for AddressError {
 
 /// What is wrong with the text of an address. Octets and groups count from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the text of each variant is its documentation")]
 pub enum AddressProblem {
     #[error("is empty")]
     Empty,

@@ -17,7 +17,6 @@ use crate::text::{Quoted, plain_number, serde_by_text};
 pub struct CidrError {
     /// The text as given.
     pub text: String,
-    /// What is wrong with it.
     pub problem: CidrProblem,
     /// The CIDR that was probably meant.
     pub suggestion: Option<Cidr>,
@@ -35,7 +34,6 @@ impl fmt::Display for CidrError {
 
 /// What is wrong with the text of a CIDR.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the text of each variant is its documentation")]
 pub enum CidrProblem {
     #[error("is empty")]
     Empty,

@@ -102,7 +102,6 @@ pub enum ServiceRangeError {
     /// Fewer than 8 addresses.
     #[error("{cidr} is too small ({size} of at least {SMALLEST} addresses); use a prefix of /{longest} or shorter")]
     TooSmall {
-        /// The CIDR.
         cidr: Cidr,
         /// How many addresses it has.
         size: u128,
@@ -111,16 +110,10 @@ pub enum ServiceRangeError {
     },
     /// An IPv6 prefix shorter than /64.
     #[error("{cidr} is too big; use an IPv6 prefix of /{SHORTEST_V6_PREFIX} or longer")]
-    TooBig {
-        /// The CIDR.
-        cidr: Cidr,
-    },
+    TooBig { cidr: Cidr },
     /// IPv4-mapped addresses are inside.
     #[error("{cidr} contains IPv4-mapped IPv6 addresses; choose a range outside ::ffff:0:0/96")]
-    Mapped {
-        /// The CIDR.
-        cidr: Cidr,
-    },
+    Mapped { cidr: Cidr },
 }
 
 impl FromStr for ServiceRange {

@@ -47,24 +47,24 @@ where
     S::Item: Debug + Ord,
 {
     let space = pool.space();
-    let size = space.last_place() + 1;
+    let size = space.last_index() + 1;
     let window = window.min(size);
-    let place_of = |item| space.places(item).expect("the pool gave it").first;
+    let place_of = |item| space.span(item).expect("the pool gave it").first;
     let mut model = Model::default();
     let mut guards: Vec<(u64, Reservation<S::Item>)> = Vec::new();
     for step in steps {
-        let reserved = |guards: &[(u64, _)], place| guards.iter().any(|(p, _): &(u64, _)| *p == place);
+        let reserved = |guards: &[(u64, _)], index| guards.iter().any(|(p, _): &(u64, _)| *p == index);
         match step {
             Step::ReserveAny => {
                 let busy: BTreeSet<u64> =
                     model.kept.iter().chain(&model.withheld).copied().chain(guards.iter().map(|g| g.0)).collect();
                 match pool.reserve_any() {
                     Ok(guard) => {
-                        let place = place_of(*guard);
-                        prop_assert!(!busy.contains(&place));
+                        let index = place_of(*guard);
+                        prop_assert!(!busy.contains(&index));
                         let upper_full = (space.static_band()..size).take(busy.len() + 1).all(|p| busy.contains(&p));
-                        prop_assert_eq!(place < space.static_band(), upper_full);
-                        guards.push((place, guard));
+                        prop_assert_eq!(index < space.static_band(), upper_full);
+                        guards.push((index, guard));
                     }
                     Err(error) => {
                         let full = matches!(error, ReserveError::Full { .. });
@@ -74,80 +74,80 @@ where
                 }
             }
             Step::Reserve(n) => {
-                let place = n % window;
-                match pool.reserve(space.item(place)) {
+                let index = n % window;
+                match pool.reserve(space.item(index)) {
                     Ok(guard) => {
-                        let busy = model.kept.contains(&place) || model.withheld.contains(&place);
-                        prop_assert!(!busy && !reserved(&guards, place));
-                        guards.push((place, guard));
+                        let busy = model.kept.contains(&index) || model.withheld.contains(&index);
+                        prop_assert!(!busy && !reserved(&guards, index));
+                        guards.push((index, guard));
                     }
-                    Err(ReserveError::Withheld { .. }) => prop_assert!(model.withheld.contains(&place)),
+                    Err(ReserveError::Withheld { .. }) => prop_assert!(model.withheld.contains(&index)),
                     Err(ReserveError::Taken { .. }) => {
-                        prop_assert!(model.kept.contains(&place) || reserved(&guards, place));
+                        prop_assert!(model.kept.contains(&index) || reserved(&guards, index));
                     }
                     Err(error) => prop_assert!(false, "{}", error),
                 }
             }
             Step::Commit(n) if !guards.is_empty() => {
-                let (place, guard) = guards.swap_remove(n % guards.len());
-                prop_assert_eq!(place_of(guard.commit()), place);
-                if !model.withheld.contains(&place) {
-                    model.kept.insert(place);
+                let (index, guard) = guards.swap_remove(n % guards.len());
+                prop_assert_eq!(place_of(guard.commit()), index);
+                if !model.withheld.contains(&index) {
+                    model.kept.insert(index);
                 }
             }
             Step::Drop(n) if !guards.is_empty() => {
                 drop(guards.swap_remove(n % guards.len()));
             }
             Step::Release(n) => {
-                let place = n % window;
-                prop_assert_eq!(pool.release(space.item(place)), model.kept.remove(&place));
+                let index = n % window;
+                prop_assert_eq!(pool.release(space.item(index)), model.kept.remove(&index));
             }
             Step::Occupy(n) => {
                 // A guard of the same place would be cancelled, which has its own test.
-                let place = n % window;
-                if !reserved(&guards, place) {
-                    let new = !model.withheld.contains(&place) && model.kept.insert(place);
-                    prop_assert_eq!(pool.occupy(space.item(place)), Ok(u64::from(new)));
+                let index = n % window;
+                if !reserved(&guards, index) {
+                    let new = !model.withheld.contains(&index) && model.kept.insert(index);
+                    prop_assert_eq!(pool.occupy(space.item(index)), Ok(u64::from(new)));
                 }
             }
             Step::Withhold(n) => {
-                let place = n % window;
-                prop_assert_eq!(pool.withhold(space.item(place)), Ok(()));
-                model.withheld.insert(place);
-                model.kept.remove(&place);
+                let index = n % window;
+                prop_assert_eq!(pool.withhold(space.item(index)), Ok(()));
+                model.withheld.insert(index);
+                model.kept.remove(&index);
             }
             Step::SnapshotAndRestore => {
                 let snapshot = pool.snapshot();
                 prop_assert_eq!(pool.restore(&snapshot), Ok(()));
                 prop_assert_eq!(pool.snapshot(), snapshot);
             }
-            Step::Repair(places) => {
-                let places: Vec<u64> = places.into_iter().map(|n| n % window).collect();
-                if places.iter().any(|place| reserved(&guards, *place)) {
+            Step::Repair(span) => {
+                let span: Vec<u64> = span.into_iter().map(|n| n % window).collect();
+                if span.iter().any(|index| reserved(&guards, *index)) {
                     continue;
                 }
-                let listed: BTreeSet<u64> = places.iter().copied().collect();
-                let audit = pool.repair(places.iter().map(|place| space.item(*place)));
+                let listed: BTreeSet<u64> = span.iter().copied().collect();
+                let audit = pool.repair(span.iter().map(|index| space.item(*index)));
                 let leaked: BTreeSet<u64> =
                     audit.leaked.iter().flat_map(|span| place_of(span.first)..=place_of(span.last)).collect();
                 prop_assert_eq!(leaked, &model.kept - &listed);
                 let missing: BTreeSet<u64> = audit.missing.iter().map(|item| place_of(*item)).collect();
                 prop_assert_eq!(missing, &(&listed - &model.kept) - &model.withheld);
-                prop_assert_eq!(audit.duplicate.len(), places.len() - listed.len());
+                prop_assert_eq!(audit.duplicate.len(), span.len() - listed.len());
                 prop_assert_eq!(audit.withheld.len(), (&listed & &model.withheld).len());
                 prop_assert!(audit.out_of_range.is_empty());
                 model.kept = &listed - &model.withheld;
             }
             Step::Commit(_) | Step::Drop(_) => {}
         }
-        let reserved_only = guards.iter().filter(|(place, _)| !model.withheld.contains(place)).count();
+        let reserved_only = guards.iter().filter(|(index, _)| !model.withheld.contains(index)).count();
         let used = (model.kept.len() + reserved_only) as u64;
         prop_assert_eq!(pool.used(), used);
         prop_assert_eq!(pool.withheld(), model.withheld.len() as u64);
         prop_assert_eq!(pool.free(), size - used - model.withheld.len() as u64);
-        for place in (0..window).step_by(3) {
-            let held = (model.kept.contains(&place) || reserved(&guards, place)) && !model.withheld.contains(&place);
-            prop_assert_eq!(pool.contains(space.item(place)), held);
+        for index in (0..window).step_by(3) {
+            let held = (model.kept.contains(&index) || reserved(&guards, index)) && !model.withheld.contains(&index);
+            prop_assert_eq!(pool.contains(space.item(index)), held);
         }
     }
     let kept: BTreeSet<u64> =
@@ -195,8 +195,8 @@ proptest! {
     #[test]
     fn a_place_and_its_item_are_the_same_thing(n: u64) {
         fn check<S: Space>(space: &S, n: u64) -> Result<(), TestCaseError> {
-            let place = n % (space.last_place() + 1);
-            prop_assert_eq!(space.places(space.item(place)), Some(Span { first: place, last: place }));
+            let index = n % (space.last_index() + 1);
+            prop_assert_eq!(space.span(space.item(index)), Some(Span { first: index, last: index }));
             Ok(())
         }
         for range in ["10.0.0.0/29", "0.0.0.0/0", "fd00::/125", "fd00::/64"] {

@@ -70,8 +70,8 @@ fn run(document: &mut Value, operation: Operation<'_>, copied: &mut usize) -> Re
     let path = || path.ok_or_else(|| format!("{op} needs a path"));
     let from = || from.ok_or_else(|| format!("{op} needs a from"));
     match op {
-        "add" => place(document, path()?)?.add(value.clone()),
-        "remove" => place(document, path()?)?.take().map(drop),
+        "add" => locate(document, path()?)?.add(value.clone()),
+        "remove" => locate(document, path()?)?.take().map(drop),
         "replace" if path()?.is_empty() => {
             if !value.is_object() && !value.is_array() {
                 return Err("the whole document can only be replaced by an object or a list".to_owned());
@@ -79,25 +79,25 @@ fn run(document: &mut Value, operation: Operation<'_>, copied: &mut usize) -> Re
             *document = value.clone();
             Ok(())
         }
-        "replace" => place(document, path()?)?.replace(value.clone()),
+        "replace" => locate(document, path()?)?.replace(value.clone()),
         "move" => {
-            let moved = place(document, from()?)?.take()?;
-            place(document, path()?)?.add(moved)
+            let moved = locate(document, from()?)?.take()?;
+            locate(document, path()?)?.add(moved)
         }
         "copy" => {
-            let copy = place(document, from()?)?.get()?.cloned().unwrap_or_default();
+            let copy = locate(document, from()?)?.get()?.cloned().unwrap_or_default();
             *copied += size(&copy);
             if *copied > MOST_COPIED {
                 return Err(format!("copies more than {MOST_COPIED} values"));
             }
-            place(document, path()?)?.add(copy)
+            locate(document, path()?)?.add(copy)
         }
         "test" => {
             let path = path()?;
             let holds = if path.is_empty() {
                 document == value
             } else {
-                place(document, path)?.get()?.unwrap_or(&Value::Null) == value
+                locate(document, path)?.get()?.unwrap_or(&Value::Null) == value
             };
             if holds { Ok(()) } else { Err(format!("the test of {path:?} failed")) }
         }
@@ -114,7 +114,7 @@ fn size(value: &Value) -> usize {
 }
 
 /// A field of an object or an item of a list, which may not be there yet.
-struct Place<'a> {
+struct Location<'a> {
     slot: Slot<'a>,
     /// How many levels of the document are around it.
     depth: usize,
@@ -126,7 +126,7 @@ enum Slot<'a> {
 }
 
 /// Finds the container that a pointer ends in. The text before the first slash is ignored, as upstream does.
-fn place<'a>(document: &'a mut Value, pointer: &str) -> Result<Place<'a>, String> {
+fn locate<'a>(document: &'a mut Value, pointer: &str) -> Result<Location<'a>, String> {
     let missing = || format!("the document has no {pointer:?}");
     let mut steps: Vec<String> = pointer.split('/').skip(1).map(unescape).collect();
     let last = steps.pop().ok_or_else(missing)?;
@@ -146,10 +146,10 @@ fn place<'a>(document: &'a mut Value, pointer: &str) -> Result<Place<'a>, String
         Value::Array(list) => Slot::Item(list, last),
         _ => return Err(missing()),
     };
-    Ok(Place { slot, depth: steps.len() + 1 })
+    Ok(Location { slot, depth: steps.len() + 1 })
 }
 
-impl Place<'_> {
+impl Location<'_> {
     /// What is there. An absent field is nothing; an absent item is a mistake.
     fn get(&self) -> Result<Option<&Value>, String> {
         match &self.slot {

@@ -40,7 +40,6 @@ impl Format {
     /// What custom resources accept: their types carry no merge keys.
     pub const CUSTOM: [Self; 3] = [Self::Json, Self::Merge, Self::Apply];
 
-    /// The media type.
     pub fn media_type(self) -> &'static str {
         match self {
             Self::Json => "application/json-patch+json",

@@ -25,7 +25,7 @@ use crate::schedule::Schedule;
 use crate::settings::Settings;
 use crate::stale::UdpFrontends;
 use crate::track::{Changed, Name, Tracker};
-use crate::watch::{self, Complete, Seen, Trouble};
+use crate::watch::{self, Complete, Trouble, WatchEvent};
 
 /// Everything is written anew this often, whatever the checks say.
 const ANEW: Duration = Duration::from_secs(3600);
@@ -121,13 +121,13 @@ impl Proxy {
         }
     }
 
-    fn take(&mut self, event: Result<Seen, Trouble>, complete: &mut Complete) {
+    fn take(&mut self, event: Result<WatchEvent, Trouble>, complete: &mut Complete) {
         match event {
             Ok(seen) => {
                 match &seen {
-                    Seen::Service(_) => self.metrics.service_event(),
-                    Seen::Slice(_) => self.metrics.endpoint_event(),
-                    Seen::Node(_) | Seen::Range(_) | Seen::Peer(_) => {}
+                    WatchEvent::Service(_) => self.metrics.service_event(),
+                    WatchEvent::Slice(_) => self.metrics.endpoint_event(),
+                    WatchEvent::Node(_) | WatchEvent::Range(_) | WatchEvent::Peer(_) => {}
                 }
                 watch::take(&mut self.tracker, &seen, complete);
                 self.health.set_eligible(self.tracker.node().eligible);

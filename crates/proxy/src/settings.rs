@@ -9,10 +9,8 @@ use crate::backend::Fixed;
 use crate::plan::{DetectLocal, NodePortAddresses};
 use crate::track::Tracker;
 
-/// All of it.
 #[derive(Clone, Debug)]
 pub struct Settings {
-    /// The name of this node's Node.
     pub node_name: String,
     /// Addresses of this node that count before those of the Node (`--bind-address`).
     pub own_addresses: Vec<IpAddr>,

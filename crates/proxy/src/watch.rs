@@ -10,8 +10,7 @@ use runtime::watch::{self, Config, Event, watch as follow};
 
 use crate::track::Tracker;
 
-/// One event.
-pub(crate) enum Seen {
+pub(crate) enum WatchEvent {
     Service(Box<Event<core::Service>>),
     Slice(Box<Event<EndpointSlice>>),
     Node(Box<Event<core::Node>>),
@@ -47,7 +46,7 @@ impl Complete {
     }
 }
 
-pub(crate) type Events = SelectAll<BoxStream<'static, Result<Seen, Trouble>>>;
+pub(crate) type Events = SelectAll<BoxStream<'static, Result<WatchEvent, Trouble>>>;
 
 /// Follows all of them for ever; an error is passed on, then tried again with growing pauses.
 pub(crate) fn events(client: &Client, node_name: &str) -> Events {
@@ -60,10 +59,10 @@ pub(crate) fn events(client: &Client, node_name: &str) -> Events {
     let nodes = follow(Api::<core::Node>::all(client.clone()), node);
     let ranges = follow(Api::<ServiceCIDR>::all(client.clone()), config());
     select_all([
-        services.map_ok(|event| Seen::Service(Box::new(event))).map_err(Trouble::Rest).boxed(),
-        slices.map_ok(|event| Seen::Slice(Box::new(event))).map_err(Trouble::Rest).boxed(),
-        nodes.map_ok(|event| Seen::Node(Box::new(event))).map_err(Trouble::Rest).boxed(),
-        ranges.map_ok(|event| Seen::Range(Box::new(event))).map_err(Trouble::Ranges).boxed(),
+        services.map_ok(|event| WatchEvent::Service(Box::new(event))).map_err(Trouble::Rest).boxed(),
+        slices.map_ok(|event| WatchEvent::Slice(Box::new(event))).map_err(Trouble::Rest).boxed(),
+        nodes.map_ok(|event| WatchEvent::Node(Box::new(event))).map_err(Trouble::Rest).boxed(),
+        ranges.map_ok(|event| WatchEvent::Range(Box::new(event))).map_err(Trouble::Ranges).boxed(),
     ])
 }
 
@@ -72,14 +71,14 @@ pub(crate) fn follow_peers(events: &mut Events, client: &Client, tracker: &Track
     if tracker.wants_peers() && complete.peers.is_none() {
         complete.peers = Some(false);
         let nodes = follow(Api::<core::Node>::all(client.clone()), Config::default());
-        events.push(nodes.map_ok(|event| Seen::Peer(Box::new(event))).map_err(Trouble::Rest).boxed());
+        events.push(nodes.map_ok(|event| WatchEvent::Peer(Box::new(event))).map_err(Trouble::Rest).boxed());
     }
 }
 
 /// Puts an event into the index.
-pub(crate) fn take(tracker: &mut Tracker, seen: &Seen, complete: &mut Complete) {
+pub(crate) fn take(tracker: &mut Tracker, seen: &WatchEvent, complete: &mut Complete) {
     match seen {
-        Seen::Service(event) => match &**event {
+        WatchEvent::Service(event) => match &**event {
             Event::Apply(object) | Event::InitApply(object) => tracker.service(object),
             Event::Delete(object) => tracker.no_service(object),
             Event::Init => tracker.services_begin(),
@@ -88,7 +87,7 @@ pub(crate) fn take(tracker: &mut Tracker, seen: &Seen, complete: &mut Complete) 
                 complete.services = true;
             }
         },
-        Seen::Slice(event) => match &**event {
+        WatchEvent::Slice(event) => match &**event {
             Event::Apply(object) | Event::InitApply(object) => tracker.slice(object),
             Event::Delete(object) => tracker.no_slice(object),
             Event::Init => tracker.slices_begin(),
@@ -97,13 +96,13 @@ pub(crate) fn take(tracker: &mut Tracker, seen: &Seen, complete: &mut Complete) 
                 complete.slices = true;
             }
         },
-        Seen::Node(event) => match &**event {
+        WatchEvent::Node(event) => match &**event {
             Event::Apply(object) | Event::InitApply(object) => tracker.set_node(Some(object)),
             Event::Delete(_) => tracker.set_node(None),
             Event::Init => {}
             Event::InitDone => complete.node = true,
         },
-        Seen::Peer(event) => match &**event {
+        WatchEvent::Peer(event) => match &**event {
             Event::Apply(object) | Event::InitApply(object) => tracker.peer(object),
             Event::Delete(object) => tracker.no_peer(object),
             Event::Init => tracker.peers_begin(),
@@ -112,7 +111,7 @@ pub(crate) fn take(tracker: &mut Tracker, seen: &Seen, complete: &mut Complete) 
                 complete.peers = Some(true);
             }
         },
-        Seen::Range(event) => match &**event {
+        WatchEvent::Range(event) => match &**event {
             Event::Apply(object) | Event::InitApply(object) => tracker.range(object),
             Event::Delete(object) => tracker.no_range(object),
             Event::Init => tracker.ranges_begin(),

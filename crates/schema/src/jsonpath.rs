@@ -28,7 +28,6 @@ pub struct JsonPath {
 
 #[derive(Clone, Debug, PartialEq)]
 enum Step {
-    /// A field.
     Field(String),
     /// Every field or item.
     Each,
@@ -201,7 +200,7 @@ fn part(text: &str) -> Result<(Step, &str), PathError> {
     let first = number(numbers.next().unwrap_or_default())?;
     match (numbers.next(), numbers.next(), numbers.next()) {
         (None, _, _) => match first {
-            Some(place) => Ok((Step::Item(place), rest)),
+            Some(index) => Ok((Step::Item(index), rest)),
             None => refuse(text, "a number, a name in quotes or * is expected"),
         },
         (Some(end), step, None) => {
@@ -281,11 +280,11 @@ impl Step {
             (Self::Field(name), _) => found.extend(value.get(name).filter(afford)),
             (Self::Each, Value::Array(list)) => found.extend(list.iter().take_while(afford)),
             (Self::Each, Value::Object(map)) => found.extend(map.values().take_while(afford)),
-            (Self::Item(place), Value::Array(list)) => found.extend(at(list, *place).filter(afford)),
+            (Self::Item(index), Value::Array(list)) => found.extend(at(list, *index).filter(afford)),
             (Self::Slice(from, to, step), Value::Array(list)) => {
-                let place = |n: i64| usize::try_from(if n < 0 { n + list.len() as i64 } else { n }).unwrap_or(0);
-                let to = to.map_or(list.len(), place).min(list.len());
-                let from = from.map_or(0, place).min(to);
+                let index = |n: i64| usize::try_from(if n < 0 { n + list.len() as i64 } else { n }).unwrap_or(0);
+                let to = to.map_or(list.len(), index).min(list.len());
+                let from = from.map_or(0, index).min(to);
                 let step = usize::try_from(*step).unwrap_or(1);
                 found.extend(list[from..to].iter().step_by(step).take_while(afford));
             }
@@ -299,9 +298,9 @@ impl Step {
     }
 }
 
-fn at(list: &[Value], place: i64) -> Option<&Value> {
-    let place = if place < 0 { place + list.len() as i64 } else { place };
-    list.get(usize::try_from(place).ok()?)
+fn at(list: &[Value], index: i64) -> Option<&Value> {
+    let index = if index < 0 { index + list.len() as i64 } else { index };
+    list.get(usize::try_from(index).ok()?)
 }
 
 fn below<'v>(value: &'v Value, found: &mut Vec<&'v Value>, budget: &Budget) {

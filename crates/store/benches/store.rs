@@ -1,7 +1,6 @@
 //! How fast the store is on this machine: durable transactions, reads, lists, watch fan-out, opening. Prints one line each.
 //!
 //! `cargo bench -p store`
-#![allow(missing_docs, reason = "a program, not a library")]
 #![allow(clippy::unwrap_used, reason = "a benchmark may stop at the first surprise")]
 
 use std::time::{Duration, Instant};

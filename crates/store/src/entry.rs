@@ -99,7 +99,6 @@ impl Entry {
         Self(Arc::new(Inner { key, value, stamp, form, view: OnceLock::new() }))
     }
 
-    /// The key.
     pub fn key(&self) -> &Key {
         &self.0.key
     }

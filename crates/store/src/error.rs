@@ -131,7 +131,6 @@ pub enum OpenError {
     Corrupt {
         /// The data file.
         path: PathBuf,
-        /// What was found.
         reason: String,
     },
     /// Not retryable: the file belongs to some other program.
@@ -139,7 +138,6 @@ pub enum OpenError {
     Foreign {
         /// The data file.
         path: PathBuf,
-        /// What was found.
         reason: String,
     },
     /// Not retryable with this program.
@@ -153,13 +151,12 @@ pub enum OpenError {
         supported: u64,
     },
     /// Not retryable: the operator must give what is needed to read the value.
-    #[error("{place}: the value of {key} cannot be read: {reason}{}", others(.more))]
+    #[error("{location}: the value of {key} cannot be read: {reason}{}", others(.more))]
     Unreadable {
         /// The data file, or the endpoints of etcd.
-        place: String,
+        location: String,
         /// The first key in question.
         key: String,
-        /// Why.
         reason: String,
         /// How many other keys have the same trouble.
         more: usize,
@@ -187,10 +184,10 @@ fn others(count: &usize) -> String {
 
 impl OpenError {
     /// The error of entries that could not be read, if there are any.
-    pub(crate) fn of_unreadable(place: &str, entries: &[Entry]) -> Option<Self> {
+    pub(crate) fn of_unreadable(location: &str, entries: &[Entry]) -> Option<Self> {
         let mut found = entries.iter().filter_map(|entry| Some((entry.key(), entry.unreadable()?)));
         let (key, reason) = found.next()?;
         let (key, reason) = (key.to_string(), reason.to_owned());
-        Some(Self::Unreadable { place: place.to_owned(), key, reason, more: found.count() })
+        Some(Self::Unreadable { location: location.to_owned(), key, reason, more: found.count() })
     }
 }

@@ -25,6 +25,6 @@ pub use etcd::{EtcdConfig, EtcdTls, Form, as_it_is};
 pub use event::Event;
 pub use mvcc::Retention;
 pub use store::{Page, Store};
-pub use transform::{AsItIs, Place, Plain, Transform};
+pub use transform::{AsItIs, Plain, StorageKey, Transform};
 pub use txn::{Committed, Compare, Op, Txn};
 pub use watch::Watch;

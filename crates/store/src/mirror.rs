@@ -14,7 +14,6 @@ use crate::mvcc::{Bell, Mvcc};
 /// How many entries a list copies before it lets a waiting writer pass.
 const STRIDE: usize = 2_000;
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Mirror {
     state: RwLock<Mvcc>,

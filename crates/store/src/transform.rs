@@ -11,14 +11,13 @@ pub(crate) const EMBEDDED_PREFIX: &str = "/registry/";
 
 /// Where a value is kept.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
-pub struct Place<'a> {
+pub struct StorageKey<'a> {
     /// What stands before every key of this store, such as `/registry/`.
     pub prefix: &'a str,
-    /// The key.
     pub key: &'a str,
 }
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for StorageKey<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}", self.prefix, self.key)
     }
@@ -27,7 +26,6 @@ impl fmt::Display for Place<'_> {
 /// A value that was read.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Plain<'a> {
-    /// The value.
     pub value: Cow<'a, [u8]>,
     /// Whether writing it again would give it another form, such as that of a newer key.
     pub stale: bool,
@@ -36,10 +34,10 @@ pub struct Plain<'a> {
 /// The way there and back.
 pub trait Transform: Send + Sync + fmt::Debug {
     /// The stored form of a value, or why there is none now.
-    fn seal<'a>(&self, place: Place<'_>, value: &'a [u8]) -> Result<Cow<'a, [u8]>, String>;
+    fn seal<'a>(&self, storage_key: StorageKey<'_>, value: &'a [u8]) -> Result<Cow<'a, [u8]>, String>;
 
     /// The value of a stored form, or why it cannot be read.
-    fn open<'a>(&self, place: Place<'_>, stored: &'a [u8]) -> Result<Plain<'a>, String>;
+    fn open<'a>(&self, storage_key: StorageKey<'_>, stored: &'a [u8]) -> Result<Plain<'a>, String>;
 }
 
 /// Values are stored as they are.
@@ -47,11 +45,11 @@ pub trait Transform: Send + Sync + fmt::Debug {
 pub struct AsItIs;
 
 impl Transform for AsItIs {
-    fn seal<'a>(&self, _: Place<'_>, value: &'a [u8]) -> Result<Cow<'a, [u8]>, String> {
+    fn seal<'a>(&self, _: StorageKey<'_>, value: &'a [u8]) -> Result<Cow<'a, [u8]>, String> {
         Ok(Cow::Borrowed(value))
     }
 
-    fn open<'a>(&self, _: Place<'_>, stored: &'a [u8]) -> Result<Plain<'a>, String> {
+    fn open<'a>(&self, _: StorageKey<'_>, stored: &'a [u8]) -> Result<Plain<'a>, String> {
         Ok(Plain { value: Cow::Borrowed(stored), stale: false })
     }
 }

@@ -2,7 +2,6 @@
 //!
 //! The test runs its own binary as the writer. The child says on its standard output what it is about to write and what was
 //! acknowledged; the pipe outlives it.
-#![allow(missing_docs, reason = "a test")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeMap;
@@ -58,17 +57,17 @@ fn what_was_acknowledged_survives_two_hundred_kills() {
     let mut acknowledged = 0;
     assert!(WRITERS * STEPS * 2 <= RETENTION.events as u64, "no watch misses anything between two kills");
     for kill in 0..KILLS {
-        let said = run_and_kill(&path, &steps, Moment::of(kill));
-        acknowledged += said.values().map(|said| said.acknowledged.len()).sum::<usize>();
+        let progress = run_and_kill(&path, &steps, Moment::of(kill));
+        acknowledged += progress.values().map(|progress| progress.acknowledged.len()).sum::<usize>();
         let store = Store::open(&path, RETENTION).unwrap_or_else(|error| panic!("kill {kill}: {error}"));
         assert!(store.known_revision() >= newest, "kill {kill}: the revision went back");
         assert!(goes_on(&store, newest), "kill {kill}: a watch from revision {newest} missed something");
         newest = store.known_revision();
-        for (writer, said) in said {
-            let started = said.started.max(steps[&writer]);
-            let done = *said.acknowledged.keys().last().unwrap_or_else(|| &steps[&writer]);
+        for (writer, progress) in progress {
+            let started = progress.started.max(steps[&writer]);
+            let done = *progress.acknowledged.keys().last().unwrap_or_else(|| &steps[&writer]);
             assert!(
-                said.acknowledged.values().all(|revision| *revision <= newest),
+                progress.acknowledged.values().all(|revision| *revision <= newest),
                 "kill {kill}: an acknowledged revision is gone"
             );
             assert!(started <= done + 1, "a writer has one step under way");
@@ -113,7 +112,7 @@ fn is_state_after(store: &Store, writer: u64, last: u64) -> bool {
 }
 
 #[derive(Default)]
-struct Said {
+struct Progress {
     /// The last step that was begun.
     started: u64,
     /// Revision by step.
@@ -137,7 +136,7 @@ impl Moment {
     }
 }
 
-fn run_and_kill(path: &Path, steps: &BTreeMap<u64, u64>, moment: Moment) -> BTreeMap<u64, Said> {
+fn run_and_kill(path: &Path, steps: &BTreeMap<u64, u64>, moment: Moment) -> BTreeMap<u64, Progress> {
     let steps: Vec<_> = steps.values().map(ToString::to_string).collect();
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "what_was_acknowledged_survives_two_hundred_kills", "--nocapture"])
@@ -149,22 +148,22 @@ fn run_and_kill(path: &Path, steps: &BTreeMap<u64, u64>, moment: Moment) -> BTre
     let output = BufReader::new(child.stdout.take().unwrap());
     let (progress, has_progressed) = mpsc::channel();
     let reader = std::thread::spawn(move || {
-        let mut said: BTreeMap<u64, Said> = (0..WRITERS).map(|writer| (writer, Said::default())).collect();
+        let mut writers: BTreeMap<u64, Progress> = (0..WRITERS).map(|writer| (writer, Progress::default())).collect();
         for line in output.lines().map_while(Result::ok) {
             let words: Vec<_> = line.split(' ').collect();
-            let number = |place: usize| words[place].parse::<u64>().expect("a number");
+            let number = |index: usize| words[index].parse::<u64>().expect("a number");
             match words[..] {
                 ["opening"] => _ = progress.send(()),
-                ["begin", ..] => said.get_mut(&number(1)).expect("a writer").started = number(2),
+                ["begin", ..] => writers.get_mut(&number(1)).expect("a writer").started = number(2),
                 ["done", ..] => {
-                    said.get_mut(&number(1)).expect("a writer").acknowledged.insert(number(2), number(3));
+                    writers.get_mut(&number(1)).expect("a writer").acknowledged.insert(number(2), number(3));
                     // After the kill nobody counts any more.
                     _ = progress.send(());
                 }
                 _ => {}
             }
         }
-        said
+        writers
     });
     for _ in 0..=moment.acknowledged {
         has_progressed.recv_timeout(Duration::from_secs(60)).expect("the child starts and writes");
@@ -179,10 +178,10 @@ fn run_and_kill(path: &Path, steps: &BTreeMap<u64, u64>, moment: Moment) -> BTre
 
 fn write_until_killed(path: &Path) {
     // One write per line, past the test harness, so that a line is in the pipe whole or not at all.
-    let say = |line: String| {
+    let print = |line: String| {
         std::io::stdout().lock().write_all(line.as_bytes()).and_then(|()| std::io::stdout().flush()).unwrap()
     };
-    say("\nopening\n".into());
+    print("\nopening\n".into());
     let store = Store::open(path, RETENTION).unwrap();
     let steps = std::env::var("STORE_CRASH_TEST_STEPS").unwrap();
     let write = |(writer, mut step): (u64, u64)| {
@@ -190,9 +189,9 @@ fn write_until_killed(path: &Path) {
         async move {
             for _ in 0..STEPS {
                 step += 1;
-                say(format!("begin {writer} {step}\n"));
+                print(format!("begin {writer} {step}\n"));
                 let done = store.txn(Txn::of(ops(writer, step))).await.unwrap();
-                say(format!("done {writer} {step} {}\n", done.revision));
+                print(format!("done {writer} {step} {}\n", done.revision));
             }
             std::future::pending().await
         }

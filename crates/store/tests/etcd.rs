@@ -1,5 +1,4 @@
 //! Several stores on one real etcd: they see each other, survive its death, and say so when it is gone.
-#![allow(missing_docs, reason = "a test")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;
@@ -51,8 +50,8 @@ async fn two_stores_share_one_history() {
         assert_eq!(next(&mut watch).await, ("pods/a".into(), deleted, v2, None));
 
         // A revision that only the other store has told of: this one finds out before it answers.
-        let told = one.txn(put("pods/b", "1")).await.unwrap().revision;
-        assert!(two.get_at("pods/b", told).await.unwrap().is_some());
+        let revision = one.txn(put("pods/b", "1")).await.unwrap().revision;
+        assert!(two.get_at("pods/b", revision).await.unwrap().is_some());
     }
 }
 

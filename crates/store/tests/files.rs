@@ -1,5 +1,4 @@
 //! Files that are not what they should be: each gives a clear error, or exactly what was written; never an empty store.
-#![allow(missing_docs, reason = "a test")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::borrow::Cow;
@@ -8,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use bytes::Bytes;
-use store::{Op, OpenError, Place, Plain, Retention, Store, Transform, Txn};
+use store::{Op, OpenError, Plain, Retention, StorageKey, Store, Transform, Txn};
 use tempfile::TempDir;
 
 fn open(path: &Path) -> Result<Store, OpenError> {
@@ -70,12 +69,12 @@ fn only_the_owner_reads_the_file_whoever_made_it() {
 struct Turned(u8);
 
 impl Transform for Turned {
-    fn seal<'a>(&self, _: Place<'_>, value: &'a [u8]) -> Result<Cow<'a, [u8]>, String> {
+    fn seal<'a>(&self, _: StorageKey<'_>, value: &'a [u8]) -> Result<Cow<'a, [u8]>, String> {
         Ok(std::iter::once(self.0).chain(value.iter().map(|byte| !byte)).collect())
     }
 
-    fn open<'a>(&self, place: Place<'_>, stored: &'a [u8]) -> Result<Plain<'a>, String> {
-        assert!(place.to_string().starts_with("/registry/"), "{place}");
+    fn open<'a>(&self, storage_key: StorageKey<'_>, stored: &'a [u8]) -> Result<Plain<'a>, String> {
+        assert!(storage_key.to_string().starts_with("/registry/"), "{storage_key}");
         match stored.split_first() {
             Some((b'a'..=b'c', rest)) if stored[0] <= self.0 => {
                 Ok(Plain { value: rest.iter().map(|byte| !byte).collect(), stale: stored[0] != self.0 })
@@ -228,17 +227,17 @@ fn a_flipped_byte_is_noticed_or_harmless() {
     let mut noticed = 0;
     for part in 0..150 {
         let mut bad = good.clone();
-        let place = (part * 7919 * 13) % bad.len();
-        bad[place] ^= 0x55;
+        let offset = (part * 7919 * 13) % bad.len();
+        bad[offset] ^= 0x55;
         std::fs::write(&path, &bad).unwrap();
         match open(&path) {
-            Ok(store) => assert!(is_whole(&store), "byte {place} was changed and data silently lost"),
+            Ok(store) => assert!(is_whole(&store), "byte {offset} was changed and data silently lost"),
             Err(error) => {
                 noticed += 1;
                 assert!(error.to_string().starts_with(&path.display().to_string()), "{error}");
                 // What noticed it may have mended it, with a loss; starting again is not a way around the error.
                 match open(&path) {
-                    Ok(store) => assert!(is_whole(&store), "byte {place}: the second start lost data silently"),
+                    Ok(store) => assert!(is_whole(&store), "byte {offset}: the second start lost data silently"),
                     Err(again) => assert!(again.to_string().starts_with(&path.display().to_string()), "{again}"),
                 }
                 _ = std::fs::remove_file(path.with_extension("redb.damaged"));
@@ -254,8 +253,8 @@ fn damage_to_the_newest_value_is_told_at_every_start() {
     let mut file = std::fs::read(&path).unwrap();
     // It is only in the newest commit, so going back to the one before would look whole.
     let newest = value(199);
-    let place = file.windows(newest.len()).position(|bytes| bytes == newest).expect("the newest value");
-    file[place] ^= 0x55;
+    let offset = file.windows(newest.len()).position(|bytes| bytes == newest).expect("the newest value");
+    file[offset] ^= 0x55;
     std::fs::write(&path, &file).unwrap();
     for _ in 0..3 {
         let text = refusal(&path);

@@ -1,5 +1,4 @@
 //! Watches and reads at old revisions across restarts of a file: they go on where they were, or are told that they cannot.
-#![allow(missing_docs, reason = "a test")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::Path;

@@ -1,5 +1,4 @@
 //! Random histories on every engine, held against one plain model: a map, and a list of what happened to it.
-#![allow(missing_docs, reason = "a test")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod support;

@@ -1,5 +1,4 @@
 //! Watches while others write: nothing missing, nothing twice, nobody woken for nothing, nobody held up.
-#![allow(missing_docs, reason = "a test")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::sync::Arc;

@@ -29,7 +29,6 @@ const FIGURES: [Figure; 8] = [
 const BURST_FIGURES: [BurstFigure; 2] =
     [("until all are served", |served| served.took), ("  CPU for that", |served| served.cpu)];
 
-/// All of it.
 pub(crate) fn table(rows: &[Row], patience: u64) -> String {
     let mut text = format!(
         "{:<9} {:<38} {:>12} {:>12} {:>8}\n",

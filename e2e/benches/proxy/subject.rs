@@ -6,7 +6,6 @@ use std::time::Duration;
 use e2e::Process;
 use e2e::proxy_lab::Lab;
 
-/// Which one.
 #[derive(Clone, Debug)]
 pub(crate) enum Subject {
     Twinstack,

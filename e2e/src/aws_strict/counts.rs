@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 /// A call that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Made {
-    /// Of which API.
     pub api: Api,
     /// `CreateListener`.
     pub action: String,

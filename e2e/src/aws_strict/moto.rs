@@ -98,7 +98,6 @@ impl Moto {
     }
 }
 
-/// Sends a call as it is.
 pub(super) async fn send(client: &Http, address: SocketAddr, call: &Call) -> Answer {
     let body = match call.api {
         Api::Route53 | Api::Other => call.body.clone(),

@@ -32,7 +32,6 @@ struct Question {
     context: BTreeMap<String, String>,
 }
 
-/// A policy that the document has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DocumentedPolicy {
     /// The first one.
@@ -53,7 +52,6 @@ fn words(value: &serde_json::Value) -> Vec<String> {
 }
 
 impl Policy {
-    /// For a cluster and its VPC.
     pub(super) fn documented(policy: DocumentedPolicy, cluster: &str, vpc: &str) -> Self {
         let nth = match policy {
             DocumentedPolicy::CloudControllerManager => 1,

@@ -11,7 +11,6 @@ pub struct Element {
     /// Its name, without a namespace's prefix.
     pub name: String,
     attributes: String,
-    /// The text in it.
     pub text: String,
     /// The elements in it.
     pub children: Vec<Self>,

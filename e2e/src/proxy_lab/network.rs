@@ -8,7 +8,6 @@ use kernel::netns::Namespace;
 /// Addresses of both families that mean the same thing.
 pub type Pair = [&'static str; 2];
 
-/// The node.
 pub const NODE: Pair = ["192.168.77.1", "fd77::1"];
 /// Somebody outside of the cluster.
 pub const CLIENT: Pair = ["192.168.77.2", "fd77::2"];

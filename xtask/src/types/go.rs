@@ -26,7 +26,6 @@ pub(super) struct Declared {
 
 /// What a type is declared as.
 pub(super) enum Body {
-    /// A struct.
     Struct(Vec<Member>),
     /// Another type, as written: `string`, `[]string`, `map[ResourceName]resource.Quantity`.
     Other(String),

@@ -22,7 +22,6 @@ pub const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 const NODE_PREFIX: &str = "system:node:";
 const SERVICE_ACCOUNT_PREFIX: &str = "system:serviceaccount:";
 
-/// Who asks.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct User {
     /// Unique name.

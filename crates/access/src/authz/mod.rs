@@ -23,7 +23,6 @@ use std::sync::Arc;
 /// What is asked, and by whom. Borrowed from the request.
 #[derive(Clone, Copy, Debug)]
 pub struct Attributes<'a> {
-    /// Who asks.
     pub user: &'a User,
     /// `get`, `list`, `create`, ...; the HTTP method in lower case for a path.
     pub verb: &'a str,
@@ -202,12 +201,12 @@ pub fn forbidden(attributes: &Attributes<'_>, reason: &str) -> ApiError {
     let what = match path {
         Some(path) => format!("User {:?} cannot {verb} path {path:?}", user.name),
         None => {
-            let place = match *namespace {
+            let scope = match *namespace {
                 "" => "at the cluster scope".to_owned(),
                 namespace => format!("in the namespace {namespace:?}"),
             };
             let resource = attributes.combined_resource();
-            format!("User {:?} cannot {verb} resource {resource:?} in API group {group:?} {place}", user.name)
+            format!("User {:?} cannot {verb} resource {resource:?} in API group {group:?} {scope}", user.name)
         }
     };
     // Nothing that a browser could take for markup.

@@ -8,7 +8,6 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Verbs on resources, or on paths. `*` means all.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct PolicyRule {
-    /// Verbs.
     pub verbs: Vec<String>,
     /// API groups; empty text is core.
     pub groups: Vec<String>,

@@ -23,7 +23,6 @@ pub struct DnsSpec {
     /// Choices that belong to one platform.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub platform: Option<DnsPlatform>,
-    /// What else is there.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
@@ -38,7 +37,6 @@ pub struct DnsPlatform {
     /// Those for AWS.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aws: Option<AwsDns>,
-    /// What else is there.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
@@ -50,7 +48,6 @@ pub struct AwsDns {
     /// ARN of the role to take on for the private zone, which is then in the role's account.
     #[serde(rename = "privateZoneIAMRole", skip_serializing_if = "String::is_empty")]
     pub private_zone_role: String,
-    /// What else is there.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }

@@ -41,7 +41,6 @@ pub enum RecordType {
     Aaaa,
 }
 
-/// What is known.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DnsRecordStatus {
@@ -51,7 +50,6 @@ pub struct DnsRecordStatus {
     /// Generation of the spec that this is about.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub observed_generation: Option<i64>,
-    /// What else is there.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
@@ -60,7 +58,6 @@ pub struct DnsRecordStatus {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DnsZoneStatus {
-    /// The zone.
     pub dns_zone: DnsZone,
     /// `Published` and its reason.
     #[serde(skip_serializing_if = "Vec::is_empty")]

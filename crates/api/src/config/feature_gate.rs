@@ -43,7 +43,6 @@ impl FeatureSet {
     }
 }
 
-/// Gates one by one.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct CustomGates {
@@ -61,7 +60,6 @@ pub struct CustomGates {
 pub struct FeatureGateStatus {
     /// Gates by version of the software.
     pub feature_gates: Vec<VersionGates>,
-    /// What else is there.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
@@ -78,11 +76,9 @@ impl FeatureGateStatus {
     }
 }
 
-/// The gates of one version.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct VersionGates {
-    /// The version.
     pub version: String,
     /// Open.
     pub enabled: Vec<GateName>,
@@ -93,6 +89,5 @@ pub struct VersionGates {
 /// A gate in a list.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GateName {
-    /// Its name.
     pub name: String,
 }

@@ -15,7 +15,6 @@ pub struct InfrastructureSpec {
     /// Where the cloud provider's file is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cloud_config: Option<CloudConfigReference>,
-    /// The platform.
     pub platform_spec: PlatformSpec,
 }
 
@@ -36,7 +35,6 @@ pub struct PlatformSpec {
     /// `AWS`, `None` and others.
     #[serde(rename = "type")]
     pub kind: String,
-    /// What else is there.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
@@ -59,10 +57,8 @@ pub struct InfrastructureStatus {
     pub control_plane_topology: Topology,
     /// Replicas of what runs elsewhere.
     pub infrastructure_topology: Topology,
-    /// The platform.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub platform_status: Option<PlatformStatus>,
-    /// What else is there.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
@@ -93,7 +89,6 @@ pub struct PlatformStatus {
     /// Facts about AWS.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aws: Option<AwsPlatformStatus>,
-    /// What else is there.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
@@ -112,7 +107,6 @@ pub struct AwsPlatformStatus {
     /// Tags for everything that is made.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub resource_tags: Vec<AwsResourceTag>,
-    /// What else is there.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
@@ -126,12 +120,9 @@ pub struct ServiceEndpoint {
     pub url: String,
 }
 
-/// A tag.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AwsResourceTag {
-    /// Its key.
     pub key: String,
-    /// Its value.
     pub value: String,
 }
 

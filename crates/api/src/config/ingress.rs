@@ -16,7 +16,6 @@ pub struct IngressSpec {
     /// Load balancers of IngressControllers that do not say otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load_balancer: Option<IngressLoadBalancer>,
-    /// What else is there.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
@@ -25,7 +24,6 @@ pub struct IngressSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct IngressLoadBalancer {
-    /// By platform.
     pub platform: IngressPlatform,
 }
 
@@ -36,7 +34,6 @@ pub struct IngressPlatform {
     /// `AWS` and others.
     #[serde(rename = "type")]
     pub kind: String,
-    /// For AWS.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aws: Option<AwsIngress>,
 }
@@ -49,13 +46,11 @@ pub struct AwsIngress {
     pub kind: LoadBalancerKind,
 }
 
-/// What is known.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct IngressStatus {
     /// Where routers run that do not say otherwise.
     pub default_placement: Placement,
-    /// What else is there.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }

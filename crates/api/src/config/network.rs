@@ -17,7 +17,6 @@ pub struct NetworkSpec {
     pub service_network: Vec<String>,
     /// The plugin.
     pub network_type: String,
-    /// What else is there.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
@@ -32,7 +31,6 @@ pub struct NetworkStatus {
     pub service_network: Vec<String>,
     /// The plugin.
     pub network_type: String,
-    /// What else is there.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }

@@ -39,7 +39,6 @@ pub struct OperatorDnsSpec {
     /// Answers made by rule. Needs the gate `DNSTemplatePlugin`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub templates: Vec<DnsTemplate>,
-    /// What else is there.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
@@ -50,7 +49,6 @@ pub struct OperatorDnsSpec {
 pub struct DnsServer {
     /// A service name (RFC 6335).
     pub name: String,
-    /// Its zones.
     pub zones: Vec<String>,
     /// Whom it asks.
     pub forward_plugin: ForwardPlugin,
@@ -138,7 +136,6 @@ pub struct UpstreamTls {
 /// The name of a ConfigMap.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BundleName {
-    /// Its name.
     pub name: String,
 }
 
@@ -212,7 +209,6 @@ pub struct GenerateResponse {
     pub rcode: String,
 }
 
-/// What is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct OperatorDnsStatus {
@@ -223,7 +219,6 @@ pub struct OperatorDnsStatus {
     pub cluster_domain: String,
     /// How it goes.
     pub conditions: Vec<OperatorCondition>,
-    /// What else is there.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }

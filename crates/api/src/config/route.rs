@@ -40,7 +40,6 @@ pub struct RouteSpec {
     /// Headers to set or delete.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub http_headers: Option<RouteHeaders>,
-    /// What else is there.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
@@ -51,7 +50,6 @@ pub struct RouteSpec {
 pub struct RouteTarget {
     /// `Service` or nothing.
     pub kind: String,
-    /// Its name.
     pub name: String,
     /// 0 to 256; 1 when not given.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -107,7 +105,6 @@ impl std::fmt::Debug for RouteTls {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SecretName {
-    /// Its name.
     pub name: String,
 }
 

@@ -9,13 +9,11 @@ use serde_json::{Map, Value};
 pub struct Custom<Spec, Status> {
     /// Group and version.
     pub api_version: String,
-    /// Kind.
     pub kind: String,
     /// Name, labels and so on.
     pub metadata: Map<String, Value>,
     /// What is wanted.
     pub spec: Spec,
-    /// What is.
     #[serde(default = "Option::default", skip_serializing_if = "Option::is_none")]
     pub status: Option<Status>,
 }

@@ -34,9 +34,7 @@ pub struct Claims {
 pub struct AddressClaim {
     /// The place in `clusterIPs`.
     pub index: usize,
-    /// Of this family.
     pub family: Family,
-    /// Which one.
     pub wish: Wish<IpAddr>,
 }
 
@@ -63,7 +61,6 @@ pub enum PortField {
 pub enum Wish<T> {
     /// Any that is free.
     Any,
-    /// This one.
     This(T),
 }
 

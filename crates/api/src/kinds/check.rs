@@ -25,7 +25,6 @@ pub fn dns_subdomain(errors: &mut Errors, path: &Path, value: &str) {
     all_of(errors, path, value, names::dns_subdomain(value, false));
 }
 
-/// A qualified name.
 pub fn qualified_name(errors: &mut Errors, path: &Path, value: &str) {
     all_of(errors, path, value, names::qualified_name(value));
 }

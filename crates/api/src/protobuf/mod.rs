@@ -40,7 +40,6 @@ pub enum Error {
     Malformed {
         /// The field in question.
         path: String,
-        /// What is wrong with it.
         problem: &'static str,
     },
 }

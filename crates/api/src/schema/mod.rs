@@ -4,12 +4,8 @@
 //! `cargo xtask types`). Custom resources build the same `Shape` from their schema at run time.
 
 mod decode;
-#[cfg(test)]
-mod hostile_tests;
 mod quantity;
 pub(crate) mod scalar;
-#[cfg(test)]
-mod swagger_tests;
 pub(crate) mod table;
 #[cfg(test)]
 mod tests;
@@ -31,7 +27,6 @@ pub enum Shape {
     Int32,
     /// A whole number of 64 bits.
     Int64,
-    /// Any number.
     Number,
     /// Text.
     String,
@@ -51,7 +46,6 @@ pub enum Shape {
     Any,
     /// The first when the JSON value is an object, otherwise the second (the unions of JSON schemas).
     Or(Box<Self>, Box<Self>),
-    /// A list.
     List(Box<Self>, ListKind),
     /// A map with free keys.
     Map(Box<Self>, MapKind),
@@ -123,7 +117,6 @@ pub struct Struct {
     pub open: bool,
 }
 
-/// One field of a struct.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Field {
     /// What it holds.

@@ -26,7 +26,6 @@ const MOST_REPORTED: usize = 100;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{message} at line {line}, column {column} (offset {offset})")]
 pub struct TextError {
-    /// What is wrong.
     pub message: String,
     /// Line, from 1.
     pub line: usize,

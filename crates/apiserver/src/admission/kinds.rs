@@ -9,7 +9,6 @@ use api::error::ApiError;
 use futures::future::FutureExt;
 use serde_json::Value;
 
-/// Pods.
 pub(crate) struct PodKind;
 
 impl ServerRules for PodKind {

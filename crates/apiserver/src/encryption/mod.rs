@@ -14,7 +14,7 @@ pub use config::ConfigError;
 
 use self::{provider::Provider, resources::Resources};
 use std::borrow::Cow;
-use store::{Place, Plain, Transform};
+use store::{Plain, StorageKey, Transform};
 
 /// What every encrypted value begins with.
 const MARK: &[u8] = b"k8s:enc:";
@@ -79,21 +79,21 @@ impl Encryption {
 }
 
 impl Transform for Encryption {
-    fn seal<'a>(&self, place: Place<'_>, value: &'a [u8]) -> Result<Cow<'a, [u8]>, String> {
-        match self.providers(place.key).first() {
-            Some(provider) => provider.seal(&place.to_string(), value),
+    fn seal<'a>(&self, storage_key: StorageKey<'_>, value: &'a [u8]) -> Result<Cow<'a, [u8]>, String> {
+        match self.providers(storage_key.key).first() {
+            Some(provider) => provider.seal(&storage_key.to_string(), value),
             None => Ok(Cow::Borrowed(value)),
         }
     }
 
-    fn open<'a>(&self, place: Place<'_>, stored: &'a [u8]) -> Result<Plain<'a>, String> {
-        let providers = self.providers(place.key);
+    fn open<'a>(&self, storage_key: StorageKey<'_>, stored: &'a [u8]) -> Result<Plain<'a>, String> {
+        let providers = self.providers(storage_key.key);
         // What is not served here is nobody's business: kube-apiserver may have written it into the same etcd.
-        let served = self.resources.of(place.key).is_some();
+        let served = self.resources.of(storage_key.key).is_some();
         if providers.is_empty() && !(served && stored.starts_with(MARK)) {
             return Ok(Plain { value: Cow::Borrowed(stored), stale: false });
         }
-        let name = place.to_string();
+        let name = storage_key.to_string();
         let mut broken = false;
         for (index, provider) in providers.into_iter().enumerate() {
             match provider.open(&name, stored) {

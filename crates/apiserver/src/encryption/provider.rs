@@ -27,7 +27,6 @@ const BOX_NONCE: usize = 24;
 #[derive(Debug)]
 pub(super) struct Broken;
 
-/// See the module.
 #[derive(Debug)]
 pub(super) enum Provider {
     /// Values stay as they are; reads only what is not encrypted.
@@ -92,7 +91,7 @@ impl Key {
         Some(Self { name: name.to_owned(), cipher })
     }
 
-    fn seal(&self, place: &str, value: &[u8]) -> Option<Vec<u8>> {
+    fn seal(&self, storage_key: &str, value: &[u8]) -> Option<Vec<u8>> {
         match &self.cipher {
             Cipher::Cbc(pair) => {
                 let mut sealed = value.to_vec();
@@ -102,7 +101,7 @@ impl Key {
             Cipher::Gcm(key) => {
                 let nonce: [u8; GCM_NONCE] = random()?;
                 let mut sealed = value.to_vec();
-                let aad = Aad::from(place.as_bytes());
+                let aad = Aad::from(storage_key.as_bytes());
                 key.seal_in_place_append_tag(Nonce::assume_unique_for_key(nonce), aad, &mut sealed).ok()?;
                 Some([&nonce[..], &sealed].concat())
             }
@@ -114,7 +113,7 @@ impl Key {
         }
     }
 
-    fn open(&self, place: &str, sealed: &[u8]) -> Option<Vec<u8>> {
+    fn open(&self, storage_key: &str, sealed: &[u8]) -> Option<Vec<u8>> {
         match &self.cipher {
             Cipher::Cbc(pair) => {
                 let (iv, sealed) = sealed.split_first_chunk::<IV>()?;
@@ -126,7 +125,7 @@ impl Key {
             Cipher::Gcm(key) => {
                 let (nonce, sealed) = sealed.split_first_chunk::<GCM_NONCE>()?;
                 let mut value = sealed.to_vec();
-                let aad = Aad::from(place.as_bytes());
+                let aad = Aad::from(storage_key.as_bytes());
                 let length = key.open_in_place(Nonce::assume_unique_for_key(*nonce), aad, &mut value).ok()?.len();
                 value.truncate(length);
                 Some(value)
@@ -140,18 +139,18 @@ impl Key {
 }
 
 impl Provider {
-    /// The stored form of a value that is kept at `place`.
-    pub(super) fn seal<'a>(&self, place: &str, value: &'a [u8]) -> Result<Cow<'a, [u8]>, String> {
+    /// The stored form of a value that is kept at `storage_key`.
+    pub(super) fn seal<'a>(&self, storage_key: &str, value: &'a [u8]) -> Result<Cow<'a, [u8]>, String> {
         let (kind, key) = match self {
             Self::Identity => return Ok(Cow::Borrowed(value)),
             Self::Keys { kind, keys } => (kind, keys.first().ok_or_else(|| format!("{kind} has no key"))?),
         };
-        let sealed = key.seal(place, value).ok_or_else(|| format!("{kind} could not encrypt it"))?;
+        let sealed = key.seal(storage_key, value).ok_or_else(|| format!("{kind} could not encrypt it"))?;
         Ok(Cow::Owned([format!("k8s:enc:{kind}:v1:{}:", key.name).as_bytes(), &sealed].concat()))
     }
 
     /// The value, stale unless this provider's first key wrote it; none when it is another provider's.
-    pub(super) fn open<'a>(&self, place: &str, stored: &'a [u8]) -> Result<Option<Plain<'a>>, Broken> {
+    pub(super) fn open<'a>(&self, storage_key: &str, stored: &'a [u8]) -> Result<Option<Plain<'a>>, Broken> {
         let (kind, keys) = match self {
             Self::Identity => {
                 let plain = Plain { value: Cow::Borrowed(stored), stale: false };
@@ -163,7 +162,7 @@ impl Provider {
         let mut named = false;
         for (index, key) in keys.iter().enumerate() {
             let Some(sealed) = rest.strip_prefix(format!("{}:", key.name).as_bytes()) else { continue };
-            if let Some(value) = key.open(place, sealed) {
+            if let Some(value) = key.open(storage_key, sealed) {
                 return Ok(Some(Plain { value: Cow::Owned(value), stale: index > 0 }));
             }
             named = true;

@@ -69,8 +69,8 @@ fn encryption(rules: &[(&str, &[&str])]) -> Encryption {
     Encryption::parse(&file(rules)).unwrap()
 }
 
-fn at(key: &str) -> Place<'_> {
-    Place { prefix: "/registry/", key }
+fn at(key: &str) -> StorageKey<'_> {
+    StorageKey { prefix: "/registry/", key }
 }
 
 const SECRET: &str = "secrets/default/s";
@@ -165,7 +165,7 @@ fn resources_are_chosen_by_name_then_group_then_all() {
         ("'*.*'", &[&key("all")]),
         ("configmaps, widgets.example.com", &[&key("masked")]),
     ]);
-    for (place, expected) in [
+    for (storage_key, expected) in [
         ("secrets/default/s", "named"),
         ("deployments/default/d", "named"),
         ("replicasets/default/s", "group"),
@@ -178,10 +178,10 @@ fn resources_are_chosen_by_name_then_group_then_all() {
         ("ranges/serviceips", ""),
         ("masterleases/192.0.2.1", ""),
     ] {
-        let stored = chosen.seal(at(place), PLAIN).unwrap();
+        let stored = chosen.seal(at(storage_key), PLAIN).unwrap();
         let prefix = format!("k8s:enc:aescbc:v1:{expected}:");
-        assert_eq!(stored.starts_with(prefix.as_bytes()), !expected.is_empty(), "{place}");
-        assert_eq!(chosen.open(at(place), &stored).unwrap(), Plain { value: PLAIN.into(), stale: false });
+        assert_eq!(stored.starts_with(prefix.as_bytes()), !expected.is_empty(), "{storage_key}");
+        assert_eq!(chosen.open(at(storage_key), &stored).unwrap(), Plain { value: PLAIN.into(), stale: false });
     }
     let theirs = b"k8s:enc:aescbc:v1:theirs:of a kind that is not served here";
     let read = chosen.open(at("statefulsets/default/s"), theirs).unwrap();

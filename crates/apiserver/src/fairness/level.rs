@@ -69,7 +69,6 @@ pub enum Refusal {
 
 /// A priority level.
 pub struct Level {
-    /// Its name.
     pub name: String,
     origin: Instant,
     queues: Option<Mutex<Queues<oneshot::Sender<Ticket>>>>,

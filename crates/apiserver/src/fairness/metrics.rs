@@ -34,7 +34,6 @@ struct Waited {
 
 type Seconds<L> = Family<L, Histogram, fn() -> Histogram>;
 
-/// All of them.
 #[derive(Clone, Debug)]
 pub struct FlowMetrics {
     dispatched: Family<OfSchema, Counter>,
@@ -129,7 +128,6 @@ impl FlowMetrics {
         self.rejected.get_or_create(&Refused { priority_level, flow_schema, reason }).inc();
     }
 
-    /// The seats of a level.
     pub fn seats(&self, level: &str, range: Range, current: u32, demand: Observed) {
         let labels = OfLevel { priority_level: level.to_owned() };
         for (family, value) in [

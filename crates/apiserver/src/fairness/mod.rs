@@ -12,8 +12,6 @@ pub mod keep;
 pub mod level;
 pub mod metrics;
 pub mod queues;
-#[cfg(test)]
-mod queues_tests;
 pub mod schema;
 pub mod shares;
 #[cfg(test)]

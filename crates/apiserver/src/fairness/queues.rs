@@ -51,13 +51,10 @@ pub struct Position {
 /// What happened to a request that came.
 #[derive(Debug, PartialEq)]
 pub enum Arrival {
-    /// It runs.
     Runs(Ticket),
-    /// It waits.
     Waits(Position),
     /// There is no seat and no queue.
     NoSeat,
-    /// Its queue is full.
     QueueFull,
 }
 

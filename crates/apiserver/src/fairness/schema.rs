@@ -141,7 +141,6 @@ impl Rule {
 pub enum Distinguisher {
     /// Nothing: all requests are one flow.
     None,
-    /// Who asks.
     User,
     /// The namespace that is asked about.
     Namespace,
@@ -161,7 +160,6 @@ impl Distinguisher {
 /// A FlowSchema, ready to be asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowSchema {
-    /// Its name.
     pub name: String,
     /// `metadata.uid`, for a header of the answer.
     pub uid: String,

@@ -30,7 +30,6 @@ pub struct Handed {
 
 /// What is known of a request before its body.
 pub struct Head {
-    /// Method.
     pub method: Method,
     /// Path and query, as they were sent.
     pub uri: Uri,

@@ -39,7 +39,6 @@ impl Default for Settings {
 
 /// A sort of node address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names are Kubernetes' own")]
 pub enum AddressType {
     Hostname,
     InternalDNS,
@@ -68,7 +67,6 @@ impl AddressType {
 pub struct AddressTypes(Vec<AddressType>);
 
 impl AddressTypes {
-    /// In order.
     pub fn iter(&self) -> impl Iterator<Item = AddressType> + '_ {
         self.0.iter().copied()
     }

@@ -8,7 +8,6 @@ use api::error::ApiError;
 /// What an answer about objects contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum View {
-    /// The objects.
     Object,
     /// Rows for people; the version is echoed.
     Table(&'static str),
@@ -28,9 +27,7 @@ pub enum Encoding {
 /// The outcome of negotiation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accept {
-    /// What.
     pub view: View,
-    /// How.
     pub encoding: Encoding,
 }
 

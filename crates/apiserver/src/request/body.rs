@@ -53,7 +53,6 @@ where
 
 /// A body as a value, and the fields that stood in it twice.
 pub struct Parsed {
-    /// The value.
     pub value: Value,
     /// Paths of fields that stand twice.
     pub duplicates: Vec<String>,

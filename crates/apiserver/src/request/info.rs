@@ -10,7 +10,6 @@ use http::Method;
 /// The words after `namespaces/NAME` that are subresources of the namespace and not resources in it.
 const NAMESPACE_SUBRESOURCES: [&str; 2] = ["status", "finalize"];
 
-/// A request to a resource.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct ResourceRequest {
     /// Upstream's verb: get, list, watch, create, update, patch, delete, deletecollection; empty for methods without one.

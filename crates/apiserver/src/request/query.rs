@@ -43,7 +43,6 @@ fn form_decode(text: &str) -> String {
 /// How much of a write is carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DryRun {
-    /// Everything.
     No,
     /// All but storing.
     All,

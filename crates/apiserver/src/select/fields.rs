@@ -6,7 +6,6 @@ use api::{
 };
 use std::sync::Arc;
 
-/// One term.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Term {
     field: SelectableField,

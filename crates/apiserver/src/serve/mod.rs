@@ -55,9 +55,7 @@ pub enum ServeError {
     File {
         /// The flag that names it.
         flag: &'static str,
-        /// The file.
         path: PathBuf,
-        /// What is wrong.
         problem: String,
     },
     /// Certificates cannot be read or made.

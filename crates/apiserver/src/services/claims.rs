@@ -26,9 +26,7 @@ const MANAGER: &str = "ipallocator.k8s.io";
 /// A Service by name.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Holder {
-    /// Its namespace.
     pub namespace: String,
-    /// Its name.
     pub name: String,
 }
 
@@ -54,12 +52,10 @@ impl Holder {
     }
 }
 
-/// The key of an address.
 pub fn address_key(ip: IpAddr) -> Key {
     format!("{ADDRESSES}{ip}").into()
 }
 
-/// The key of a port.
 pub fn port_key(port: u16) -> Key {
     format!("{PORTS}{port}").into()
 }
@@ -67,7 +63,6 @@ pub fn port_key(port: u16) -> Key {
 /// What a key of this file stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Claimed {
-    /// An address.
     Address(IpAddr),
     /// A node port.
     Port(u16),

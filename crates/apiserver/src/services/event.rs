@@ -12,7 +12,6 @@ use std::{
 /// What happened to an object.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Note {
-    /// The object.
     pub about: Value,
     /// In one word.
     pub reason: &'static str,

@@ -60,12 +60,10 @@ impl Pools {
         self.ranges.read().iter().map(|pool| *pool.space()).collect()
     }
 
-    /// Their pools.
     pub fn addresses(&self) -> Vec<ServiceIpPool> {
         self.ranges.read().clone()
     }
 
-    /// The pool of node ports.
     pub fn ports(&self) -> Option<&NodePortPool> {
         self.ports.as_ref()
     }
@@ -82,7 +80,6 @@ impl Pools {
         Err(refusal)
     }
 
-    /// This address.
     pub fn this_address(&self, ip: IpAddr) -> Result<Reservation<IpAddr>, NoAddress> {
         let ranges = self.ranges.read();
         match ranges.iter().find(|pool| pool.space().cidr().contains(ip)) {

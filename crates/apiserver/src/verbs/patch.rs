@@ -20,7 +20,6 @@ use patch::{
 };
 use serde_json::Value;
 
-/// PATCH.
 pub async fn patch(call: &Call, part: Part, bytes: &[u8]) -> Result<Answer, ApiError> {
     match call.patch_format()? {
         Format::Apply => apply_patch(call, part, bytes).await,

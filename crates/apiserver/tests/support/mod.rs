@@ -1,6 +1,6 @@
 //! A server in memory and a way to ask it things, for the tests in this folder.
 
-#![allow(dead_code, missing_docs, unreachable_pub, clippy::unwrap_used, reason = "each test uses a part of it")]
+#![allow(dead_code, unreachable_pub, clippy::unwrap_used, reason = "each test uses a part of it")]
 
 use access::authn::User;
 use apiserver::{ApiServer, service::Insider};
@@ -130,7 +130,6 @@ impl Events {
     }
 }
 
-/// Sends a request as it is.
 pub async fn send(server: &Arc<ApiServer>, request: Request<Full<Bytes>>) -> Reply {
     let response = apiserver::service::handle(Arc::clone(server), request).await.unwrap();
     let (parts, body) = response.into_parts();

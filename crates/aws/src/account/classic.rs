@@ -69,18 +69,15 @@ impl Default for ClassicAttributes {
     }
 }
 
-/// A policy.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClassicPolicy {
     /// Its name, unique in the load balancer.
     pub name: String,
     /// `ProxyProtocolPolicyType`, `SSLNegotiationPolicyType`.
     pub kind: String,
-    /// Its attributes.
     pub attributes: BTreeMap<String, String>,
 }
 
-/// A classic load balancer as it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ClassicLoadBalancer {
     /// Its name, which is its id.
@@ -90,7 +87,6 @@ pub struct ClassicLoadBalancer {
     /// The hosted zone of its host name.
     #[serde(default)]
     pub hosted_zone: String,
-    /// Its VPC.
     pub vpc: String,
     /// Public or not.
     pub scheme: Scheme,
@@ -105,12 +101,9 @@ pub struct ClassicLoadBalancer {
     /// Names of all policies it has (`OtherPolicies` and the like).
     #[serde(default)]
     pub policies: BTreeSet<String>,
-    /// Its subnets.
     pub subnets: BTreeSet<String>,
-    /// Its security groups.
     #[serde(default)]
     pub security_groups: BTreeSet<String>,
-    /// Its instances.
     #[serde(default)]
     pub instances: BTreeSet<String>,
     /// How instances are checked.
@@ -130,6 +123,5 @@ pub struct NewClassicLoadBalancer {
     pub subnets: BTreeSet<String>,
     /// Security group ids.
     pub security_groups: BTreeSet<String>,
-    /// Its tags.
     pub tags: Tags,
 }

@@ -55,7 +55,6 @@ pub enum Peer {
     Cidr(Cidr),
     /// Members of a security group.
     Group(String),
-    /// A prefix list.
     PrefixList(String),
 }
 
@@ -67,7 +66,6 @@ pub struct Rule {
     pub protocol: Protocol,
     /// From or to whom.
     pub peer: Peer,
-    /// What it is for.
     #[serde(default)]
     pub description: String,
 }
@@ -141,13 +139,10 @@ pub enum Direction {
 /// A security group with its rules.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SecurityGroup {
-    /// Its id.
     pub id: String,
     /// Its name, unique in the VPC.
     pub name: String,
-    /// Its VPC.
     pub vpc: String,
-    /// Its tags.
     #[serde(default)]
     pub tags: Tags,
     /// What may come in.
@@ -163,11 +158,8 @@ pub struct SecurityGroup {
 pub struct NewSecurityGroup {
     /// At most 255 characters, not starting with `sg-`.
     pub name: String,
-    /// What it is for.
     pub description: String,
-    /// Its VPC.
     pub vpc: String,
-    /// Its tags.
     pub tags: Tags,
 }
 
@@ -201,12 +193,9 @@ pub enum Trial<'a> {
     SourceDestCheck(&'a str),
 }
 
-/// A subnet.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Subnet {
-    /// Its id.
     pub id: String,
-    /// Its VPC.
     pub vpc: String,
     /// Its availability zone, by name.
     pub zone: String,
@@ -219,7 +208,6 @@ pub struct Subnet {
     /// Free IPv4 addresses.
     #[serde(default)]
     pub free_ipv4: u32,
-    /// Its tags.
     #[serde(default)]
     pub tags: Tags,
 }
@@ -227,16 +215,13 @@ pub struct Subnet {
 /// Which subnets to tell of.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SubnetFilter {
-    /// In this VPC.
     pub vpc: Option<String>,
     /// With one of these ids (filter `subnet-id`); empty for any.
     pub ids: BTreeSet<String>,
 }
 
-/// An availability zone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AvailabilityZone {
-    /// Its name.
     pub name: String,
     /// Its id, which is the same in every account.
     #[serde(default)]
@@ -251,7 +236,6 @@ pub struct AvailabilityZone {
 pub enum RouteTarget {
     /// A gateway: `igw-...`, `vgw-...`, `local`.
     Gateway(String),
-    /// An instance.
     Instance(String),
     /// A network interface; AWS answers with both for an instance.
     Interface(String),
@@ -271,22 +255,17 @@ pub struct RouteEntry {
     pub blackhole: bool,
 }
 
-/// A route table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RouteTable {
-    /// Its id.
     pub id: String,
-    /// Its VPC.
     pub vpc: String,
     /// Whether subnets without a table of their own use it.
     pub main: bool,
     /// Subnets that use it.
     #[serde(default)]
     pub subnets: BTreeSet<String>,
-    /// Its routes.
     #[serde(default)]
     pub routes: Vec<RouteEntry>,
-    /// Its tags.
     #[serde(default)]
     pub tags: Tags,
 }
@@ -295,7 +274,6 @@ pub struct RouteTable {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Interface {
-    /// Its id.
     pub id: String,
     /// Its place: 0 is the instance's first.
     pub device_index: u32,
@@ -305,23 +283,18 @@ pub struct Interface {
     pub ipv6: Vec<Ipv6Addr>,
     /// Whether the first IPv6 address is a primary one, which an instance in an IPv6 target group needs.
     pub primary_ipv6: bool,
-    /// Its security groups.
     pub security_groups: BTreeSet<String>,
 }
 
-/// An instance.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Instance {
-    /// Its id.
     pub id: String,
     /// `t3.large`.
     pub instance_type: String,
     /// Its availability zone, by name.
     pub zone: String,
-    /// Its VPC.
     pub vpc: String,
-    /// Its subnet.
     pub subnet: String,
     /// `running`, `stopped`, `terminated`, ...
     pub state: String,
@@ -333,7 +306,6 @@ pub struct Instance {
     pub public_ipv4: Option<Ipv4Addr>,
     /// Its network interfaces, by place.
     pub interfaces: Vec<Interface>,
-    /// Its tags.
     pub tags: Tags,
 }
 
@@ -342,18 +314,14 @@ pub struct Instance {
 pub struct InstanceFilter {
     /// With one of these ids (filter `instance-id`, so that one that is gone is left out); empty for any.
     pub ids: BTreeSet<String>,
-    /// In this VPC.
     pub vpc: Option<String>,
-    /// With a tag of this key.
     pub tag_key: Option<String>,
     /// With one of these private DNS names; empty for any.
     pub private_dns: BTreeSet<String>,
 }
 
-/// A VPC.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Vpc {
-    /// Its id.
     pub id: String,
     /// Its blocks of both families.
     pub cidrs: Vec<Cidr>,

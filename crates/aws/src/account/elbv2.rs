@@ -53,7 +53,6 @@ pub enum LoadBalancerState {
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SubnetMapping {
-    /// The subnet.
     pub subnet: String,
     /// An elastic address, internet-facing only.
     pub allocation: Option<String>,
@@ -64,16 +63,13 @@ pub struct SubnetMapping {
 /// A load balancer as it is. `DescribeLoadBalancers`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LoadBalancer {
-    /// Its ARN.
     pub arn: String,
-    /// Its name.
     pub name: String,
     /// Its host name.
     pub dns_name: String,
     /// The hosted zone of its host name.
     #[serde(default)]
     pub hosted_zone: String,
-    /// Its VPC.
     pub vpc: String,
     /// Network or not.
     pub kind: LoadBalancerType,
@@ -83,7 +79,6 @@ pub struct LoadBalancer {
     pub ip_address_type: IpAddressType,
     /// How far it is.
     pub state: LoadBalancerState,
-    /// Its subnets.
     pub subnets: BTreeSet<String>,
     /// Its security groups; empty for one that was made without, which can never get any.
     #[serde(default)]
@@ -108,7 +103,6 @@ pub struct NewLoadBalancer {
     pub security_groups: BTreeSet<String>,
     /// `EnablePrefixForIpv6SourceNat`: needed for UDP on a dual-stack load balancer.
     pub ipv6_source_nat: bool,
-    /// Its tags.
     pub tags: Tags,
 }
 
@@ -140,18 +134,14 @@ pub struct HealthCheck {
     pub unhealthy: i32,
 }
 
-/// A target group as it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TargetGroup {
-    /// Its ARN.
     pub arn: String,
-    /// Its name.
     pub name: String,
     /// `TCP`, `UDP`, `TLS` or `TCP_UDP`.
     pub protocol: String,
     /// The port that targets get unless they say otherwise.
     pub port: u16,
-    /// Its VPC.
     pub vpc: String,
     /// Family of its targets.
     pub family: Family,
@@ -171,29 +161,24 @@ pub struct NewTargetGroup {
     pub protocol: String,
     /// The node port.
     pub port: u16,
-    /// The VPC.
     pub vpc: String,
     /// Family of its targets.
     pub family: Family,
     /// How targets are checked.
     pub health_check: HealthCheck,
-    /// Its tags.
     pub tags: Tags,
 }
 
 /// An instance behind a target group.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Target {
-    /// The instance.
     pub instance: String,
-    /// The port on it.
     pub port: u16,
 }
 
 /// A target and how it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TargetHealth {
-    /// Which one.
     pub target: Target,
     /// Whether it is on its way out (`draining`, `Target.DeregistrationInProgress`).
     pub draining: bool,
@@ -216,10 +201,8 @@ pub struct ListenerSettings {
     pub ssl_policy: Option<String>,
 }
 
-/// A listener as it is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listener {
-    /// Its ARN.
     pub arn: String,
     /// What it does. `target_group` is empty when it does not forward.
     pub settings: ListenerSettings,
@@ -232,6 +215,5 @@ pub struct NewListener {
     pub load_balancer: String,
     /// What it does.
     pub settings: ListenerSettings,
-    /// Its tags.
     pub tags: Tags,
 }

@@ -7,27 +7,20 @@ use std::fmt;
 pub enum Kind {
     /// A load balancer, of either API.
     LoadBalancer,
-    /// A listener.
     Listener,
-    /// A target group.
     TargetGroup,
     /// A target of a target group, or an instance of a classic load balancer.
     Target,
-    /// A security group.
     SecurityGroup,
     /// A rule of a security group.
     Rule,
-    /// A subnet.
     Subnet,
-    /// An instance.
     Instance,
-    /// A VPC.
     Vpc,
     /// A route table or a route of one.
     Route,
     /// An address allocation.
     Address,
-    /// A certificate.
     Certificate,
     /// A policy of a classic load balancer.
     Policy,
@@ -59,7 +52,6 @@ pub enum AwsError {
     /// What the call names is not there. Look again, then decide anew.
     #[error("{kind} not found: {message}")]
     NotFound {
-        /// Of what kind it is.
         kind: Kind,
         /// AWS's message.
         message: String,

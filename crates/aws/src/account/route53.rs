@@ -1,6 +1,5 @@
 //! Hosted zones and records: what Route53 takes and tells.
 
-/// A hosted zone.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostedZone {
     /// Its id, without `/hostedzone/` in front.
@@ -20,7 +19,6 @@ pub struct RecordPosition {
     pub identifier: Option<String>,
 }
 
-/// A record set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordSet {
     /// Its name, as Route53 writes it.
@@ -38,14 +36,12 @@ pub struct RecordSet {
 pub enum Leads {
     /// An alias of a name in a zone.
     Alias {
-        /// The name.
         target: String,
         /// The id of the name's zone.
         zone: String,
     },
     /// A plain name.
     Name {
-        /// The name.
         target: String,
         /// Seconds that it may be kept.
         ttl: i64,

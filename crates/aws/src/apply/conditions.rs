@@ -155,11 +155,11 @@ mod tests {
         let with = changed(&bare, Some("no group"), now).unwrap();
         assert_eq!(with.len(), 2, "what others say stays");
         assert_eq!((with[1].status.as_str(), with[1].observed_generation), ("False", Some(3)));
-        let said = service(&json!(with));
-        assert_eq!(changed(&said, Some("no group"), then), None);
-        let reworded = changed(&said, Some("still no group"), then).unwrap();
+        let reported = service(&json!(with));
+        assert_eq!(changed(&reported, Some("no group"), then), None);
+        let reworded = changed(&reported, Some("still no group"), then).unwrap();
         assert_eq!(reworded[1].last_transition_time, Time(now), "since when it is so stays");
-        let solved = changed(&said, None, then).unwrap();
+        let solved = changed(&reported, None, then).unwrap();
         assert_eq!((solved[1].status.as_str(), &solved[1].last_transition_time), ("True", &Time(then)));
         assert_eq!(changed(&service(&json!(solved)), None, now), None);
     }
@@ -182,9 +182,9 @@ mod tests {
     #[test]
     fn a_service_that_is_no_load_balancer_any_more_has_no_problem_with_one() {
         let conditions = Conditions::default();
-        let said = service(&json!(changed(&service(&json!([])), Some("no group"), Timestamp::UNIX_EPOCH)));
-        conditions.forget(&said);
-        let wanted = conditions.wanted.lock().get(&Key::of(&said)).cloned();
+        let reported = service(&json!(changed(&service(&json!([])), Some("no group"), Timestamp::UNIX_EPOCH)));
+        conditions.forget(&reported);
+        let wanted = conditions.wanted.lock().get(&Key::of(&reported)).cloned();
         assert_eq!(wanted, Some(Wanted { uid: Some("u".into()), problem: None }));
     }
 }

@@ -23,13 +23,13 @@ impl Aws {
     pub(super) async fn ensure_one(&self, service: &Service, nodes: &[Arc<Node>]) -> Result<Handles, CloudError> {
         let ask = self.ask(service, nodes)?;
         let before = self.done.lock().remove(&ask.request.owner.uid);
-        let told = before.as_ref().map(|before| before.desired.notes.clone()).unwrap_or_default();
+        let reported = before.as_ref().map(|before| before.desired.notes.clone()).unwrap_or_default();
         let mut changed = None;
         let mut astray = None;
         for look in 0..LOOKS {
             let before = before.as_ref().filter(|_| look == 0);
             match self.pass(&ask, before).await? {
-                Pass::Settled(done) => return Ok(self.keep(service, &told, done)),
+                Pass::Settled(done) => return Ok(self.keep(service, &reported, done)),
                 Pass::Changed(done) => changed = Some(done),
                 Pass::Astray(error) => {
                     changed = None;
@@ -40,7 +40,7 @@ impl Aws {
         match (changed, astray) {
             (Some(done), _) => {
                 tracing::warn!(service = ask.request.owner.key(), "AWS shows other than what was set; taken as it is");
-                Ok(self.keep(service, &told, done))
+                Ok(self.keep(service, &reported, done))
             }
             (None, Some(error)) => Err(failed(error)),
             (None, None) => Err(CloudError::Later { reason: "AWS does not settle".to_owned(), after: IN_USE }),
@@ -48,11 +48,11 @@ impl Aws {
     }
 
     /// Remembers what was seen through, and tells what was not told before.
-    fn keep(&self, service: &Service, told: &[Note], done: Done) -> Handles {
+    fn keep(&self, service: &Service, reported: &[Note], done: Done) -> Handles {
         let (uid, handles) = (done.desired.owner.uid.clone(), done.handles.clone());
-        let new = done.desired.notes.iter().filter(|note| !told.contains(note));
-        if let Some(tell) = self.tell.get() {
-            new.for_each(|note| tell(service, note));
+        let new = done.desired.notes.iter().filter(|note| !reported.contains(note));
+        if let Some(reporter) = self.reporter.get() {
+            new.for_each(|note| reporter(service, note));
         }
         self.conditions.set(service, &done.desired.notes);
         self.done.lock().insert(uid, done);
@@ -93,8 +93,8 @@ impl Aws {
             Err(error) if error.is_not_found() || error.is_invalid_target() => return Ok(None),
             outcome => outcome.map_err(failed)?,
         }
-        let told = before.desired.notes.clone();
-        self.keep(service, &told, Done { desired, ..before });
+        let reported = before.desired.notes.clone();
+        self.keep(service, &reported, Done { desired, ..before });
         Ok(Some(()))
     }
 }

@@ -19,11 +19,11 @@ const MISSING: Duration = Duration::from_secs(30);
 /// What was seen, and when.
 #[derive(Debug, Default)]
 pub(super) struct Inventory {
-    seen: Mutex<Option<Seen>>,
+    seen: Mutex<Option<Observation>>,
 }
 
 #[derive(Debug)]
-struct Seen {
+struct Observation {
     around: Arc<Surroundings>,
     at: Instant,
     /// Instances that were asked for last, whether they were there or not.
@@ -51,7 +51,7 @@ impl Inventory {
             read_instances(account, cluster, instances, &mut around).await?;
             let around = Arc::new(around);
             let (at, asked) = (known.at, instances.clone());
-            *seen = Some(Seen { around: Arc::clone(&around), at, asked, asked_at: Instant::now() });
+            *seen = Some(Observation { around: Arc::clone(&around), at, asked, asked_at: Instant::now() });
             return Ok(around);
         }
         let mut around = Surroundings::default();
@@ -61,7 +61,7 @@ impl Inventory {
         around.zones = account.ec2.describe_availability_zones().await?;
         read_instances(account, cluster, instances, &mut around).await?;
         let (around, now) = (Arc::new(around), Instant::now());
-        *seen = Some(Seen { around: Arc::clone(&around), at: now, asked: instances.clone(), asked_at: now });
+        *seen = Some(Observation { around: Arc::clone(&around), at: now, asked: instances.clone(), asked_at: now });
         Ok(around)
     }
 

@@ -55,7 +55,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(15 * 60);
 const THOROUGH: Duration = Duration::from_secs(3600);
 
 /// Where notes about a Service go: an event, or nothing.
-pub type Tell = Box<dyn Fn(&Service, &Note) + Send + Sync>;
+pub type Reporter = Box<dyn Fn(&Service, &Note) + Send + Sync>;
 
 /// The provider.
 pub struct Aws {
@@ -70,7 +70,7 @@ pub struct Aws {
     suspects: sweep::Suspects,
     /// What was last seen through, by the Service's UID.
     done: Mutex<HashMap<String, Done>>,
-    tell: OnceLock<Tell>,
+    reporter: OnceLock<Reporter>,
 }
 
 impl std::fmt::Debug for Aws {
@@ -93,7 +93,7 @@ impl Aws {
             conditions: Conditions::default(),
             suspects: sweep::Suspects::default(),
             done: Mutex::default(),
-            tell: OnceLock::new(),
+            reporter: OnceLock::new(),
         }
     }
 
@@ -112,8 +112,8 @@ impl Aws {
     }
 
     /// Where notes go from now on; the first one wins.
-    pub fn tell(&self, tell: Tell) {
-        let _ = self.tell.set(tell);
+    pub fn report_notes_to(&self, reporter: Reporter) {
+        let _ = self.reporter.set(reporter);
     }
 
     /// The cluster and what is set for all Services.

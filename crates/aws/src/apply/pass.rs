@@ -51,12 +51,12 @@ pub(super) struct Ask<'a> {
     pub(super) nodes: &'a [Arc<Node>],
 }
 
-enum Seen {
+enum ObservedBalancer {
     Network(Option<LoadBalancer>),
     Classic(Option<ClassicLoadBalancer>),
 }
 
-impl Seen {
+impl ObservedBalancer {
     fn existing(&self) -> Option<Existing> {
         match self {
             Self::Network(seen) => seen.as_ref().map(|seen| Existing {
@@ -103,7 +103,7 @@ impl Aws {
     pub(super) async fn pass(&self, ask: &Ask<'_>, before: Option<&Done>) -> Result<Pass, CloudError> {
         let request = &ask.request;
         let seen = self.look(request.annotations.kind, &request.owner.load_balancer()).await.map_err(failed)?;
-        if let Seen::Network(Some(LoadBalancer { state: LoadBalancerState::Failed, name, .. })) = &seen {
+        if let ObservedBalancer::Network(Some(LoadBalancer { state: LoadBalancerState::Failed, name, .. })) = &seen {
             let failed = format!("AWS could not set up load balancer {name}; delete the Service to have it made anew");
             return Err(CloudError::Failed(failed.into()));
         }
@@ -156,13 +156,13 @@ impl Aws {
         Ok(if settled { Pass::Settled(done) } else { Pass::Changed(done) })
     }
 
-    async fn look(&self, kind: Kind, name: &str) -> Result<Seen, AwsError> {
+    async fn look(&self, kind: Kind, name: &str) -> Result<ObservedBalancer, AwsError> {
         Ok(match kind {
-            Kind::Network => {
-                Seen::Network(self.account.network.describe_load_balancers(Some(name)).await?.into_iter().next())
-            }
+            Kind::Network => ObservedBalancer::Network(
+                self.account.network.describe_load_balancers(Some(name)).await?.into_iter().next(),
+            ),
             Kind::Classic | Kind::Elsewhere => {
-                Seen::Classic(self.account.classic.describe_classic(Some(name)).await?.into_iter().next())
+                ObservedBalancer::Classic(self.account.classic.describe_classic(Some(name)).await?.into_iter().next())
             }
         })
     }
@@ -170,7 +170,7 @@ impl Aws {
     async fn decide(
         &self,
         desired: &Desired,
-        seen: &Seen,
+        seen: &ObservedBalancer,
         depth: Depth,
     ) -> Result<(Observed, Vec<Action>), CloudError> {
         let observed = self.observe(desired, seen, depth).await.map_err(failed)?;
@@ -183,10 +183,10 @@ impl Aws {
     }
 
     /// Where there is no load balancer of the wanted kind, one of the other kind is looked for.
-    async fn observe(&self, desired: &Desired, seen: &Seen, depth: Depth) -> Result<Observed, AwsError> {
+    async fn observe(&self, desired: &Desired, seen: &ObservedBalancer, depth: Depth) -> Result<Observed, AwsError> {
         let (account, cluster) = (&self.account, &self.settings.cluster);
         match seen {
-            Seen::Network(seen) => {
+            ObservedBalancer::Network(seen) => {
                 let mut observed = observe::network(account, cluster, desired, seen.clone(), depth).await?;
                 if seen.is_none() {
                     let found = account.classic.describe_classic(Some(&desired.name)).await?.into_iter().next();
@@ -194,7 +194,7 @@ impl Aws {
                 }
                 Ok(observed)
             }
-            Seen::Classic(seen) => {
+            ObservedBalancer::Classic(seen) => {
                 let mut observed = observe::classic(account, cluster, desired, seen.clone(), depth).await?;
                 if seen.is_none() {
                     let found = account.network.describe_load_balancers(Some(&desired.name)).await?.into_iter().next();

@@ -3,18 +3,14 @@
 /// Whose API it is. The two APIs of load balancers share their IAM actions and their limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Service {
-    /// EC2.
     Ec2,
     /// Network and classic load balancers.
     LoadBalancing,
-    /// Route53.
     Route53,
-    /// STS.
     Sts,
 }
 
 impl Service {
-    /// All of them.
     pub const ALL: [Self; 4] = [Self::Ec2, Self::LoadBalancing, Self::Route53, Self::Sts];
 
     /// What IAM actions of it begin with.
@@ -44,7 +40,6 @@ pub struct Action {
     pub service: Service,
     /// Whether it can change something.
     pub access: Access,
-    /// Its name.
     pub name: &'static str,
 }
 

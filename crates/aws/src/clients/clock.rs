@@ -44,10 +44,11 @@ impl Clock {
         if headers.contains_key(AGE) {
             return;
         }
-        let told = headers.get(DATE).and_then(|date| DateTimeParser::new().parse_timestamp(date.as_bytes()).ok());
-        let Some(told) = told.map(SystemTime::from) else { return };
+        let server_time =
+            headers.get(DATE).and_then(|date| DateTimeParser::new().parse_timestamp(date.as_bytes()).ok());
+        let Some(server_time) = server_time.map(SystemTime::from) else { return };
         let between = begun + ended.duration_since(begun).unwrap_or_default() / 2;
-        let difference = match told.duration_since(between) {
+        let difference = match server_time.duration_since(between) {
             Ok(by) if by > TOLERATED => Difference::Ahead(by),
             Err(error) if error.duration() > TOLERATED => Difference::Behind(error.duration()),
             Ok(_) | Err(_) => Difference::None,
@@ -68,7 +69,7 @@ mod tests {
 
     #[test]
     fn the_time_of_aws_counts_when_it_is_another() {
-        let told = |date: &str, age: Option<&'static str>| {
+        let date_headers = |date: &str, age: Option<&'static str>| {
             let mut headers = HeaderMap::new();
             headers.insert(DATE, date.parse().expect("a value"));
             age.into_iter().for_each(|age| drop(headers.insert(AGE, age.parse().expect("a value"))));
@@ -86,13 +87,13 @@ mod tests {
             ("yesterday", None, Difference::None),
         ] {
             let clock = Clock::default();
-            clock.heard(&told(date, age), here, here);
+            clock.heard(&date_headers(date, age), here, here);
             assert_eq!(*clock.0.lock(), expected, "{date} {age:?}");
         }
         // Mended.
         let clock = Clock::default();
         for (date, right) in [("Sun, 06 Nov 1994 09:09:37 GMT", false), ("Sun, 06 Nov 1994 08:49:38 GMT", true)] {
-            clock.heard(&told(date, None), here, here + Duration::from_secs(2));
+            clock.heard(&date_headers(date, None), here, here + Duration::from_secs(2));
             assert_eq!(*clock.0.lock() == Difference::None, right, "{date}");
         }
     }

@@ -8,12 +8,9 @@ use crate::{
 };
 use std::collections::BTreeSet;
 
-/// What was found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
-    /// The VPC.
     pub vpc: String,
-    /// The cluster's id.
     pub cluster_id: String,
     /// Whether the old tag is used too.
     pub legacy_tag: bool,
@@ -47,7 +44,6 @@ pub enum DiscoverError {
         "KubernetesClusterID is not set in the cloud-config, and instance {instance} has tags of several clusters: {ids}"
     )]
     ManyTags {
-        /// The instance.
         instance: String,
         /// The clusters' ids.
         ids: String,

@@ -156,14 +156,14 @@ impl Query {
         form: &Form,
         mut read: impl FnMut(&Element),
     ) -> Result<(), AwsError> {
-        let (asked, told) = self.dialect.next_page();
+        let (asked, answered) = self.dialect.next_page();
         let mut marker = Marker::default();
         loop {
             let mut page = form.clone();
             marker.current().into_iter().for_each(|token| page.set(asked, token));
             let answer = self.ask(action, &page).await?;
             read(&answer);
-            if !marker.advance(answer.some(told))? {
+            if !marker.advance(answer.some(answered))? {
                 return Ok(());
             }
         }

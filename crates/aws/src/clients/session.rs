@@ -45,7 +45,6 @@ pub enum OpenError {
 pub struct Keys {
     /// The access key's id.
     pub id: String,
-    /// The secret.
     pub secret: String,
 }
 
@@ -184,7 +183,6 @@ impl Session {
         Self { caller: self.caller.without_limits(), ..self }
     }
 
-    /// The region.
     pub fn region(&self) -> &str {
         &self.region
     }

@@ -92,7 +92,6 @@ impl Server {
         Self { address, asked, stop, thread: Some(thread) }
     }
 
-    /// Where it is.
     pub(crate) fn url(&self) -> String {
         format!("http://{}", self.address)
     }
@@ -102,7 +101,6 @@ impl Server {
         self.asked.lock().clone()
     }
 
-    /// The bodies of it.
     pub(crate) fn bodies(&self) -> Vec<String> {
         self.asked().into_iter().map(|asked| asked.body).collect()
     }

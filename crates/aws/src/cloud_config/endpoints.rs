@@ -7,7 +7,6 @@ use std::collections::BTreeMap;
 pub struct ServiceOverride {
     /// The SDK's id of the service: `EC2`, `Elastic Load Balancing v2`, ...
     pub service: String,
-    /// The region it is for.
     pub region: String,
     /// Where the API is.
     pub url: String,
@@ -66,7 +65,6 @@ pub(super) fn read(
 /// An API at another address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// Where it is.
     pub url: String,
     /// Region that requests are signed for, if not the usual one.
     pub signing_region: Option<String>,

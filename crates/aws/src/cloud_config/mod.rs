@@ -21,7 +21,6 @@ use net::{Families, Family, Mistakes};
 use runtime::suggest::nearest;
 use std::collections::BTreeMap;
 
-/// A cloud-config.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CloudConfig {
     /// The section `Global`.
@@ -88,7 +87,7 @@ pub(crate) fn entries(text: &str) -> Result<Vec<Entry>, SyntaxError> {
 
 /// What to say of an entry that is not known.
 pub(crate) fn warning(entry: &Entry) -> String {
-    let place = match &entry.subsection {
+    let setting = match &entry.subsection {
         Some(part) => format!("[{} {part:?}] {}", entry.section, entry.key),
         None => format!("[{}] {}", entry.section, entry.key),
     };
@@ -98,8 +97,8 @@ pub(crate) fn warning(entry: &Entry) -> String {
         other => nearest(other, ["Global", "ServiceOverride"]),
     };
     match suggestion {
-        Some(word) => format!("{place} is not known and does nothing; did you mean {word}?"),
-        None => format!("{place} is not known and does nothing"),
+        Some(word) => format!("{setting} is not known and does nothing; did you mean {word}?"),
+        None => format!("{setting} is not known and does nothing"),
     }
 }
 

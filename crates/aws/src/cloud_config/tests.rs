@@ -65,22 +65,22 @@ fn group_modes_are_spelt_as_upstream_spells_them() {
         "xManaged",
         "Managedx",
     ] {
-        let said = refused(&mode(wrong));
-        assert!(said.contains("NLBSecurityGroupMode") && said.contains("accepted"), "{said}");
+        let message = refused(&mode(wrong));
+        assert!(message.contains("NLBSecurityGroupMode") && message.contains("accepted"), "{message}");
     }
     assert!(refused(&mode("manged")).contains("did you mean \"Managed\"?"));
 }
 
 #[test]
 fn all_mistakes_are_told_together() {
-    let said = refused(
+    let message = refused(
         "[Global]\nZone = nowhere\nNodeIPFamilies = ipv4,ipv6\nDisableSecurityGroupIngress = perhaps\n\
          ClusterServiceLoadBalancerHealthProbeMode = shared\nKubernetesClusterID = a\nKubernetesClusterTag = b\n",
     );
     for part in
         ["invalid AZ: \"nowhere\"", "\"ipv4,ipv6\"", "\"perhaps\"", "did you mean \"Shared\"", "KubernetesClusterID"]
     {
-        assert!(said.contains(part), "{part} in {said}");
+        assert!(message.contains(part), "{part} in {message}");
     }
 }
 
@@ -98,14 +98,14 @@ fn a_key_that_is_not_known_is_a_warning() {
 
 #[test]
 fn text_that_is_no_config_is_refused_with_its_line() {
-    for (text, said) in [
+    for (text, message) in [
         ("Region = x\n", "line 1: \"Region = x\" stands before any section; start with [Global]"),
         ("[Global]\nRegion = \"x\n", "line 2: a quote is not closed"),
         ("[Global\n", "line 1: the section has no closing bracket; write [Name] or [Name \"part\"]"),
         ("[Global]\n=x\n", "line 2: \"\" is no key; a key is letters, digits and hyphens, such as Region"),
         ("[Global]\nRegion = a\\x\n", "line 2: \\x is no escape; accepted are \\\", \\\\, \\n, \\t and \\b"),
     ] {
-        assert_eq!(refused(text), said);
+        assert_eq!(refused(text), message);
     }
 }
 
@@ -131,9 +131,9 @@ fn comments_quotes_and_lines_that_go_on_are_as_in_git() {
         assert_eq!(config.global.vpc, if line.contains("vpc-1") { "vpc-1" } else { "" }, "{line}");
     }
     assert!(read("[Global]\nDisableSecurityGroupIngress ; = false\n").global.disable_node_rules);
-    let said = refused("[Global]\nVPC\nNodeIPFamilies\n");
-    assert!(said.contains("VPC: stands without a value; write VPC = VALUE, or leave it out"), "{said}");
-    assert!(said.contains("NodeIPFamilies: stands without a value"), "{said}");
+    let message = refused("[Global]\nVPC\nNodeIPFamilies\n");
+    assert!(message.contains("VPC: stands without a value; write VPC = VALUE, or leave it out"), "{message}");
+    assert!(message.contains("NodeIPFamilies: stands without a value"), "{message}");
 }
 
 #[test]

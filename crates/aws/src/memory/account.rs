@@ -105,8 +105,8 @@ impl NetworkLoadBalancers for Memory {
     fn describe_target_health<'a>(&'a self, arn: &'a str) -> Call<'a, Vec<TargetHealth>> {
         self.call("elasticloadbalancing:DescribeTargetHealth", READ, |state, _| {
             let held = state.target_groups.get(arn).ok_or_else(|| super::not_found(Kind::TargetGroup, arn))?;
-            let told = |draining| move |target: &Target| TargetHealth { target: target.clone(), draining };
-            Ok(held.targets.iter().map(told(false)).chain(held.draining.iter().map(told(true))).collect())
+            let health = |draining| move |target: &Target| TargetHealth { target: target.clone(), draining };
+            Ok(held.targets.iter().map(health(false)).chain(held.draining.iter().map(health(true))).collect())
         })
     }
 

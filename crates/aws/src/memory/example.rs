@@ -35,7 +35,6 @@ impl Example {
     pub const BROUGHT_GROUP: &'static str = "sg-brought";
     /// Another one.
     pub const OTHER_GROUP: &'static str = "sg-other";
-    /// A certificate.
     pub const CERTIFICATE: &'static str = "arn:aws:acm:us-east-1:1:certificate/1";
     /// Another one.
     pub const OTHER_CERTIFICATE: &'static str = "arn:aws:acm:us-east-1:1:certificate/2";

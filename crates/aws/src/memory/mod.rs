@@ -70,11 +70,8 @@ pub struct State {
     pub groups: BTreeMap<String, SecurityGroup>,
     /// VPCs by id.
     pub vpcs: BTreeMap<String, Vpc>,
-    /// Subnets.
     pub subnets: Vec<Subnet>,
-    /// Route tables.
     pub route_tables: Vec<RouteTable>,
-    /// Zones.
     pub zones: Vec<AvailabilityZone>,
     /// Instances by id.
     pub instances: BTreeMap<String, Instance>,
@@ -90,16 +87,13 @@ pub struct State {
 
 /// A network load balancer that is held.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the fields say what they are")]
 pub struct HeldBalancer {
     pub load_balancer: LoadBalancer,
     pub attributes: Attributes,
     pub tags: Tags,
 }
 
-/// A listener that is held.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the fields say what they are")]
 pub struct HeldListener {
     pub load_balancer: String,
     pub listener: Listener,
@@ -108,9 +102,7 @@ pub struct HeldListener {
     pub tags: Tags,
 }
 
-/// A target group that is held.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the fields say what they are")]
 pub struct HeldTargetGroup {
     pub group: TargetGroup,
     pub attributes: Attributes,
@@ -122,7 +114,6 @@ pub struct HeldTargetGroup {
 
 /// A classic load balancer that is held.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the fields say what they are")]
 pub struct HeldClassic {
     pub load_balancer: ClassicLoadBalancer,
     pub attributes: ClassicAttributes,

@@ -99,8 +99,8 @@ async fn listeners_and_targets() {
     assert!(memory.register_targets(&four, &target("i-none")).await.is_err());
     memory.deregister_targets(&four, &target("i-none")).await.unwrap();
     let health = async |memory: &Memory| {
-        let told = memory.describe_target_health(&four).await.unwrap();
-        told.into_iter().map(|one| (one.target.instance, one.draining)).collect::<Vec<_>>()
+        let health = memory.describe_target_health(&four).await.unwrap();
+        health.into_iter().map(|one| (one.target.instance, one.draining)).collect::<Vec<_>>()
     };
     memory.deregister_targets(&four, &target("i-0001")).await.unwrap();
     assert_eq!(health(&memory).await, [("i-0001".to_owned(), true)], "on its way out, and still shown");

@@ -341,9 +341,9 @@ impl<'a> Reader<'a> {
     fn backend_protocol(&mut self) -> Option<String> {
         let protocol = self.filled("backend-protocol")?.to_lowercase();
         if !["tcp", "ssl", "http", "https"].contains(&protocol.as_str()) {
-            let said =
+            let message =
                 format!("{}: {protocol:?} is not accepted; accepted: tcp, ssl, http, https", name("backend-protocol"));
-            self.mistakes.push(said);
+            self.mistakes.push(message);
         }
         Some(protocol)
     }

@@ -8,8 +8,6 @@ pub mod health;
 pub mod names;
 pub mod nodes;
 pub mod request;
-#[cfg(test)]
-mod request_tests;
 pub mod rules;
 pub mod strangers;
 pub mod subnets;
@@ -33,7 +31,6 @@ use std::collections::{BTreeMap, BTreeSet};
 /// What is the same for every Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// The cluster.
     pub cluster: Cluster,
     /// Groups of network load balancers.
     pub nlb_groups: GroupMode,
@@ -53,7 +50,6 @@ pub struct Settings {
 pub struct Surroundings {
     /// Subnets of the VPC.
     pub subnets: Vec<Subnet>,
-    /// Its route tables.
     pub route_tables: Vec<RouteTable>,
     /// Zones of the region.
     pub zones: Vec<AvailabilityZone>,
@@ -70,7 +66,6 @@ pub struct Desired {
     pub owner: Owner,
     /// Name of the load balancer.
     pub name: String,
-    /// The VPC.
     pub vpc: String,
     /// Tags of everything.
     pub tags: Tags,
@@ -107,7 +102,6 @@ pub enum Groups {
 /// A group that belongs to a load balancer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ManagedGroup {
-    /// Its name.
     pub name: String,
     /// What may come in: exactly this.
     pub ingress: BTreeSet<Rule>,
@@ -128,7 +122,6 @@ pub struct Network {
     pub subnets: Vec<SubnetMapping>,
     /// Its attributes, as far as they are decided here.
     pub attributes: Attributes,
-    /// Its listeners.
     pub listeners: Vec<Listener>,
 }
 
@@ -143,7 +136,6 @@ impl Network {
 /// A listener and where it leads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listener {
-    /// The port.
     pub port: u16,
     /// `TCP`, `UDP`, `TCP_UDP` or `TLS`.
     pub protocol: String,
@@ -157,7 +149,6 @@ pub struct Listener {
     pub target: TargetGroup,
 }
 
-/// A target group.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TargetGroup {
     /// Name to make it with; one that serves may have another.
@@ -172,7 +163,6 @@ pub struct TargetGroup {
     pub health_check: HealthCheck,
     /// Its attributes, as far as they are decided here.
     pub attributes: Attributes,
-    /// Its targets.
     pub targets: BTreeSet<Target>,
 }
 
@@ -181,7 +171,6 @@ pub struct TargetGroup {
 pub struct Classic {
     /// Public or not.
     pub scheme: Scheme,
-    /// Its subnets.
     pub subnets: BTreeSet<String>,
     /// Its listeners, by port.
     pub listeners: BTreeMap<u16, ClassicListener>,
@@ -191,9 +180,7 @@ pub struct Classic {
     pub ssl_policy: Option<String>,
     /// How instances are checked.
     pub health_check: ClassicHealthCheck,
-    /// Its attributes.
     pub attributes: ClassicAttributes,
-    /// Its instances.
     pub instances: BTreeSet<String>,
 }
 

@@ -60,7 +60,6 @@ impl Owner {
         hash.is_some_and(is_hash) || name.starts_with("k8s-elb-a")
     }
 
-    /// Name of a target group.
     pub fn target_group(&self, cluster_id: &str, group: &TargetGroupName<'_>) -> String {
         let TargetGroupName { service_port, node_port, protocol, check_protocol, check_interval, family } = group;
         let family = match family {
@@ -78,9 +77,7 @@ impl Owner {
 /// What the name of a target group is made of, beside its Service.
 #[derive(Clone, Debug)]
 pub struct TargetGroupName<'a> {
-    /// The Service's port.
     pub service_port: u16,
-    /// The node port.
     pub node_port: u16,
     /// Protocol towards the nodes.
     pub protocol: &'a str,
@@ -109,7 +106,6 @@ pub struct Cluster {
     pub id: String,
     /// `--cluster-name`, part of the names of groups.
     pub name: String,
-    /// Its VPC.
     pub vpc: String,
     /// Whether the old tag is written too.
     pub legacy_tag: bool,

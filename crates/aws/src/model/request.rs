@@ -13,7 +13,6 @@ use std::collections::BTreeSet;
 /// One port of the Service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Port {
-    /// Its name.
     pub name: String,
     /// Port of the load balancer.
     pub port: u16,
@@ -32,11 +31,9 @@ pub struct Request {
     pub owner: Owner,
     /// What the annotations say.
     pub annotations: Annotations,
-    /// Its ports.
     pub ports: Vec<Port>,
     /// Families of the load balancer.
     pub ip_address_type: IpAddressType,
-    /// Family of its targets.
     pub target_family: Family,
     /// Who may connect; each family that is missing is closed.
     pub ranges: BTreeSet<Cidr>,
@@ -250,7 +247,7 @@ fn ranges(
     mistakes: &mut Vec<String>,
 ) -> BTreeSet<Cidr> {
     let served = served(kind);
-    let place = if given.is_some() { "spec.loadBalancerSourceRanges" } else { SOURCE_RANGES };
+    let field = if given.is_some() { "spec.loadBalancerSourceRanges" } else { SOURCE_RANGES };
     let texts = given.unwrap_or_else(|| {
         annotation
             .unwrap_or_default()
@@ -268,7 +265,7 @@ fn ranges(
             Ok(cidr) => {
                 ranges.insert(cidr);
             }
-            Err(error) => mistakes.push(format!("{place}: {error}")),
+            Err(error) => mistakes.push(format!("{field}: {error}")),
         }
     }
     let foreign: Vec<String> =

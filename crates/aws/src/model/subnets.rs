@@ -24,7 +24,6 @@ pub struct Need {
 pub struct Offer<'a> {
     /// Subnets of the VPC.
     pub subnets: &'a [Subnet],
-    /// Its route tables.
     pub tables: &'a [RouteTable],
     /// Zones of the region.
     pub zones: &'a [AvailabilityZone],
@@ -35,7 +34,6 @@ pub struct Offer<'a> {
 pub struct Rejected {
     /// Its id.
     pub subnet: String,
-    /// Why.
     pub reason: String,
 }
 

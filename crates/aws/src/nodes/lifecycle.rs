@@ -4,7 +4,7 @@
 //! stopped gets a taint, which goes when the node is ready again. Differs in that an instance has to be missing for a while, since AWS may not yet tell of
 //! a new one.
 
-use super::Options;
+use super::NodeOptions;
 use crate::{account::Instance, model::nodes};
 use k8s_openapi::api::core::v1::Node;
 use kube::{
@@ -64,7 +64,7 @@ struct Lives {
     nodes: Store<Node>,
     api: Api<Node>,
     events: Events,
-    options: Options,
+    options: NodeOptions,
     missing: Mutex<Missing>,
 }
 
@@ -85,7 +85,7 @@ impl Missing {
     }
 }
 
-pub(super) async fn run(context: Context<Options>) -> Result<()> {
+pub(super) async fn run(context: Context<NodeOptions>) -> Result<()> {
     let nodes = context.store::<Node>();
     let queue: Queue<Key> = context.queue("cloud-node-lifecycle");
     let _nodes = nodes.on_change({

@@ -32,8 +32,7 @@ const SOON: Duration = Duration::from_secs(15);
 
 /// What these controllers are given.
 #[derive(Clone, Debug)]
-pub struct Options {
-    /// The provider.
+pub struct NodeOptions {
     pub provider: Arc<Aws>,
     /// `NodeIPFamilies`.
     pub families: Families,
@@ -44,7 +43,7 @@ pub struct Options {
 }
 
 /// The controllers of this room.
-pub const CONTROLLERS: &[Controller<Options>] = &[
+pub const CONTROLLERS: &[Controller<NodeOptions>] = &[
     Controller {
         name: "cloud-node-controller",
         alias: "cloud-node",
@@ -81,10 +80,10 @@ struct Nodes {
     nodes: Store<Node>,
     api: Api<Node>,
     events: Events,
-    options: Options,
+    options: NodeOptions,
 }
 
-async fn run(context: Context<Options>) -> Result<()> {
+async fn run(context: Context<NodeOptions>) -> Result<()> {
     let nodes = context.store::<Node>();
     let queue: Queue<Key> = context.queue("cloud-node");
     let _nodes = nodes.on_change({
@@ -156,7 +155,7 @@ fn is_uninitialized(node: &Node) -> bool {
 }
 
 /// Looks for leftovers, at the start and then from time to time. What the first look finds goes with the second.
-async fn sweep(context: Context<Options>) -> Result<()> {
+async fn sweep(context: Context<NodeOptions>) -> Result<()> {
     let services = context.store::<Service>();
     context.synced(&[&services]).await;
     let options = context.options();

@@ -14,7 +14,6 @@ use std::{collections::BTreeSet, fmt};
 /// One thing to do. Target groups are named; the load balancer is the Service's; [`OWN_GROUP`] is its managed group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-#[expect(missing_docs, reason = "the fields say what they are")]
 pub enum Action {
     CreateGroup(NewSecurityGroup),
     TagGroup { group: String, tags: Tags },
@@ -60,7 +59,6 @@ pub enum Action {
 
 /// What a listener is to do; the target group by name.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[expect(missing_docs, reason = "the fields say what they are")]
 pub struct ListenerPlan {
     pub port: u16,
     pub protocol: String,

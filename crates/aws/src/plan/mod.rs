@@ -44,15 +44,11 @@ pub struct Observed {
 /// A network load balancer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeenNetwork {
-    /// Itself.
     pub load_balancer: LoadBalancer,
-    /// Its listeners.
     #[serde(default)]
     pub listeners: Vec<Listener>,
-    /// Its attributes.
     #[serde(default)]
     pub attributes: Option<Attributes>,
-    /// Its tags.
     #[serde(default)]
     pub tags: Option<Tags>,
     /// Tags of its listeners, by ARN.
@@ -63,15 +59,11 @@ pub struct SeenNetwork {
     pub certificates: BTreeMap<String, BTreeSet<String>>,
 }
 
-/// A target group.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeenTargetGroup {
-    /// Itself.
     pub group: TargetGroup,
-    /// Its attributes.
     #[serde(default)]
     pub attributes: Option<Attributes>,
-    /// Its tags.
     #[serde(default)]
     pub tags: Option<Tags>,
     /// Its targets, those on their way out left out.
@@ -82,12 +74,9 @@ pub struct SeenTargetGroup {
 /// A classic load balancer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SeenClassic {
-    /// Itself.
     pub load_balancer: ClassicLoadBalancer,
-    /// Its attributes.
     #[serde(default)]
     pub attributes: Option<ClassicAttributes>,
-    /// Its tags.
     #[serde(default)]
     pub tags: Option<Tags>,
 }

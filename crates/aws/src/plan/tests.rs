@@ -70,14 +70,14 @@ fn a_plan_can_be_made_from_files() {
     let (config, _) = CloudConfig::parse("[Global]\nNLBSecurityGroupMode = Managed\n").unwrap();
     let made = offline(&service, &account, &config, "kubernetes").unwrap();
     assert!(made.actions[0].to_string().starts_with("create security group k8s-ns-web-"));
-    for (service, account, said) in [
+    for (service, account, message) in [
         ("{}", account.as_str(), "metadata.uid is missing"),
         (service.as_str(), "{}", "cluster's id is not known"),
         (service.as_str(), "[", "the account:"),
         ("a: [", "{}", "the Service:"),
     ] {
         let error = offline(service, account, &config, "kubernetes").unwrap_err();
-        assert!(error.contains(said), "{error}");
+        assert!(error.contains(message), "{error}");
     }
 }
 

@@ -12,7 +12,6 @@ use std::collections::BTreeMap;
 /// How often an entry is read anew because somebody changed it in between.
 const ROUNDS: usize = 3;
 
-/// See the top of the file.
 #[derive(Debug)]
 pub(super) struct Hosted {
     pub(super) client: Route53Client,
@@ -65,7 +64,6 @@ impl Hosted {
         }
     }
 
-    /// The records of a name.
     async fn records(&self, zone: &str, name: &str) -> Result<Vec<RecordSet>, AwsError> {
         let mut from = RecordPosition { name: name.to_owned(), kind: "A".to_owned(), identifier: None };
         let mut records = Vec::new();

@@ -3,7 +3,7 @@
 
 use super::{
     emulated::Emulated,
-    world::{Step, World, classic, families, gone, merged, ports, ranges, shapes, told, unmanaged},
+    world::{Step, World, classic, describe, families, gone, merged, ports, ranges, shapes, unmanaged},
 };
 use aws::{
     cloud_config::SharedProbe,
@@ -47,7 +47,7 @@ async fn cut_everywhere(settings: &Settings, story: &[Step]) -> usize {
 
 async fn cut(settings: &Settings, story: &[Step], faults: fn(&Made) -> &'static [Fault]) -> usize {
     let mut quiet = World::new(settings);
-    let empty = told(&quiet.cloud.state());
+    let empty = describe(&quiet.cloud.state());
     let mut cases = 0;
     for step in story {
         let (start, alive) = (quiet.cloud.state(), quiet.alive.clone());
@@ -55,7 +55,7 @@ async fn cut(settings: &Settings, story: &[Step], faults: fn(&Made) -> &'static 
         quiet.cloud.take_calls();
         quiet.through(step).await;
         let calls = quiet.cloud.take_calls();
-        let expected = told(&quiet.cloud.state());
+        let expected = describe(&quiet.cloud.state());
         if step.service.is_none() {
             assert_eq!(expected, empty, "{} leaves something", step.name);
         }
@@ -66,10 +66,10 @@ async fn cut(settings: &Settings, story: &[Step], faults: fn(&Made) -> &'static 
                 world.cloud.take_calls();
                 world.cloud.inject(nth, fault);
                 world.through(step).await;
-                let found = told(&world.cloud.state());
+                let found = describe(&world.cloud.state());
                 assert!(found == expected, "{what}\nexpected:\n{expected}\nfound:\n{found}");
                 world.through(&gone()).await;
-                let left = told(&world.cloud.state());
+                let left = describe(&world.cloud.state());
                 assert!(left == empty, "{what}: after deletion there is left:\n{left}");
                 cases += 1;
             }

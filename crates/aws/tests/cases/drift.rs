@@ -1,6 +1,6 @@
 //! What somebody changed by hand: the next look puts right what is ours, and leaves alone what is not.
 
-use super::world::{World, balancer, classic, gone, merged, nodes, ports, shapes, step, told, web};
+use super::world::{World, balancer, classic, describe, gone, merged, nodes, ports, shapes, step, web};
 use aws::{
     account::{IpAddressType, Peer, Protocol, Rule, Tags},
     memory::{
@@ -180,21 +180,21 @@ async fn what_was_changed_by_hand_is_put_right() {
             for (what, change) in cases {
                 let service = service("web", &merged(&[shape.clone(), everything()]));
                 let mut world = World::new(&settings());
-                let empty = told(&world.cloud.state());
+                let empty = describe(&world.cloud.state());
                 world.through(&step(&service)).await;
-                let before = told(&world.cloud.state());
+                let before = describe(&world.cloud.state());
                 if close {
                     world.thorough();
                     world.attempt(&service, 3).await.unwrap();
                 }
                 world.cloud.change(change);
-                assert_ne!(told(&world.cloud.state()), before, "{what}: a change that can be seen");
+                assert_ne!(describe(&world.cloud.state()), before, "{what}: a change that can be seen");
                 world.attempt(&service, 3).await.unwrap();
                 world.tidy().await;
                 world.cloud.change(foreign_removed);
-                assert_eq!(told(&world.cloud.state()), before, "{what}");
+                assert_eq!(describe(&world.cloud.state()), before, "{what}");
                 world.through(&gone()).await;
-                assert_eq!(told(&world.cloud.state()), empty, "{what}: after deletion");
+                assert_eq!(describe(&world.cloud.state()), empty, "{what}: after deletion");
             }
         }
     }
@@ -206,14 +206,14 @@ async fn a_glance_does_not_look_closely_and_a_close_look_comes_again() {
     let mut world = World::new(&settings());
     world.through(&step(&service)).await;
     world.attempt(&service, 3).await.unwrap();
-    let before = told(&world.cloud.state());
+    let before = describe(&world.cloud.state());
     let (_, change) = SEEN_BY_A_CLOSE_LOOK[0];
     world.cloud.change(change);
     world.attempt(&service, 3).await.unwrap();
-    assert_ne!(told(&world.cloud.state()), before, "not seen at a glance");
+    assert_ne!(describe(&world.cloud.state()), before, "not seen at a glance");
     world.thorough();
     world.attempt(&service, 3).await.unwrap();
-    assert_eq!(told(&world.cloud.state()), before);
+    assert_eq!(describe(&world.cloud.state()), before);
     world.cloud.take_calls();
     world.attempt(&service, 3).await.unwrap();
     let calls = world.cloud.take_calls();
@@ -244,10 +244,10 @@ async fn what_is_not_ours_stays_as_it_was_left() {
                 held.attributes.insert("deregistration_delay.timeout_seconds".into(), "10".into());
             }
         });
-        let before = told(&world.cloud.state());
+        let before = describe(&world.cloud.state());
         world.attempt(&service, 3).await.unwrap();
         world.aws.update_nodes(&service, &nodes(3)).await.unwrap();
-        assert_eq!(told(&world.cloud.state()), before);
+        assert_eq!(describe(&world.cloud.state()), before);
     }
 }
 
@@ -284,26 +284,26 @@ async fn a_load_balancer_that_lost_its_family_or_a_zone_gets_it_back() {
     let dual = web(&[shapes()[1].clone()]);
     let mut world = World::new(&settings());
     world.through(&step(&dual)).await;
-    let before = told(&world.cloud.state());
+    let before = describe(&world.cloud.state());
     world.cloud.change(|state| {
         for held in state.load_balancers.values_mut() {
             held.load_balancer.ip_address_type = IpAddressType::Ipv4;
         }
     });
     world.attempt(&dual, 3).await.unwrap();
-    assert_eq!(told(&world.cloud.state()), before);
+    assert_eq!(describe(&world.cloud.state()), before);
     let zones = annotated(&[("subnets", "subnet-public-a,subnet-public-b")]);
     let service = service("web", &zones);
     let mut world = World::new(&settings());
     world.through(&step(&service)).await;
-    let before = told(&world.cloud.state());
+    let before = describe(&world.cloud.state());
     world.cloud.change(|state| {
         for held in state.load_balancers.values_mut() {
             held.load_balancer.subnets.pop_first();
         }
     });
     world.attempt(&service, 3).await.unwrap();
-    assert_eq!(told(&world.cloud.state()), before);
+    assert_eq!(describe(&world.cloud.state()), before);
 }
 
 #[tokio::test]
@@ -347,11 +347,11 @@ async fn a_classic_load_balancer_is_put_right_too() {
         let service = service("web", &change);
         let mut world = World::new(&settings);
         world.through(&step(&service)).await;
-        let before = told(&world.cloud.state());
+        let before = describe(&world.cloud.state());
         world.thorough();
         world.cloud.change(by_hand);
-        assert_ne!(told(&world.cloud.state()), before, "{what}: a change that can be seen");
+        assert_ne!(describe(&world.cloud.state()), before, "{what}: a change that can be seen");
         world.attempt(&service, 3).await.unwrap();
-        assert_eq!(told(&world.cloud.state()), before, "{what}");
+        assert_eq!(describe(&world.cloud.state()), before, "{what}");
     }
 }

@@ -1,6 +1,6 @@
 //! Deletion and the sweep: everything of ours goes, nothing else does, and nobody waits for AWS.
 
-use super::world::{World, classic, merged, ports, shapes, step, told, unmanaged};
+use super::world::{World, classic, describe, merged, ports, shapes, step, unmanaged};
 use aws::{
     account::Tags,
     apply::{Alive, Swept, owner},
@@ -38,24 +38,24 @@ async fn what_is_left_of_a_service_that_is_gone_is_found_by_its_tags() {
     for settings in [settings(), unmanaged()] {
         for change in shapes().into_iter().chain([classic()]) {
             let mut world = World::new(&settings);
-            let empty = told(&world.cloud.state());
+            let empty = describe(&world.cloud.state());
             // Two of a kind: their names are shortened to the same eight letters.
             let (dead, living) = (
                 service("web-frontend-one", &merged(&[change.clone(), ports(&[(80, 30001, "TCP")])])),
                 service("web-frontend-two", &merged(&[change.clone(), ports(&[(80, 30002, "TCP")])])),
             );
             world.attempt(&living, 3).await.unwrap();
-            let alone = told(&world.cloud.state());
+            let alone = describe(&world.cloud.state());
             world.attempt(&dead, 3).await.unwrap();
             // The process ends, and the Service is taken away by force.
             world.alive.insert(owner(&living).key(), (living.clone(), 3));
             world.restart().await;
             world.attempt(&living, 3).await.unwrap();
             assert!(sweep_all(&world, &[&living]).await > 0);
-            assert_eq!(told(&world.cloud.state()), alone);
+            assert_eq!(describe(&world.cloud.state()), alone);
             world.delete(&living).await.unwrap();
             sweep_all(&world, &[]).await;
-            assert_eq!(told(&world.cloud.state()), empty);
+            assert_eq!(describe(&world.cloud.state()), empty);
         }
     }
 }
@@ -66,15 +66,15 @@ async fn a_service_that_came_meanwhile_is_not_taken_for_a_leftover() {
         let world = World::new(&settings());
         let new = service("web", &change);
         world.attempt(&new, 3).await.unwrap();
-        let before = told(&world.cloud.state());
+        let before = describe(&world.cloud.state());
         // The list of Services is older than the load balancer.
         let first = swept(&world, &[]).await;
         assert!(first.suspected > 0 && first.removed == 0, "{first:?}");
-        assert_eq!(told(&world.cloud.state()), before, "only suspected");
+        assert_eq!(describe(&world.cloud.state()), before, "only suspected");
         assert_eq!(swept(&world, &[&new]).await, Swept::default());
         let again = swept(&world, &[]).await;
         assert_eq!(again.removed, 0, "suspicion does not last");
-        assert_eq!(told(&world.cloud.state()), before);
+        assert_eq!(describe(&world.cloud.state()), before);
     }
 }
 
@@ -113,9 +113,9 @@ async fn what_others_made_is_never_swept() {
         ];
         for tags in tags {
             world.cloud.change(|state| retag(state, &tags));
-            let before = told(&world.cloud.state());
+            let before = describe(&world.cloud.state());
             let removed = sweep_all(&world, &[]).await;
-            assert_eq!(told(&world.cloud.state()), before, "{tags:?}: {removed}");
+            assert_eq!(describe(&world.cloud.state()), before, "{tags:?}: {removed}");
         }
     }
 }
@@ -163,7 +163,7 @@ async fn deletion_goes_on_whichever_part_is_gone_already() {
             for restarted in [false, true] {
                 let service = service("web", &change);
                 let mut world = World::new(&settings());
-                let empty = told(&world.cloud.state());
+                let empty = describe(&world.cloud.state());
                 world.through(&step(&service)).await;
                 world.cloud.change(part);
                 if restarted {
@@ -172,7 +172,7 @@ async fn deletion_goes_on_whichever_part_is_gone_already() {
                 world.delete(&service).await.unwrap();
                 world.alive.clear();
                 world.tidy().await;
-                assert_eq!(told(&world.cloud.state()), empty, "{what}, restarted: {restarted}");
+                assert_eq!(describe(&world.cloud.state()), empty, "{what}, restarted: {restarted}");
             }
         }
     }
@@ -182,15 +182,15 @@ async fn deletion_goes_on_whichever_part_is_gone_already() {
 async fn a_service_that_was_refused_leaves_nothing() {
     for change in shapes() {
         let world = World::new(&settings());
-        let empty = told(&world.cloud.state());
+        let empty = describe(&world.cloud.state());
         // Everything up to the load balancer is made, then AWS says no for good.
         let service =
             service("web", &merged(&[change, annotated(&[("eip-allocations", "eipalloc-9,eipalloc-8,eipalloc-7")])]));
         assert!(world.attempt(&service, 3).await.is_err());
-        assert_ne!(told(&world.cloud.state()), empty, "the group was made");
+        assert_ne!(describe(&world.cloud.state()), empty, "the group was made");
         world.delete(&service).await.unwrap();
         world.tidy().await;
-        assert_eq!(told(&world.cloud.state()), empty);
+        assert_eq!(describe(&world.cloud.state()), empty);
     }
 }
 
@@ -199,7 +199,7 @@ async fn services_of_other_controllers_do_not_keep_rules_from_going() {
     let shared = Settings { shared_probe: Some(SharedProbe { port: 10256, path: "/healthz".into() }), ..unmanaged() };
     for change in shapes() {
         let world = World::new(&shared);
-        let empty = told(&world.cloud.state());
+        let empty = describe(&world.cloud.state());
         for kind in ["external", "nlb-ip"] {
             world.aws.adopt(&service(kind, &annotated(&[("type", kind)])));
         }
@@ -216,6 +216,6 @@ async fn services_of_other_controllers_do_not_keep_rules_from_going() {
         assert!(reason.contains("another controller's"), "{reason}");
         world.delete(&ours).await.unwrap();
         world.tidy().await;
-        assert_eq!(told(&world.cloud.state()), empty);
+        assert_eq!(describe(&world.cloud.state()), empty);
     }
 }

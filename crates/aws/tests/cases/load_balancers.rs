@@ -2,7 +2,9 @@
 
 use super::{
     emulated,
-    world::{Step, World, classic, families, gone, merged, nodes, notes, shapes, shown, step, told, unmanaged, web},
+    world::{
+        Step, World, classic, describe, families, gone, merged, nodes, notes, shapes, shown, step, unmanaged, web,
+    },
 };
 use aws::{
     account::{IpAddressType, Peer, Protocol, Rule, SecurityGroup},
@@ -70,13 +72,13 @@ async fn a_restarted_controller_changes_nothing() {
     for change in [json!({}), dual("IPv4", "IPv6"), dual("IPv6", "IPv4")] {
         let mut world = World::new(&settings());
         world.through(&step(&service("web", &change))).await;
-        let before = told(&world.cloud.state());
+        let before = describe(&world.cloud.state());
         world.restart().await;
         world.cloud.take_calls();
         world.attempt(&service("web", &change), 3).await.unwrap();
         let writes: Vec<_> = world.cloud.take_calls().into_iter().filter(|call| call.write).collect();
         assert_eq!(writes, []);
-        assert_eq!(told(&world.cloud.state()), before);
+        assert_eq!(describe(&world.cloud.state()), before);
     }
 }
 
@@ -136,7 +138,7 @@ async fn a_managed_group_has_exactly_its_rules_of_each_family() {
 async fn manual_changes_of_a_managed_group_are_undone() {
     let mut world = World::new(&settings());
     world.through(&step(&web(&[]))).await;
-    let before = told(&world.cloud.state());
+    let before = describe(&world.cloud.state());
     let id = managed(&world.cloud.state()).id.clone();
     for cidr in ["203.0.113.0/24", "2001:db8:f::/48"] {
         world.cloud.change(|state| {
@@ -148,7 +150,7 @@ async fn manual_changes_of_a_managed_group_are_undone() {
             state.groups.get_mut(&id).unwrap().ingress.insert(rule);
         });
         world.attempt(&web(&[]), 3).await.unwrap();
-        assert_eq!(told(&world.cloud.state()), before);
+        assert_eq!(describe(&world.cloud.state()), before);
     }
 }
 
@@ -158,14 +160,14 @@ async fn a_load_balancer_without_group_never_gets_one() {
     world.through(&step(&web(&[]))).await;
     let managed = Aws::new(emulated::account(&world.cloud), settings());
     let notes = notes(&managed);
-    let before = told(&world.cloud.state());
+    let before = describe(&world.cloud.state());
     managed.ensure(&web(&[]), &nodes(3)).await.unwrap();
-    assert_eq!(told(&world.cloud.state()), before);
+    assert_eq!(describe(&world.cloud.state()), before);
     assert_eq!(notes.lock()[0].reason, "SecurityGroupNotSupported");
     let brought = web(&[annotated(&[("security-groups", Example::BROUGHT_GROUP)])]);
     let Err(CloudError::Refused(why)) = managed.ensure(&brought, &nodes(3)).await else { panic!() };
     assert!(why.contains("created without a security group"), "{why}");
-    assert_eq!(told(&world.cloud.state()), before);
+    assert_eq!(describe(&world.cloud.state()), before);
 }
 
 #[tokio::test]
@@ -219,7 +221,7 @@ async fn a_rule_that_two_services_need_goes_with_the_last() {
     .flat_map(|(settings, change)| shapes().map(|shape| (settings.clone(), merged(&[shape, change.clone()]))))
     {
         let world = World::new(&settings);
-        let empty = told(&world.cloud.state());
+        let empty = describe(&world.cloud.state());
         let two: Vec<Service> = [("one", 30001), ("two", 30002)]
             .into_iter()
             .map(|(name, port)| {
@@ -246,7 +248,7 @@ async fn a_rule_that_two_services_need_goes_with_the_last() {
         );
         world.delete(&two[1]).await.unwrap();
         world.tidy().await;
-        assert_eq!(told(&world.cloud.state()), empty);
+        assert_eq!(describe(&world.cloud.state()), empty);
     }
 }
 
@@ -281,27 +283,27 @@ async fn until_all_have_spoken_nothing_shared_is_taken_away() {
 async fn deletion_works_when_the_load_balancer_is_gone() {
     for change in [json!({}), dual("IPv4", "IPv6"), dual("IPv6", "IPv4")] {
         let mut world = World::new(&settings());
-        let empty = told(&world.cloud.state());
+        let empty = describe(&world.cloud.state());
         world.through(&step(&service("web", &change))).await;
         world.cloud.change(|state| {
             state.load_balancers.clear();
             state.listeners.clear();
         });
         world.through(&gone()).await;
-        assert_eq!(told(&world.cloud.state()), empty);
+        assert_eq!(describe(&world.cloud.state()), empty);
     }
 }
 
 #[tokio::test]
 async fn deletion_does_not_depend_on_the_annotations() {
     let mut world = World::new(&settings());
-    let empty = told(&world.cloud.state());
+    let empty = describe(&world.cloud.state());
     world.through(&step(&web(&[]))).await;
     let bare = web(&[json!({"metadata": {"annotations": null}, "spec": {"type": "ClusterIP"}})]);
     world.delete(&bare).await.unwrap();
     world.alive.clear();
     world.tidy().await;
-    assert_eq!(told(&world.cloud.state()), empty);
+    assert_eq!(describe(&world.cloud.state()), empty);
 }
 
 #[tokio::test]
@@ -351,28 +353,28 @@ async fn the_kind_of_a_load_balancer_does_not_change() {
     for (first, second) in [(json!({}), classic.clone()), (classic, json!({}))] {
         let mut world = World::new(&settings());
         world.through(&step(&service("web", &first))).await;
-        let before = told(&world.cloud.state());
+        let before = describe(&world.cloud.state());
         let why = world.refused(&service("web", &second)).await;
         assert!(why.contains("cannot update Load Balancer Type annotation"), "{why}");
-        assert_eq!(told(&world.cloud.state()), before);
+        assert_eq!(describe(&world.cloud.state()), before);
     }
 }
 
 #[tokio::test]
 async fn families_that_cannot_be_had_are_refused_before_anything_is_made() {
     let world = World::new(&settings());
-    let before = told(&world.cloud.state());
+    let before = describe(&world.cloud.state());
     let classic = classic();
     let single = json!({"spec": {"ipFamilyPolicy": "SingleStack", "ipFamilies": ["IPv6"]}});
     let one = json!({"spec": {"ipFamilyPolicy": "RequireDualStack", "ipFamilies": ["IPv4"]}});
-    for (change, said) in [(single.clone(), "single stack IPv6 is not supported"), (one, "requires 2 entries")] {
-        assert!(world.refused(&service("web", &change)).await.contains(said));
+    for (change, message) in [(single.clone(), "single stack IPv6 is not supported"), (one, "requires 2 entries")] {
+        assert!(world.refused(&service("web", &change)).await.contains(message));
     }
     for mut change in [single, dual("IPv4", "IPv6")] {
         change["metadata"] = classic["metadata"].clone();
         assert!(world.refused(&service("web", &change)).await.contains("does not support IPv6"));
     }
-    assert_eq!(told(&world.cloud.state()), before);
+    assert_eq!(describe(&world.cloud.state()), before);
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use super::{
     leftovers::sweep_all,
     targets::registered,
-    world::{World, classic, merged, nodes, ports, shapes, step, told, web},
+    world::{World, classic, describe, merged, nodes, ports, shapes, step, web},
 };
 use aws::{
     apply::{Alive, Aws},
@@ -55,13 +55,13 @@ fn nothing_waits_in_a_worker() {
 async fn a_sweep_that_fails_goes_on_the_next_time() {
     for change in shapes() {
         let quiet = World::new(&settings());
-        let empty = told(&quiet.cloud.state());
+        let empty = describe(&quiet.cloud.state());
         quiet.attempt(&service("web", &change), 3).await.unwrap();
         let start = quiet.cloud.state();
         quiet.cloud.take_calls();
         sweep_all(&quiet, &[]).await;
         let calls = quiet.cloud.take_calls().len();
-        assert_eq!(told(&quiet.cloud.state()), empty);
+        assert_eq!(describe(&quiet.cloud.state()), empty);
         for nth in 0..calls {
             for fault in [Fault::Fail, Fault::Lose, Fault::Throttle] {
                 let memory = Arc::new(Memory::new(start.clone()));
@@ -73,7 +73,7 @@ async fn a_sweep_that_fails_goes_on_the_next_time() {
                     let _ = aws.remove_waiting().await;
                 }
                 memory.mend();
-                assert_eq!(told(&memory.state()), empty, "{fault:?} at call {nth}");
+                assert_eq!(describe(&memory.state()), empty, "{fault:?} at call {nth}");
             }
         }
     }

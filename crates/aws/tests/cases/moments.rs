@@ -2,7 +2,7 @@
 
 use super::{
     emulated::Emulated,
-    world::{World, classic, families, merged, ports, ranges, shown, told, unmanaged, web},
+    world::{World, classic, describe, families, merged, ports, ranges, shown, unmanaged, web},
 };
 use aws::{
     account::Rule,
@@ -80,7 +80,7 @@ async fn every_moment(settings: &Settings, services: &[(&'static str, Value)]) {
     for (first, from) in services {
         let before = web(std::slice::from_ref(from));
         let start = World::new(settings);
-        let empty = told(&start.cloud.state());
+        let empty = describe(&start.cloud.state());
         start.attempt(&before, 3).await.unwrap();
         let start = start.cloud.state();
         for (second, to) in services.iter().filter(|(second, _)| second != first) {
@@ -91,7 +91,7 @@ async fn every_moment(settings: &Settings, services: &[(&'static str, Value)]) {
             let calls = world.cloud.take_calls().len();
             let end = world.cloud.state();
             world.attempt(&after, 3).await.unwrap();
-            assert_eq!(told(&world.cloud.state()), told(&end), "{what}: nothing is left to do");
+            assert_eq!(describe(&world.cloud.state()), describe(&end), "{what}: nothing is left to do");
             let (had, gets) = (effective(&start), effective(&end));
             for nth in 0..calls {
                 let world = at(settings, &start, &before).await;
@@ -112,7 +112,7 @@ async fn every_moment(settings: &Settings, services: &[(&'static str, Value)]) {
             world.delete(&after).await.unwrap();
             while world.aws.remove_waiting().await.unwrap() > 0 {}
             let left = world.cloud.state();
-            assert_eq!(told(&left), empty, "{what}: {:?}", shown(&left.groups[Example::NODE_GROUP].ingress));
+            assert_eq!(describe(&left), empty, "{what}: {:?}", shown(&left.groups[Example::NODE_GROUP].ingress));
         }
     }
 }
@@ -151,7 +151,7 @@ async fn of_another_service() {
                 let two = ported("two", kept, 30002);
                 world.attempt(&two, 3).await.unwrap();
                 world.alive.insert("ns/two".into(), (two.clone(), 3));
-                let alone = told(&world.cloud.state());
+                let alone = describe(&world.cloud.state());
                 let needs = world.cloud.state().groups[Example::NODE_GROUP].ingress.clone();
                 for (other, change) in &changes {
                     let what = format!("{stays} beside {other}, restarted: {restarted}");
@@ -173,7 +173,7 @@ async fn of_another_service() {
                 assert!(needs.is_subset(&has), "{stays}: {:?} of {:?}", shown(&has), shown(&needs));
                 world.attempt(&two, 3).await.unwrap();
                 world.tidy().await;
-                assert_eq!(told(&world.cloud.state()), alone, "{stays}, restarted: {restarted}");
+                assert_eq!(describe(&world.cloud.state()), alone, "{stays}, restarted: {restarted}");
             }
         }
     }

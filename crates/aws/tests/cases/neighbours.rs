@@ -5,7 +5,8 @@ use super::{
     emulated,
     leftovers::sweep_all,
     world::{
-        World, balancer, classic, gone, merged, nodes, notes, ports, ranges, shapes, shown, step, told, unmanaged, web,
+        World, balancer, classic, describe, gone, merged, nodes, notes, ports, ranges, shapes, shown, step, unmanaged,
+        web,
     },
 };
 use aws::{
@@ -69,12 +70,12 @@ async fn rules_on_nodes_whose_group_has_no_tag_go_too() {
             for (settings, change) in kinds.into_iter().chain([(elb.clone(), classic()), (settings(), classic())]) {
                 let mut world = World::new(&settings);
                 world.cloud.change(|state| state.groups.get_mut(Example::NODE_GROUP).unwrap().tags.clone_from(&tags));
-                let empty = told(&world.cloud.state());
+                let empty = describe(&world.cloud.state());
                 world.through(&step(&service("web", &change))).await;
                 assert!(!node_rules(&world).is_empty());
                 world.restart().await;
                 world.through(&gone()).await;
-                assert_eq!(told(&world.cloud.state()), empty, "{change}");
+                assert_eq!(describe(&world.cloud.state()), empty, "{change}");
             }
         }
     }
@@ -86,20 +87,20 @@ async fn tags_of_another_cluster_among_the_users_own_do_no_harm() {
     for change in shapes().into_iter().chain([classic()]) {
         let service = web(&[change, annotated(&[("additional-resource-tags", tags)])]);
         let mut world = World::new(&settings());
-        let empty = told(&world.cloud.state());
+        let empty = describe(&world.cloud.state());
         world.through(&step(&service)).await;
         world.restart().await;
         world.attempt(&service, 3).await.unwrap();
-        let before = told(&world.cloud.state());
+        let before = describe(&world.cloud.state());
         // The other cluster looks for its leftovers in the same account.
         let cluster = Cluster { id: "other".into(), ..settings().cluster };
         let other = Aws::new(emulated::account(&world.cloud), Settings { cluster, ..settings() });
         for _ in 0..3 {
             other.sweep(&Alive::default()).await.unwrap();
         }
-        assert_eq!(told(&world.cloud.state()), before);
+        assert_eq!(describe(&world.cloud.state()), before);
         world.through(&gone()).await;
-        assert_eq!(told(&world.cloud.state()), empty);
+        assert_eq!(describe(&world.cloud.state()), empty);
     }
 }
 
@@ -115,14 +116,14 @@ async fn a_brought_group_with_all_of_our_tags_is_still_not_ours() {
             tags.insert("kubernetes.io/cluster/example".into(), "owned".into());
             tags.insert("kubernetes.io/service-name".into(), "ns/web".into());
         });
-        let empty = told(&world.cloud.state());
+        let empty = describe(&world.cloud.state());
         world.through(&step(&service)).await;
-        let before = told(&world.cloud.state());
+        let before = describe(&world.cloud.state());
         sweep_all(&world, &[&service]).await;
-        assert_eq!(told(&world.cloud.state()), before, "a sweep while it is in use");
+        assert_eq!(describe(&world.cloud.state()), before, "a sweep while it is in use");
         world.through(&gone()).await;
         sweep_all(&world, &[]).await;
-        assert_eq!(told(&world.cloud.state()), empty, "and when it is not");
+        assert_eq!(describe(&world.cloud.state()), empty, "and when it is not");
     }
 }
 
@@ -165,13 +166,13 @@ async fn a_managed_group_cannot_be_brought() {
     for shape in shapes() {
         let mut world = World::new(&settings());
         world.through(&step(&web(std::slice::from_ref(&shape)))).await;
-        let before = told(&world.cloud.state());
+        let before = describe(&world.cloud.state());
         let id = balancer(&world.cloud.state()).load_balancer.security_groups.first().unwrap().clone();
         let bring = annotated(&[("security-groups", &id)]);
         for name in ["web", "other"] {
             let why = world.refused(&service(name, &merged(&[shape.clone(), bring.clone()]))).await;
             assert!(why.contains(&id) && why.contains("ns/web"), "{why}");
-            assert_eq!(told(&world.cloud.state()), before);
+            assert_eq!(describe(&world.cloud.state()), before);
         }
     }
 }
@@ -364,11 +365,11 @@ async fn a_managed_load_balancer_that_goes_takes_nothing_from_another() {
         let with = |port: u16| merged(&[shape.clone(), ports(&[(80, port, "TCP")])]);
         let (one, two) = (service("one", &with(30001)), service("two", &with(30002)));
         world.attempt(&one, 3).await.unwrap();
-        let alone = told(&world.cloud.state());
+        let alone = describe(&world.cloud.state());
         world.attempt(&two, 3).await.unwrap();
         world.attempt(&service("two", &with(30003)), 3).await.unwrap();
         world.delete(&two).await.unwrap();
         while world.aws.remove_waiting().await.unwrap() > 0 {}
-        assert_eq!(told(&world.cloud.state()), alone);
+        assert_eq!(describe(&world.cloud.state()), alone);
     }
 }

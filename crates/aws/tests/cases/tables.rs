@@ -46,9 +46,9 @@ async fn families_of_the_load_balancer_and_of_its_targets() {
                 let has = (balancer(&state).load_balancer.ip_address_type, targets.group.family, targets.targets.len());
                 assert_eq!(has, (*kind, *family, 3), "{change}");
             }
-            Err(said) => {
+            Err(message) => {
                 let why = world.refused(&service).await;
-                assert!(why.contains(said), "{change}: {why}");
+                assert!(why.contains(message), "{change}: {why}");
                 assert!(world.cloud.state().load_balancers.is_empty(), "{change}");
             }
         }
@@ -136,9 +136,9 @@ async fn one_subnet_of_each_zone_the_best_one() {
                     let expected: BTreeSet<String> = list.iter().map(|one| format!("subnet-{one}")).collect();
                     assert_eq!(balancer(&state).load_balancer.subnets, expected, "{what}");
                 }
-                Err(said) => {
+                Err(message) => {
                     let why = world.refused(&service).await;
-                    assert!(why.contains(said), "{what}: {why}");
+                    assert!(why.contains(message), "{what}: {why}");
                 }
             }
         }
@@ -151,13 +151,13 @@ async fn subnets_are_named_by_id_or_name() {
         let world = World::new(&settings());
         world.cloud.change(|state| tag(state, "public-b", "Name", "second"));
         let with = |list: &str| web(&[shape.clone(), annotated(&[("subnets", list)])]);
-        for (list, said) in [
+        for (list, message) in [
             ("nobody", "expected to find 1 subnets, but found 0: nobody is not in the VPC"),
             ("subnet-public-a, subnet-private-a", "both in zone us-east-1a"),
             ("second, subnet-none", "subnet-none is not in the VPC"),
         ] {
             let why = world.refused(&with(list)).await;
-            assert!(why.contains(said), "{why}");
+            assert!(why.contains(message), "{why}");
         }
         world.attempt(&with("second, subnet-public-a"), 3).await.unwrap();
         let expected = ["subnet-public-a", "subnet-public-b"].map(str::to_owned).into();

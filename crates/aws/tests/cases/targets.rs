@@ -2,7 +2,7 @@
 
 use super::{
     emulated,
-    world::{World, balancer, nodes, ports, shapes, shown, step, told, web},
+    world::{World, balancer, describe, nodes, ports, shapes, shown, step, web},
 };
 use aws::{
     account::Target,
@@ -78,12 +78,12 @@ async fn another_check_changes_the_target_group_in_place() {
         let ids = |state: &State| -> Vec<String> {
             state.target_groups.keys().chain(state.listeners.keys()).cloned().collect()
         };
-        let before = (ids(&world.cloud.state()), told(&world.cloud.state()));
+        let before = (ids(&world.cloud.state()), describe(&world.cloud.state()));
         for check in &checks {
             world.through(&step(&web(&[shape.clone(), check.clone()]))).await;
             assert_eq!(ids(&world.cloud.state()), before.0, "{check}: the same listener and target group");
         }
-        assert_eq!(told(&world.cloud.state()), before.1);
+        assert_eq!(describe(&world.cloud.state()), before.1);
     }
 }
 
@@ -97,7 +97,7 @@ async fn addresses_are_given_for_each_subnet_or_not_at_all() {
         let state = world.cloud.state();
         assert_eq!(state.addresses.values().filter(|address| address.association.is_some()).count(), 2);
         let world = World::new(&settings());
-        for (pairs, said) in [
+        for (pairs, message) in [
             (annotated(&[subnets, ("eip-allocations", "eipalloc-1")]), "EIP AllocationIDs (1) and SubnetIDs (2)"),
             (annotated(&[("eip-allocations", "eipalloc-1")]), "EIP AllocationIDs (1) and SubnetIDs (3)"),
             (
@@ -106,7 +106,7 @@ async fn addresses_are_given_for_each_subnet_or_not_at_all() {
             ),
         ] {
             let why = world.refused(&web(&[shape.clone(), pairs])).await;
-            assert!(why.contains(said), "{why}");
+            assert!(why.contains(message), "{why}");
         }
         assert!(world.cloud.state().load_balancers.is_empty());
         let private = annotated(&[subnets, ("internal", "true"), ("private-ipv4-addresses", "10.0.0.4,10.0.1.4")]);

@@ -1,7 +1,7 @@
 //! From one state of a Service to another: security groups (each row of the table), scheme, certificates, protocols, modes.
 
 use super::world::{
-    World, balancer, classic, gone, merged, notes, ports, ranges, shapes, shown, step, told, unmanaged, web,
+    World, balancer, classic, describe, gone, merged, notes, ports, ranges, shapes, shown, step, unmanaged, web,
 };
 use aws::{
     account::{Peer, Protocol, Rule, Scheme},
@@ -88,7 +88,7 @@ async fn every_row_of_the_table_of_security_groups() {
             }
             assert!(node_rules(&state).contains(&mine()), "{first:?} to {second:?}: the administrator's rule stays");
             world.through(&gone()).await;
-            assert_eq!(told(&world.cloud.state()), told(&start));
+            assert_eq!(describe(&world.cloud.state()), describe(&start));
         }
     }
 }
@@ -99,7 +99,7 @@ async fn switching_the_mode_off_keeps_what_is_attached_and_deletion_still_takes_
         for ids in [None, Some(Example::BROUGHT_GROUP)] {
             let change = ids.map(brought).unwrap_or_else(|| json!({}));
             let mut world = World::new(&settings());
-            let empty = told(&world.cloud.state());
+            let empty = describe(&world.cloud.state());
             world.through(&step(&web(&[shape.clone(), change.clone()]))).await;
             let (has, rules) = (attached(&world), world.cloud.state().groups.clone());
             world.set(&unmanaged()).await;
@@ -116,7 +116,7 @@ async fn switching_the_mode_off_keeps_what_is_attached_and_deletion_still_takes_
             assert_eq!(attached(&world), has, "and looked after again");
             world.set(&unmanaged()).await;
             world.through(&gone()).await;
-            assert_eq!(told(&world.cloud.state()), empty);
+            assert_eq!(describe(&world.cloud.state()), empty);
         }
     }
 }
@@ -125,7 +125,7 @@ async fn switching_the_mode_off_keeps_what_is_attached_and_deletion_still_takes_
 async fn groups_that_cannot_be_had_are_refused_before_anything_is_made() {
     let world = World::new(&settings());
     world.cloud.change(|state| state.groups.get_mut(Example::OTHER_GROUP).unwrap().vpc = "vpc-2".into());
-    let before = told(&world.cloud.state());
+    let before = describe(&world.cloud.state());
     for shape in shapes() {
         let why = world.refused(&web(&[shape.clone(), brought(Example::OTHER_GROUP)])).await;
         assert!(why.contains("sg-other is in vpc-2, and the load balancer in vpc-1"), "{why}");
@@ -138,7 +138,7 @@ async fn groups_that_cannot_be_had_are_refused_before_anything_is_made() {
         let why = world.refused(&web(&[shape, brought("brought")])).await;
         assert!(why.contains("\"brought\" is no security group id"), "{why}");
     }
-    assert_eq!(told(&world.cloud.state()), before);
+    assert_eq!(describe(&world.cloud.state()), before);
 }
 
 #[tokio::test]
@@ -232,7 +232,7 @@ async fn tcp_and_udp_of_one_port_share_a_listener() {
     for settings in [settings(), unmanaged()] {
         for shape in shapes() {
             let mut world = World::new(&settings);
-            let empty = told(&world.cloud.state());
+            let empty = describe(&world.cloud.state());
             for (list, listeners) in stages {
                 world.through(&step(&web(&[shape.clone(), ports(list)]))).await;
                 let state = world.cloud.state();
@@ -246,7 +246,7 @@ async fn tcp_and_udp_of_one_port_share_a_listener() {
                 assert!(state.target_groups.values().all(|held| held.targets.len() == 3));
             }
             world.through(&gone()).await;
-            assert_eq!(told(&world.cloud.state()), empty);
+            assert_eq!(describe(&world.cloud.state()), empty);
         }
     }
     let world = World::new(&settings());
@@ -302,12 +302,12 @@ async fn the_scheme_of_a_load_balancer_stays_and_that_is_told() {
         {
             let mut world = World::new(&settings());
             world.through(&step(&web(&[shape.clone(), first.clone()]))).await;
-            let before = told(&world.cloud.state());
+            let before = describe(&world.cloud.state());
             world.restart().await;
             let notes = notes(&world.aws);
             let changed = web(&[shape.clone(), second.clone()]);
             world.attempt(&changed, 3).await.unwrap();
-            assert_eq!(told(&world.cloud.state()), before);
+            assert_eq!(describe(&world.cloud.state()), before);
             let state = world.cloud.state();
             let network = state.load_balancers.values().map(|held| held.load_balancer.scheme);
             let classic = state.classic.values().map(|held| held.load_balancer.scheme);
@@ -321,7 +321,7 @@ async fn the_scheme_of_a_load_balancer_stays_and_that_is_told() {
             // Ports still follow.
             let more = ports(&[(80, 30080, "TCP"), (81, 30081, "TCP")]);
             world.attempt(&web(&[shape.clone(), second.clone(), more]), 3).await.unwrap();
-            assert_ne!(told(&world.cloud.state()), before);
+            assert_ne!(describe(&world.cloud.state()), before);
         }
     }
 }
@@ -417,7 +417,7 @@ async fn many_rules_go_in_batches_and_in_an_order_that_never_opens_a_gap() {
 async fn a_users_rule_that_refers_to_the_managed_group_delays_its_end_and_stays() {
     for shape in shapes() {
         let mut world = World::new(&settings());
-        let empty = told(&world.cloud.state());
+        let empty = describe(&world.cloud.state());
         world.through(&step(&web(&[shape]))).await;
         let id = balancer(&world.cloud.state()).load_balancer.security_groups.first().unwrap().clone();
         let rule = Rule { peer: Peer::Group(id.clone()), ..mine() };
@@ -434,7 +434,7 @@ async fn a_users_rule_that_refers_to_the_managed_group_delays_its_end_and_stays(
             state.groups.get_mut(Example::OTHER_GROUP).unwrap().ingress.remove(&rule);
         });
         world.tidy().await;
-        assert_eq!(told(&world.cloud.state()), empty);
+        assert_eq!(describe(&world.cloud.state()), empty);
     }
 }
 

@@ -67,7 +67,7 @@ pub(crate) fn shown(rules: &BTreeSet<Rule>) -> Vec<String> {
 pub(crate) fn notes(aws: &Aws) -> Arc<Mutex<Vec<Note>>> {
     let notes: Arc<Mutex<Vec<Note>>> = Arc::default();
     let kept = Arc::clone(&notes);
-    aws.tell(Box::new(move |_, note| kept.lock().push(note.clone())));
+    aws.report_notes_to(Box::new(move |_, note| kept.lock().push(note.clone())));
     notes
 }
 
@@ -144,7 +144,6 @@ impl World {
         self.restart().await;
     }
 
-    /// One attempt at a Service.
     pub(crate) async fn attempt(&self, service: &Service, nodes: u8) -> Result<String, CloudError> {
         let status = self.aws.ensure(service, &self::nodes(nodes)).await?;
         Ok(status.ingress.unwrap().remove(0).hostname.unwrap())
@@ -209,12 +208,12 @@ impl World {
 }
 
 /// What there is, by names instead of ids, so that two histories can be compared.
-pub(crate) fn told(state: &State) -> String {
+pub(crate) fn describe(state: &State) -> String {
     let mut out = String::new();
     let names: BTreeMap<&String, &String> = state.groups.iter().map(|(id, group)| (id, &group.name)).collect();
     let group_name = |id: &String| names.get(id).map_or_else(|| id.clone(), |name| (*name).clone());
     let rules = |rules: &BTreeSet<Rule>| -> Vec<String> {
-        let mut told: Vec<String> = rules
+        let mut lines: Vec<String> = rules
             .iter()
             .map(|rule| {
                 let peer = match &rule.peer {
@@ -224,8 +223,8 @@ pub(crate) fn told(state: &State) -> String {
                 format!("{} {peer}", rule.protocol)
             })
             .collect();
-        told.sort();
-        told
+        lines.sort();
+        lines
     };
     let tags = |tags: &Tags| -> Vec<String> { tags.iter().map(|(key, value)| format!("{key}={value}")).collect() };
     let mut groups: Vec<_> = state.groups.values().collect();

@@ -89,7 +89,7 @@ struct Picked {
     own: Selection,
 }
 
-fn own() -> Vec<&'static Controller<nodes::Options>> {
+fn own() -> Vec<&'static Controller<nodes::NodeOptions>> {
     nodes::CONTROLLERS.iter().chain(cloud_config::sync::CONTROLLERS).collect()
 }
 
@@ -122,7 +122,7 @@ fn run(settings: Settings) -> anyhow::Result<()> {
             },
             ..Options::default()
         };
-        let own_options = nodes::Options { provider: aws, families: config.node_families(), region, sweep };
+        let own_options = nodes::NodeOptions { provider: aws, families: config.node_families(), region, sweep };
         let shared_context = framework::Context::new(client.clone(), options, &admin, &tasks);
         let own_context = shared_context.with_options(own_options);
         let start = move || {
@@ -138,7 +138,7 @@ fn run(settings: Settings) -> anyhow::Result<()> {
 /// Notes about a Service become events of it, one after the other and beside the work on Services.
 fn tell_in_events(aws: &Aws, events: Events, tasks: &Tasks) {
     let (sender, mut notes) = mpsc::unbounded_channel();
-    aws.tell(Box::new(move |service, note| {
+    aws.report_notes_to(Box::new(move |service, note| {
         // Fails only while the process ends.
         let _ = sender.send((reference(service), note.clone()));
     }));

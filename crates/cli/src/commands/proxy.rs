@@ -22,7 +22,7 @@ use proxy::{
     alone::Alone,
     backend::{
         self, Backend,
-        iptables::{IptablesBackend, Options as IptablesOptions},
+        iptables::{IptablesBackend, IptablesOptions},
         nft::NftBackend,
     },
     health::ProxyHealth,

@@ -23,7 +23,6 @@ const PACED: Duration = Duration::from_secs(1);
 const READY: Duration = Duration::from_secs(60);
 const SERVICES: u32 = 10_000;
 
-/// Everything.
 pub(crate) fn run() -> Result<()> {
     let folder = tempfile::tempdir()?;
     let upstream = upstream::start()?;

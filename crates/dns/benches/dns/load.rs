@@ -14,7 +14,6 @@ const WINDOW: usize = 64;
 /// When an answer is not expected any more.
 const LOST: Duration = Duration::from_millis(300);
 
-/// What was seen.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) answered: u64,

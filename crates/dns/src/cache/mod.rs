@@ -17,11 +17,9 @@ const WAYS: usize = 4;
 /// What an answer is an answer to. The name is in lower case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Key {
-    /// Name.
     pub name: Name,
     /// Type.
     pub rtype: u16,
-    /// Class.
     pub class: u16,
     /// With DNSSEC records.
     pub dnssec_ok: bool,

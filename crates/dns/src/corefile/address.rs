@@ -14,11 +14,9 @@ pub enum Scheme {
 /// What one key of a server block asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Address {
-    /// How.
     pub scheme: Scheme,
     /// For which names, in lower case.
     pub zone: Name,
-    /// At which port.
     pub port: u16,
 }
 

@@ -50,7 +50,6 @@ pub(crate) fn of_interface(name: &str) -> Vec<IpAddr> {
     found
 }
 
-/// An interface's number.
 pub(crate) fn interface_number(name: &str) -> Option<u32> {
     let plain = !name.is_empty() && !name.contains(['/', '.']);
     let text = std::fs::read_to_string(format!("/sys/class/net/{name}/ifindex")).ok().filter(|_| plain)?;

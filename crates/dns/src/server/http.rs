@@ -86,7 +86,6 @@ impl Status {
     }
 }
 
-/// Opens an address.
 pub(super) fn open(address: SocketAddr) -> Result<Vec<std::net::TcpListener>, ListenError> {
     let hosts = match address.ip() {
         ip if ip.is_unspecified() && ip.is_ipv6() => Hosts::Everywhere,

@@ -12,7 +12,6 @@ pub enum LoadError {
     Read {
         /// Which file.
         path: PathBuf,
-        /// Why not.
         error: std::io::Error,
     },
     /// It says something that is not understood.

@@ -12,7 +12,6 @@ pub struct Record {
     pub name: Name,
     /// Type.
     pub rtype: u16,
-    /// Class.
     pub class: u16,
     /// Seconds that it may be kept.
     pub ttl: u32,

@@ -13,7 +13,6 @@ pub struct Route {
     /// Group and version.
     #[serde(default)]
     pub api_version: String,
-    /// Kind.
     #[serde(default)]
     pub kind: String,
     /// Name, namespace, labels, annotations, age.

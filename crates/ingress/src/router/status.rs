@@ -40,7 +40,6 @@ pub(super) struct Verdict {
 /// The newest verdicts that are still to be written; the router's loop puts them in.
 pub(super) type Verdicts = Arc<Mutex<HashMap<Whose, Option<Verdict>>>>;
 
-/// Writes status.
 pub(super) struct StatusWriter {
     pub(super) client: Client,
     pub(super) settings: Arc<Settings>,

@@ -27,7 +27,6 @@ const SERVICE_NAME: &str = "kubernetes.io/service-name";
 /// How long to wait for kinds that a router may not be allowed to see.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What changed.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
     pub(super) objects: BTreeSet<(Source, Key)>,

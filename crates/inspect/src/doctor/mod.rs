@@ -29,11 +29,8 @@ pub enum Severity {
 pub struct Finding {
     /// How bad it is.
     pub severity: Severity,
-    /// What it is about.
     pub about: About,
-    /// What is wrong.
     pub problem: String,
-    /// Why.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub why: String,
     /// What to do: mostly a command.

@@ -14,7 +14,7 @@ fn one(policy: &NetworkPolicy) -> Vec<Finding> {
     let Some(spec) = &policy.spec else { return Vec::new() };
     let incoming = spec.ingress.iter().flatten().filter_map(|rule| rule.from.as_deref());
     let outgoing = spec.egress.iter().flatten().filter_map(|rule| rule.to.as_deref());
-    let told = |direction: &str, families: Families| Finding {
+    let finding = |direction: &str, families: Families| Finding {
         severity: Severity::Hint,
         about: About::of("networkpolicy", &policy.metadata),
         problem: format!(
@@ -29,7 +29,7 @@ fn one(policy: &NetworkPolicy) -> Vec<Finding> {
         ),
     };
     let both = [("incoming", one_sided(incoming)), ("outgoing", one_sided(outgoing))];
-    both.into_iter().filter_map(|(direction, families)| Some(told(direction, families?))).collect()
+    both.into_iter().filter_map(|(direction, families)| Some(finding(direction, families?))).collect()
 }
 
 /// The family of all blocks, if they have only one.

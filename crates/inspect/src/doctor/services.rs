@@ -48,7 +48,7 @@ fn is_kind(service: &Service, kinds: &[&str]) -> bool {
 }
 
 /// Severity, problem, reason, what to do.
-type Said = (Severity, String, String, String);
+type Problem = (Severity, String, String, String);
 
 struct One<'a> {
     service: &'a Service,
@@ -65,7 +65,7 @@ impl One<'_> {
     }
 
     /// One family where there could be two.
-    fn policy(&self, cluster: Cluster) -> Option<Said> {
+    fn policy(&self, cluster: Cluster) -> Option<Problem> {
         let has = families::of_service(self.service).filter(|has| !has.is_dual() && cluster.is_dual())?;
         let (one, other) = (has.primary(), has.primary().other());
         let problem = format!("has {one} only");
@@ -96,7 +96,7 @@ impl One<'_> {
     }
 
     /// Each family leads somewhere, if any does.
-    fn endpoints(&self, snapshot: &Snapshot) -> Option<Said> {
+    fn endpoints(&self, snapshot: &Snapshot) -> Option<Problem> {
         let families = families::of_service(self.service).filter(|_| !self.selector().is_empty())?;
         let empty = families.iter().find(|family| self.ready(*family) == 0)?;
         let other = families.iter().find(|family| self.ready(*family) > 0);
@@ -148,7 +148,7 @@ impl One<'_> {
     }
 
     /// It has an address; if not, what was last said about it.
-    fn load_balancer(&self, snapshot: &Snapshot) -> Option<Said> {
+    fn load_balancer(&self, snapshot: &Snapshot) -> Option<Problem> {
         if !is_kind(self.service, &["LoadBalancer"]) {
             return None;
         }
@@ -199,7 +199,7 @@ impl One<'_> {
     }
 
     /// Ranges of one family close the other.
-    fn source_ranges(&self) -> Option<Said> {
+    fn source_ranges(&self) -> Option<Problem> {
         let has = families::of_service(self.service).filter(|has| has.is_dual())?;
         let ranges = self.service.spec.as_ref()?.load_balancer_source_ranges.as_ref()?;
         let named = families::of_blocks(ranges.iter().map(|range| range.trim())).filter(|named| !named.is_dual())?;

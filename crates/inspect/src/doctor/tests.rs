@@ -42,9 +42,9 @@ fn slice(family: &str, addresses: &[&str], ready: bool) -> Value {
 
 /// The healthy cluster with objects exchanged for others of their kind and name, or added.
 fn found(changed: Vec<Value>) -> Vec<String> {
-    let place = |object: &Value| (object["kind"].clone(), object["metadata"]["name"].clone());
+    let identity = |object: &Value| (object["kind"].clone(), object["metadata"]["name"].clone());
     let mut objects = healthy();
-    objects.retain(|old| changed.iter().all(|new| place(new) != place(old)));
+    objects.retain(|old| changed.iter().all(|new| identity(new) != identity(old)));
     objects.extend(changed);
     let mut snapshot = Snapshot::default();
     snapshot.add(json!({"kind": "List", "items": objects})).unwrap();

@@ -9,8 +9,7 @@ use serde::Serialize;
 
 /// The way of one family.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Way {
-    /// Which one.
+pub struct Trace {
     #[serde(serialize_with = "in_words")]
     pub family: Family,
     /// What it passes, in this order.
@@ -34,9 +33,7 @@ pub struct Step {
 pub struct Target<'a> {
     /// `service` or `route`.
     pub kind: &'a str,
-    /// Where it is.
     pub namespace: &'a str,
-    /// Its name.
     pub name: &'a str,
     /// The domain of Services.
     pub domain: &'a str,
@@ -44,10 +41,10 @@ pub struct Target<'a> {
 
 /// The way of each family; nothing if there is no such object.
 #[must_use]
-pub fn trace(snapshot: &Snapshot, target: Target<'_>) -> Option<Vec<Way>> {
+pub fn trace(snapshot: &Snapshot, target: Target<'_>) -> Option<Vec<Trace>> {
     match target.kind {
-        "service" => service::ways(snapshot, target),
-        "route" => route::ways(snapshot, target),
+        "service" => service::traces(snapshot, target),
+        "route" => route::traces(snapshot, target),
         _ => None,
     }
 }
@@ -71,12 +68,12 @@ impl Walk {
         self.steps.push(Step { what, detail: detail.into() });
     }
 
-    fn ends(self, why: impl Into<String>) -> Way {
-        Way { family: self.family, steps: self.steps, ends: Some(why.into()) }
+    fn ends(self, why: impl Into<String>) -> Trace {
+        Trace { family: self.family, steps: self.steps, ends: Some(why.into()) }
     }
 
-    fn arrives(self) -> Way {
-        Way { family: self.family, steps: self.steps, ends: None }
+    fn arrives(self) -> Trace {
+        Trace { family: self.family, steps: self.steps, ends: None }
     }
 }
 

@@ -1,6 +1,6 @@
 //! To a Route: its host's record, the router that has admitted it, and the pods, which a router reaches by one family for clients of both.
 
-use super::{Target, Walk, Way, service};
+use super::{Target, Trace, Walk, service};
 use crate::{Snapshot, families};
 use net::Family;
 use serde_json::Value;
@@ -8,29 +8,29 @@ use serde_json::Value;
 /// Where routers and their Services live.
 const OPERAND_NAMESPACE: &str = "openshift-ingress";
 
-pub(super) fn ways(snapshot: &Snapshot, target: Target<'_>) -> Option<Vec<Way>> {
+pub(super) fn traces(snapshot: &Snapshot, target: Target<'_>) -> Option<Vec<Trace>> {
     let route = snapshot.custom.iter().find(|object| {
         object["kind"] == "Route"
             && object["metadata"]["namespace"] == target.namespace
             && object["metadata"]["name"] == target.name
     })?;
-    Some(Family::BOTH.map(|family| way(snapshot, route, target, family)).into())
+    Some(Family::BOTH.map(|family| trace_family(snapshot, route, target, family)).into())
 }
 
-fn way(snapshot: &Snapshot, route: &Value, target: Target<'_>, family: Family) -> Way {
+fn trace_family(snapshot: &Snapshot, route: &Value, target: Target<'_>, family: Family) -> Trace {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let mut walk = Walk::new(family);
     let points = route["status"]["ingress"].as_array().map_or(&[][..], Vec::as_slice);
     let Some(point) = points.iter().find(|point| is_admitted(point)) else {
-        let said = points
+        let messages = points
             .iter()
             .flat_map(|point| point["conditions"].as_array().into_iter().flatten())
             .map(|one| text(&one["message"]));
-        let said: Vec<String> = said.filter(|message| !message.is_empty()).collect();
-        return walk.ends(if said.is_empty() {
+        let messages: Vec<String> = messages.filter(|message| !message.is_empty()).collect();
+        return walk.ends(if messages.is_empty() {
             "no router has admitted the Route".to_owned()
         } else {
-            format!("no router has admitted the Route: {}", said.join("; "))
+            format!("no router has admitted the Route: {}", messages.join("; "))
         });
     };
     let (host, router) = (text(&point["host"]), text(&point["routerName"]));

@@ -1,6 +1,6 @@
 //! To a Service: its name, its load balancer, node ports and cluster address, and the pods behind them.
 
-use super::{Target, Walk, Way};
+use super::{Target, Trace, Walk};
 use crate::{
     Snapshot,
     endpoints::{is_ready, service_of},
@@ -16,7 +16,7 @@ use k8s_openapi::{
 use net::{Cidr, Family, HasFamily as _};
 use std::net::{IpAddr, SocketAddr};
 
-pub(super) fn ways(snapshot: &Snapshot, target: Target<'_>) -> Option<Vec<Way>> {
+pub(super) fn traces(snapshot: &Snapshot, target: Target<'_>) -> Option<Vec<Trace>> {
     let service = find(snapshot, target.namespace, target.name)?;
     let spec = service.spec.as_ref()?;
     if spec.type_.as_deref() == Some("ExternalName") {
@@ -34,7 +34,7 @@ pub(super) fn ways(snapshot: &Snapshot, target: Target<'_>) -> Option<Vec<Way>> 
                 .into(),
         );
     }
-    Some(Family::BOTH.map(|family| way(snapshot, service, spec, target, family)).into())
+    Some(Family::BOTH.map(|family| trace_family(snapshot, service, spec, target, family)).into())
 }
 
 pub(super) fn find<'a>(snapshot: &'a Snapshot, namespace: &str, name: &str) -> Option<&'a Service> {
@@ -43,7 +43,13 @@ pub(super) fn find<'a>(snapshot: &'a Snapshot, namespace: &str, name: &str) -> O
     })
 }
 
-fn way(snapshot: &Snapshot, service: &Service, spec: &ServiceSpec, target: Target<'_>, family: Family) -> Way {
+fn trace_family(
+    snapshot: &Snapshot,
+    service: &Service,
+    spec: &ServiceSpec,
+    target: Target<'_>,
+    family: Family,
+) -> Trace {
     let mut walk = Walk::new(family);
     let has = families::of_service(service);
     if has.is_some_and(|has| !has.contains(family)) {
@@ -163,10 +169,10 @@ impl Endpoint {
     fn shown(&self, spec: &ServiceSpec) -> String {
         let ports: Vec<String> = self.ports.iter().map(ToString::to_string).collect();
         let who = if self.pod.is_empty() { String::new() } else { format!(" {}", self.pod) };
-        let place = if self.node.is_empty() { String::new() } else { format!(" on {}", self.node) };
+        let location = if self.node.is_empty() { String::new() } else { format!(" on {}", self.node) };
         let local =
             if spec.internal_traffic_policy.as_deref() == Some("Local") { ", for pods of that node" } else { "" };
-        format!("{} port {}{who}{place}{local}", self.address, ports.join(", "))
+        format!("{} port {}{who}{location}{local}", self.address, ports.join(", "))
     }
 }
 

@@ -20,14 +20,14 @@ fn slice(family: &str, address: &str) -> Value {
             "targetRef": {"kind": "Pod", "name": "web-1"}}]})
 }
 
-fn told(objects: Vec<Value>, target: Target<'_>) -> Vec<String> {
+fn printed(objects: Vec<Value>, target: Target<'_>) -> Vec<String> {
     let mut snapshot = Snapshot::default();
     snapshot.add(json!({"kind": "List", "items": objects})).unwrap();
     let mut lines = Vec::new();
-    for way in trace(&snapshot, target).unwrap() {
-        lines.push(way.family.to_string());
-        lines.extend(way.steps.iter().map(|step| format!("{}: {}", step.what, step.detail)));
-        lines.push(way.ends.map_or_else(|| "arrives".to_owned(), |why| format!("ends: {why}")));
+    for path in trace(&snapshot, target).unwrap() {
+        lines.push(path.family.to_string());
+        lines.extend(path.steps.iter().map(|step| format!("{}: {}", step.what, step.detail)));
+        lines.push(path.ends.map_or_else(|| "arrives".to_owned(), |why| format!("ends: {why}")));
     }
     lines
 }
@@ -36,7 +36,7 @@ fn told(objects: Vec<Value>, target: Target<'_>) -> Vec<String> {
 fn each_family_has_its_own_way() {
     let objects = vec![service(json!({})), slice("IPv4", "10.244.0.2"), slice("IPv6", "fd00:244::2")];
     assert_eq!(
-        told(objects, SERVICE),
+        printed(objects, SERVICE),
         [
             "IPv4",
             "DNS: web.shop.svc.cluster.local A 10.96.0.9",
@@ -56,13 +56,13 @@ fn each_family_has_its_own_way() {
 fn a_way_says_where_it_ends() {
     let single =
         service(json!({"ipFamilies": ["IPv6"], "clusterIPs": ["fd00:96::9"], "ipFamilyPolicy": "SingleStack"}));
-    let lines = told(vec![single], SERVICE);
+    let lines = printed(vec![single], SERVICE);
     assert_eq!(lines[1], "ends: the Service has IPv6 only (ipFamilyPolicy SingleStack)");
     assert_eq!(lines.last().unwrap(), "ends: no endpoint of IPv6 is ready");
     let balancer = service(json!({"type": "LoadBalancer", "loadBalancerSourceRanges": ["fd00::/8"],
         "ports": [{"port": 80, "nodePort": 30080}], "externalTrafficPolicy": "Local"}));
     let node = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}, "status": {"addresses": [{"type": "InternalIP", "address": "2001:db8::1"}]}});
-    let lines = told(vec![balancer, node, slice("IPv6", "fd00:244::2")], SERVICE);
+    let lines = printed(vec![balancer, node, slice("IPv6", "fd00:244::2")], SERVICE);
     assert!(lines.contains(&"ends: loadBalancerSourceRanges let nobody of IPv4 in".to_owned()), "{lines:#?}");
     assert!(
         lines.contains(&"node port: 30080 on 1 of 1 nodes, only to endpoints of the same node".to_owned()),
@@ -83,7 +83,7 @@ fn routes_lead_through_their_router() {
     let mut front = service(json!({"ipFamilies": ["IPv4"]}));
     front["metadata"] = json!({"name": "router-default", "namespace": "openshift-ingress"});
     let target = Target { kind: "route", ..SERVICE };
-    let lines = told(vec![route("True"), record, front, service(json!({})), slice("IPv6", "fd00:244::2")], target);
+    let lines = printed(vec![route("True"), record, front, service(json!({})), slice("IPv6", "fd00:244::2")], target);
     assert_eq!(
         lines,
         [
@@ -99,6 +99,6 @@ fn routes_lead_through_their_router() {
             "ends: router default is published for IPv4 only",
         ]
     );
-    let lines = told(vec![route("False")], target);
+    let lines = printed(vec![route("False")], target);
     assert_eq!(lines[1], "ends: no router has admitted the Route: host is taken");
 }

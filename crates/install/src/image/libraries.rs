@@ -18,11 +18,11 @@ pub(super) fn of(program: &Path) -> Result<Vec<String>, ImageError> {
 fn listed(program: &str, text: &str) -> Result<Vec<String>, ImageError> {
     let mut found = Vec::new();
     for line in text.lines().map(str::trim) {
-        let (name, place) = line.split_once(" => ").unwrap_or((line, line));
-        if place == "not found" {
+        let (name, path) = line.split_once(" => ").unwrap_or((line, line));
+        if path == "not found" {
             return Err(ImageError::NoLibrary { program: program.to_owned(), library: name.to_owned() });
         }
-        found.extend(place.split(" (").next().filter(|place| place.starts_with('/')).map(str::to_owned));
+        found.extend(path.split(" (").next().filter(|path| path.starts_with('/')).map(str::to_owned));
     }
     Ok(found)
 }

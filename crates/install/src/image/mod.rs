@@ -45,12 +45,7 @@ pub enum ImageError {
     Changed(String),
     /// A file cannot be read, or the archive not be written.
     #[error("{path}: {source}")]
-    File {
-        /// Which one.
-        path: String,
-        /// Why.
-        source: io::Error,
-    },
+    File { path: String, source: io::Error },
 }
 
 /// What an image holds, by path without the first slash.

@@ -25,7 +25,6 @@ pub struct Summary {
     pub digest: String,
     /// Bytes of the layer.
     pub size: u64,
-    /// Files in it.
     pub files: usize,
 }
 

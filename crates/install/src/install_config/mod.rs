@@ -35,8 +35,8 @@ pub(crate) fn read(documents: &[Value], notes: &mut Notes) -> Option<Cluster> {
     if let Platform::Aws(aws) = &platform {
         aws::check(aws, &crate::gates::resolve(feature_set, &gates), notes);
         if aws.scope == Scope::External {
-            let way = "its public zone is not looked up; to publish records there, put the zone's id into spec.publicZone of the DNS object";
-            notes.warn(&fields.child("baseDomain"), way);
+            let advice = "its public zone is not looked up; to publish records there, put the zone's id into spec.publicZone of the DNS object";
+            notes.warn(&fields.child("baseDomain"), advice);
         }
     }
     let families = match &platform {

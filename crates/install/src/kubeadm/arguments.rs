@@ -92,12 +92,12 @@ pub(super) fn check(args: &mut BTreeMap<&'static str, Vec<Arg>>, known: KnownFla
         ("advertise-address", "localAPIEndpoint.advertiseAddress"),
         ("secure-port", "localAPIEndpoint.bindPort"),
     ];
-    for (component, place, name, fields, known) in [
+    for (component, section, name, fields, known) in [
         ("apiserver", "apiServer", "API server", SERVER_FIELDS, known.api_server),
         ("controller-manager", "controllerManager", "controller manager", &[], known.controller_manager),
     ] {
         let Some(given) = args.get_mut(component) else { continue };
-        let field = Field::new("ClusterConfiguration").child(place).child("extraArgs");
+        let field = Field::new("ClusterConfiguration").child(section).child("extraArgs");
         given.retain(|arg| {
             let field = field.key(&arg.name);
             if let Some((_, own)) = fields.iter().find(|(name, _)| *name == arg.name) {

@@ -125,7 +125,7 @@ impl<'a> Found<'a> {
                 );
             }
         };
-        let place = match kind {
+        let slot = match kind {
             "ClusterConfiguration" => &mut self.cluster,
             "InitConfiguration" => &mut self.init,
             "JoinConfiguration" | "ResetConfiguration" | "UpgradeConfiguration" => {
@@ -138,7 +138,7 @@ impl<'a> Found<'a> {
                 return notes.wrong(&Field::new("kind"), kind, problem);
             }
         };
-        if place.replace((version, document)).is_some() {
+        if slot.replace((version, document)).is_some() {
             notes.refused(&field, "stands twice in the file; give one");
         }
     }

@@ -23,7 +23,6 @@ pub(crate) const MARKER: &str = "twinstack-init.json";
 pub struct File {
     /// Path below the directory.
     pub path: String,
-    /// Its text.
     pub text: String,
 }
 

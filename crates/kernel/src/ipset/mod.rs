@@ -32,7 +32,6 @@ pub trait Ipset: Send + Sync {
     fn destroy(&self, set: &Set) -> Result<(), IpsetError>;
 }
 
-/// A set.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Set {
     /// At most 31 bytes.
@@ -56,7 +55,6 @@ pub enum Kind {
     IpPortNet,
 }
 
-/// An entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Entry {
     /// Of [`Kind::Ip`].
@@ -69,7 +67,6 @@ pub enum Entry {
     IpPortNet(Protocol, SocketAddr, Cidr),
 }
 
-/// One change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Puts an entry into a set.
@@ -86,7 +83,6 @@ pub struct IpsetError {
     pub set: String,
     /// What was tried.
     pub what: &'static str,
-    /// Why not.
     pub why: String,
 }
 

@@ -51,12 +51,7 @@ pub enum IptablesError {
     Text(String),
     /// A setting of the kernel.
     #[error("cannot write {path}: {source}")]
-    Sysctl {
-        /// The file.
-        path: &'static str,
-        /// Why.
-        source: std::io::Error,
-    },
+    Sysctl { path: &'static str, source: std::io::Error },
     /// The fake found what the kernel would have refused.
     #[error("{0}")]
     Refused(String),

@@ -2,7 +2,6 @@
 
 use super::Chains;
 
-/// Chains of one table.
 pub(super) fn table(text: &str) -> Chains {
     let mut chains = Chains::new();
     for line in text.lines() {

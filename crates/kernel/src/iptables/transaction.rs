@@ -8,7 +8,6 @@ use super::IptablesError;
 
 /// A table of iptables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(missing_docs, reason = "each is iptables' table of the same name")]
 pub enum Table {
     Mangle,
     Filter,
@@ -19,7 +18,6 @@ impl Table {
     /// Those that are used here, in the order in which they are changed.
     pub const ALL: [Self; 3] = [Self::Mangle, Self::Filter, Self::Nat];
 
-    /// Its name.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -66,7 +64,6 @@ pub enum Operation {
 pub struct Transaction {
     /// iptables or ip6tables.
     pub family: Family,
-    /// In order.
     pub tables: Vec<(Table, Vec<Operation>)>,
 }
 

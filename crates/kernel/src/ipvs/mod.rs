@@ -62,7 +62,6 @@ pub struct Destination {
     pub connections: u64,
 }
 
-/// One change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     /// Makes a server, or changes the one at the same address and port.
@@ -71,7 +70,6 @@ pub enum Change {
     RemoveServer(ServerKey),
     /// Makes a destination, or changes its weight. NAT is the way there.
     PutDestination {
-        /// Of this server.
         server: ServerKey,
         /// Address and port.
         at: SocketAddr,
@@ -80,7 +78,6 @@ pub enum Change {
     },
     /// Removes a destination at once.
     RemoveDestination {
-        /// Of this server.
         server: ServerKey,
         /// Address and port.
         at: SocketAddr,
@@ -109,7 +106,6 @@ pub struct Machine {
 
 /// Transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(missing_docs, reason = "the names say it")]
 pub enum Protocol {
     Tcp,
     Udp,
@@ -129,18 +125,12 @@ pub enum IpvsError {
     NoScheduler(String),
     /// A setting of the kernel.
     #[error("cannot write {path}: {source}")]
-    Sysctl {
-        /// The file.
-        path: &'static str,
-        /// Why.
-        source: io::Error,
-    },
+    Sysctl { path: &'static str, source: io::Error },
     /// The kernel refused.
     #[error("IPVS: cannot {what}: {source}")]
     Refused {
         /// What was tried.
         what: String,
-        /// Why not.
         source: io::Error,
     },
 }

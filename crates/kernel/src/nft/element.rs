@@ -17,17 +17,12 @@ pub struct Element {
 /// A part of a key or value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
-    /// An address.
     Address(IpAddr),
     /// A block of addresses, in sets of intervals.
     Block(Cidr),
-    /// TCP.
     Tcp,
-    /// UDP.
     Udp,
-    /// SCTP.
     Sctp,
-    /// A port.
     Port(u16),
     /// A number as numgen makes it.
     Number(u32),

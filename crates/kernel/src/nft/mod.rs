@@ -31,7 +31,6 @@ pub trait Nft: Send + Sync {
 /// A chain as it is in the kernel.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chain {
-    /// Its name.
     pub name: String,
     /// How many rules it has.
     pub rules: usize,

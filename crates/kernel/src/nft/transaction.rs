@@ -17,7 +17,6 @@ pub enum SetKind {
 
 /// One step. Names and texts are trusted: callers make them from parsed values, never from text of the API.
 #[derive(Clone, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "each is nft's command of the same name")]
 pub enum Operation {
     AddTable,
     DeleteTable,
@@ -38,7 +37,6 @@ pub struct Transaction {
     pub family: Family,
     /// Its name.
     pub table: &'static str,
-    /// In order.
     pub operations: Vec<Operation>,
 }
 

@@ -73,24 +73,24 @@ impl<S: Space> Pool<S> {
         let (mut missing, mut duplicate, mut out_of_range, mut withheld) = (vec![], vec![], vec![], vec![]);
         let mut listed = Runs::default();
         for &item in held {
-            let Some(places) = self.space.places(item) else {
+            let Some(span) = self.space.span(item) else {
                 out_of_range.push(item);
                 continue;
             };
-            if listed.overlaps(places) {
+            if listed.overlaps(span) {
                 duplicate.push(item);
-            } else if state.withholds(places) {
+            } else if state.withholds(span) {
                 withheld.push(item);
-            } else if !state.is_busy(places) {
+            } else if !state.is_busy(span) {
                 missing.push(item);
             }
-            listed.insert(places);
+            listed.insert(span);
         }
         let mut leaked = state.kept();
         for span in listed.iter() {
             leaked.remove(span);
         }
-        let leaked = leaked.iter().map(|span| span.map(|place| self.space.item(place))).collect();
+        let leaked = leaked.iter().map(|span| span.map(|index| self.space.item(index))).collect();
         (Audit { leaked, missing, duplicate, out_of_range, withheld }, listed)
     }
 }

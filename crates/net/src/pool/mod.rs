@@ -32,9 +32,9 @@ pub use space::{ReserveError, Space, Span};
 
 /// The state behind every handle and guard of one pool.
 #[derive(Clone, Debug)]
-struct Shared(Arc<Mutex<State>>);
+struct PoolState(Arc<Mutex<State>>);
 
-impl Shared {
+impl PoolState {
     /// A thread that panicked while it held the lock left whole runs behind: no step between two of them can panic.
     fn lock(&self) -> MutexGuard<'_, State> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
@@ -47,12 +47,12 @@ impl Shared {
 #[derive(Clone, Debug)]
 pub struct Pool<S> {
     space: S,
-    shared: Shared,
+    shared: PoolState,
 }
 
 impl<S: Space> Pool<S> {
     fn with_order(space: S, order: Order) -> Self {
-        Self { space, shared: Shared(Arc::new(Mutex::new(State::new(order)))) }
+        Self { space, shared: PoolState(Arc::new(Mutex::new(State::new(order)))) }
     }
 
     /// What is handed out.
@@ -62,15 +62,15 @@ impl<S: Space> Pool<S> {
 
     /// Reserves any free item.
     pub fn reserve_any(&self) -> Result<Reservation<S::Item>, ReserveError<S::Item>> {
-        let taken = self.shared.lock().take_any(self.space.last_place(), self.space.static_band());
-        let (place, ticket) = taken.ok_or_else(|| ReserveError::Full { kind: S::KIND, range: self.range() })?;
-        Ok(Reservation::new(self.space.item(place), ticket, self.shared.clone()))
+        let taken = self.shared.lock().take_any(self.space.last_index(), self.space.static_band());
+        let (index, ticket) = taken.ok_or_else(|| ReserveError::Full { kind: S::KIND, range: self.range() })?;
+        Ok(Reservation::new(self.space.item(index), ticket, self.shared.clone()))
     }
 
     /// Reserves this item.
     pub fn reserve(&self, item: S::Item) -> Result<Reservation<S::Item>, ReserveError<S::Item>> {
-        let places = self.places(item)?;
-        let taken = self.shared.lock().take(places);
+        let span = self.span(item)?;
+        let taken = self.shared.lock().take(span);
         let ticket = taken.map_err(|busy| match busy {
             Busy::Taken => ReserveError::Taken { kind: S::KIND, item },
             Busy::Withheld => ReserveError::Withheld { kind: S::KIND, item, range: self.range() },
@@ -80,26 +80,26 @@ impl<S: Space> Pool<S> {
 
     /// Keeps what someone has already, whether or not all of it was free. Says how many places were.
     pub fn occupy(&self, item: S::Item) -> Result<u64, ReserveError<S::Item>> {
-        let places = self.places(item)?;
-        Ok(self.shared.lock().occupy(places))
+        let span = self.span(item)?;
+        Ok(self.shared.lock().occupy(span))
     }
 
     /// Takes an item out of the pool for good: it is neither given nor counted as used or free, and releasing it has no
     /// effect.
     pub fn withhold(&self, item: S::Item) -> Result<(), ReserveError<S::Item>> {
-        let places = self.places(item)?;
-        self.shared.lock().withhold(places);
+        let span = self.span(item)?;
+        self.shared.lock().withhold(span);
         Ok(())
     }
 
     /// Frees an item; says whether anything was. What a living guard reserved stays reserved.
     pub fn release(&self, item: S::Item) -> bool {
-        self.space.places(item).is_some_and(|places| self.shared.lock().release(places) > 0)
+        self.space.span(item).is_some_and(|span| self.shared.lock().release(span) > 0)
     }
 
     /// Whether someone has the item, all of it.
     pub fn contains(&self, item: S::Item) -> bool {
-        self.space.places(item).is_some_and(|places| self.shared.lock().holds(places))
+        self.space.span(item).is_some_and(|span| self.shared.lock().holds(span))
     }
 
     /// How many places someone has.
@@ -110,7 +110,7 @@ impl<S: Space> Pool<S> {
 
     /// How many places are free.
     pub fn free(&self) -> u64 {
-        self.space.last_place() + 1 - self.shared.lock().busy_count()
+        self.space.last_index() + 1 - self.shared.lock().busy_count()
     }
 
     /// How many places are out of the pool for good.
@@ -120,12 +120,12 @@ impl<S: Space> Pool<S> {
 
     /// The first and the last item.
     pub fn range(&self) -> Span<S::Item> {
-        Span { first: 0, last: self.space.last_place() }.map(|place| self.space.item(place))
+        Span { first: 0, last: self.space.last_index() }.map(|index| self.space.item(index))
     }
 
-    fn places(&self, item: S::Item) -> Result<Span<u64>, ReserveError<S::Item>> {
+    fn span(&self, item: S::Item) -> Result<Span<u64>, ReserveError<S::Item>> {
         let outside = || ReserveError::Outside { kind: S::KIND, item, range: self.range() };
-        self.space.places(item).ok_or_else(outside)
+        self.space.span(item).ok_or_else(outside)
     }
 }
 

@@ -21,7 +21,7 @@ impl Space for NodeBlocks {
     type Item = Cidr;
     const KIND: &'static str = "node CIDR";
 
-    fn last_place(&self) -> u64 {
+    fn last_index(&self) -> u64 {
         self.count() - 1
     }
 
@@ -29,19 +29,19 @@ impl Space for NodeBlocks {
         0
     }
 
-    fn places(&self, cidr: Cidr) -> Option<Span<u64>> {
+    fn span(&self, cidr: Cidr) -> Option<Span<u64>> {
         let cluster = self.cluster();
         if cidr.contains_cidr(&cluster) {
             return Some(Span { first: 0, last: self.count() - 1 });
         }
         let shift = self.family().bits() - self.mask();
-        let place = |offset: u128| u64::try_from(offset >> shift).ok();
-        let first = place(cluster.offset(cidr.first())?)?;
-        let last = place(cluster.offset(cidr.last())?)?;
+        let index = |offset: u128| u64::try_from(offset >> shift).ok();
+        let first = index(cluster.offset(cidr.first())?)?;
+        let last = index(cluster.offset(cidr.last())?)?;
         Some(Span { first, last })
     }
 
-    fn item(&self, place: u64) -> Cidr {
-        self.cluster().subnet(self.mask(), place.into()).expect("a place counts blocks of the cluster CIDR")
+    fn item(&self, index: u64) -> Cidr {
+        self.cluster().subnet(self.mask(), index.into()).expect("a place counts blocks of the cluster CIDR")
     }
 }

@@ -21,7 +21,7 @@ impl Space for PortRange {
     type Item = u16;
     const KIND: &'static str = "node port";
 
-    fn last_place(&self) -> u64 {
+    fn last_index(&self) -> u64 {
         u64::from(self.size()) - 1
     }
 
@@ -32,11 +32,11 @@ impl Space for PortRange {
         }
     }
 
-    fn places(&self, port: u16) -> Option<Span<u64>> {
+    fn span(&self, port: u16) -> Option<Span<u64>> {
         self.contains(port).then(|| Span::one(u64::from(port - self.first())))
     }
 
-    fn item(&self, place: u64) -> u16 {
-        u16::try_from(u64::from(self.first()) + place).expect("a place counts ports of the range")
+    fn item(&self, index: u64) -> u16 {
+        u16::try_from(u64::from(self.first()) + index).expect("a place counts ports of the range")
     }
 }

@@ -28,9 +28,9 @@ impl Order {
     }
 
     /// Takes note of the place that was given. The first one follows the last.
-    pub(crate) fn given(&mut self, place: u64, last: u64) {
+    pub(crate) fn given(&mut self, index: u64, last: u64) {
         if let Self::RoundRobin { next } = self {
-            *next = if place == last { 0 } else { place + 1 };
+            *next = if index == last { 0 } else { index + 1 };
         }
     }
 }

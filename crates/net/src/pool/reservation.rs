@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Deref;
 
-use super::Shared;
+use super::PoolState;
 use super::state::Ticket;
 use crate::dual_stack::HasFamily;
 use crate::family::Family;
@@ -16,11 +16,11 @@ pub struct Reservation<T> {
     item: T,
     /// None once committed.
     ticket: Option<Ticket>,
-    pool: Shared,
+    pool: PoolState,
 }
 
 impl<T: Copy> Reservation<T> {
-    pub(super) fn new(item: T, ticket: Ticket, pool: Shared) -> Self {
+    pub(super) fn new(item: T, ticket: Ticket, pool: PoolState) -> Self {
         Self { item, ticket: Some(ticket), pool }
     }
 

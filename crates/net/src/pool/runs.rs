@@ -119,7 +119,7 @@ mod tests {
                     model.extend(span.first..=span.last);
                     prop_assert_eq!(runs.insert(span), (model.len() - before) as u64);
                 } else {
-                    model.retain(|place| !(span.first..=span.last).contains(place));
+                    model.retain(|index| !(span.first..=span.last).contains(index));
                     prop_assert_eq!(runs.remove(span), (before - model.len()) as u64);
                 }
                 prop_assert_eq!(runs.count(), model.len() as u64);

@@ -22,7 +22,7 @@ impl Space for ServiceRange {
     type Item = IpAddr;
     const KIND: &'static str = "address";
 
-    fn last_place(&self) -> u64 {
+    fn last_index(&self) -> u64 {
         self.usable() - 1
     }
 
@@ -30,12 +30,12 @@ impl Space for ServiceRange {
         Self::static_band(self)
     }
 
-    fn places(&self, ip: IpAddr) -> Option<Span<u64>> {
-        let place = u64::try_from(self.cidr().offset(ip)?.checked_sub(1)?).ok()?;
-        (place <= self.last_place()).then(|| Span::one(place))
+    fn span(&self, ip: IpAddr) -> Option<Span<u64>> {
+        let index = u64::try_from(self.cidr().offset(ip)?.checked_sub(1)?).ok()?;
+        (index <= self.last_index()).then(|| Span::one(index))
     }
 
-    fn item(&self, place: u64) -> IpAddr {
-        self.nth(place + 1)
+    fn item(&self, index: u64) -> IpAddr {
+        self.nth(index + 1)
     }
 }

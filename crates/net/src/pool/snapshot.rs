@@ -49,7 +49,7 @@ impl<S: Space> Pool<S> {
     /// What is kept now.
     pub fn snapshot(&self) -> Snapshot<S::Item> {
         let kept = State::kept(&self.shared.lock());
-        let used = kept.iter().map(|span| span.map(|place| self.space.item(place))).collect();
+        let used = kept.iter().map(|span| span.map(|index| self.space.item(index))).collect();
         Snapshot { range: self.space.to_string(), used }
     }
 
@@ -63,16 +63,16 @@ impl<S: Space> Pool<S> {
         }
         let mut kept = Runs::default();
         for &span in &snapshot.used {
-            match span.map(|item| self.space.places(item)) {
+            match span.map(|item| self.space.span(item)) {
                 Span { first: Some(first), last: Some(last) } if first.first > last.last => {
                     mistakes.push(RestoreError::Backwards(span));
                 }
                 Span { first: Some(first), last: Some(last) } => {
-                    let places = Span { first: first.first, last: last.last };
-                    if kept.overlaps(places) {
+                    let indices = Span { first: first.first, last: last.last };
+                    if kept.overlaps(indices) {
                         mistakes.push(RestoreError::Doubled(span));
                     }
-                    kept.insert(places);
+                    kept.insert(indices);
                 }
                 _ => mistakes.push(RestoreError::Outside { span, range: self.range() }),
             }

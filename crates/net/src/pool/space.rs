@@ -13,24 +13,22 @@ pub trait Space: fmt::Display {
     const KIND: &'static str;
 
     /// The number of the last one. Never `u64::MAX`.
-    fn last_place(&self) -> u64;
+    fn last_index(&self) -> u64;
 
     /// How many of the first places are left for those who ask for one by name, as long as others are free.
     fn static_band(&self) -> u64;
 
     /// Where the item is: one place, or several if it overlaps several. None if it is outside.
-    fn places(&self, item: Self::Item) -> Option<Span<u64>>;
+    fn span(&self, item: Self::Item) -> Option<Span<u64>>;
 
-    /// The item at a place. Only asked for places up to [`last_place`](Self::last_place).
-    fn item(&self, place: u64) -> Self::Item;
+    /// The item at a place. Only asked for places up to [`last_index`](Self::last_place).
+    fn item(&self, index: u64) -> Self::Item;
 }
 
 /// From `first` to `last`, both included. Prints as `first-last`, or as one when they are the same.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug, Serialize, Deserialize)]
 pub struct Span<T> {
-    /// The first one.
     pub first: T,
-    /// The last one.
     pub last: T,
 }
 
@@ -52,7 +50,6 @@ impl<T: fmt::Display + PartialEq> fmt::Display for Span<T> {
 
 /// Why nothing was reserved.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the fields are the words of the message")]
 pub enum ReserveError<T: fmt::Display + PartialEq> {
     /// Retryable once something is released.
     #[error("no {kind} is free in range {range}")]

@@ -49,9 +49,9 @@ impl State {
     pub(crate) fn take_any(&mut self, last: u64, static_band: u64) -> Option<(u64, Ticket)> {
         let upper = Span { first: static_band, last };
         let lower = static_band.checked_sub(1).map(|last| Span { first: 0, last });
-        let place = self.find(upper).or_else(|| self.find(lower?))?;
-        self.order.given(place, last);
-        Some((place, self.claim(Span::one(place))))
+        let index = self.find(upper).or_else(|| self.find(lower?))?;
+        self.order.given(index, last);
+        Some((index, self.claim(Span::one(index))))
     }
 
     fn find(&mut self, band: Span<u64>) -> Option<u64> {

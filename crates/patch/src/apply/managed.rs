@@ -131,7 +131,6 @@ impl Managed {
         }
     }
 
-    /// Reads the entries.
     pub(super) fn read(entries: &[Value]) -> Result<Self, BadEntry> {
         let mut managers = BTreeMap::new();
         for (index, entry) in entries.iter().enumerate() {

@@ -24,7 +24,6 @@ const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 pub struct Apply<'a> {
     /// The type of the kind.
     pub shape: &'a Shape,
-    /// The kind.
     pub kind: &'a str,
     /// The stored object in the version of the request; `None` creates it.
     pub live: Option<&'a Value>,

@@ -17,7 +17,6 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 /// The rules of one family, in whatever the kernel keeps them. They outlive the process, and the next one takes them over
 /// without a moment at which there are none.
 pub trait Backend: std::fmt::Debug + Send {
-    /// The family.
     fn family(&self) -> Family;
 
     /// Whether the next sync must be told about all Services: what the kernel has is not known, or rules that all share

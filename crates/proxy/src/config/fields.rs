@@ -2,7 +2,6 @@
 
 use serde_json::{Value, json};
 
-/// A field.
 pub(super) struct Field {
     pub(super) path: &'static str,
     pub(super) shape: Shape,

@@ -20,7 +20,6 @@ pub struct Read {
     pub values: Vec<Given>,
     /// Fields that say something which has no effect here.
     pub idle: Vec<String>,
-    /// What is wrong.
     pub problems: Vec<Problem>,
 }
 
@@ -38,7 +37,6 @@ pub struct Given {
 /// A mistake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Where.
     pub field: String,
     /// What stands there, if that helps.
     pub value: Option<String>,
@@ -142,8 +140,8 @@ pub fn write(mode: &str, mut given: impl FnMut(&'static str) -> Option<String>) 
             Effect::InMode(..) | Effect::None => continue,
         };
         let Some(text) = given(flag) else { continue };
-        let place = field.path.split('.').fold(&mut document, |place, word| &mut place[word]);
-        *place = field.shape.value(&text);
+        let node = field.path.split('.').fold(&mut document, |node, word| &mut node[word]);
+        *node = field.shape.value(&text);
     }
     document
 }

@@ -30,24 +30,22 @@ pub enum From {
 }
 
 impl From {
-    /// All of them.
     pub const ALL: [Self; 3] = [Self::Pods, Self::Node, Self::Outside];
 }
 
 /// One Service in one family.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explained {
-    /// The family.
     pub family: Family,
     /// Empty when the Service has no address of this family: then nothing of it is open in it.
-    pub ways: Vec<Way>,
+    pub paths: Vec<PacketPath>,
     /// What it names and does not get, with the reason.
     pub unserved: Vec<String>,
 }
 
 /// What happens to a packet for a frontend, from some senders.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Way {
+pub struct PacketPath {
     /// What it is sent to.
     pub frontend: Frontend,
     /// What that is to the Service.
@@ -91,7 +89,7 @@ pub enum Fate {
         /// Each with whether it is on this node.
         endpoints: Vec<(SocketAddr, bool)>,
         /// Whose address it sees.
-        seen: Seen,
+        seen: SourceAddress,
         /// How long a client stays with its endpoint.
         affinity: Option<u32>,
     },
@@ -99,7 +97,7 @@ pub enum Fate {
 
 /// Whose address an endpoint sees.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Seen {
+pub enum SourceAddress {
     /// The client's. A pod that is sent to itself sees its node.
     Client,
     /// This node's: the answer must come back through it.
@@ -115,16 +113,16 @@ pub fn explain(
     fixed: &Fixed,
     through: impl Fn(&Route, From) -> Vec<String>,
 ) -> Explained {
-    let mut ways: Vec<Way> = Vec::new();
+    let mut paths: Vec<PacketPath> = Vec::new();
     for route in &plan.routes {
-        let first = ways.len();
+        let first = paths.len();
         for from in From::ALL {
             let fate = fate(route, from, plan, fixed);
             let through = through(route, as_seen_by_rules(from, fixed));
-            let same = ways[first..].iter_mut().find(|way| way.fate == fate && way.through == through);
+            let same = paths[first..].iter_mut().find(|path| path.fate == fate && path.through == through);
             match same {
-                Some(way) => way.from.push(from),
-                None => ways.push(Way {
+                Some(path) => path.from.push(from),
+                None => paths.push(PacketPath {
                     frontend: route.frontend,
                     kind: kind(route.frontend, service),
                     at: matches!(route.frontend, Frontend::NodePort { .. }).then(|| fixed.node_ports.clone()),
@@ -136,7 +134,7 @@ pub fn explain(
             }
         }
     }
-    Explained { family, ways, unserved: Vec::new() }
+    Explained { family, paths, unserved: Vec::new() }
 }
 
 /// What a Service names in a family and does not get, with the reason.
@@ -204,13 +202,13 @@ fn fate(route: &Route, from: From, plan: &ServicePlan, fixed: &Fixed) -> Fate {
         To::Drop => Fate::Dropped,
         To::Inside(pool) => {
             let stranger = from != From::Pods && fixed.local != LocalPods::Unknown;
-            delivered(pool, if fixed.masquerade_all || stranger { Seen::Node } else { Seen::Client })
+            delivered(pool, if fixed.masquerade_all || stranger { SourceAddress::Node } else { SourceAddress::Client })
         }
-        To::Outside(pool) => delivered(pool, Seen::Node),
+        To::Outside(pool) => delivered(pool, SourceAddress::Node),
         To::OutsideLocal { own, others } => match from {
-            From::Pods => delivered(own, Seen::Client),
-            From::Node => delivered(own, Seen::Node),
-            From::Outside => delivered(others, Seen::Client),
+            From::Pods => delivered(own, SourceAddress::Client),
+            From::Node => delivered(own, SourceAddress::Node),
+            From::Outside => delivered(others, SourceAddress::Client),
         },
     }
 }
@@ -218,7 +216,6 @@ fn fate(route: &Route, from: From, plan: &ServicePlan, fixed: &Fixed) -> Fate {
 /// What the command prints.
 #[derive(Clone, Debug)]
 pub struct Report {
-    /// The Service.
     pub service: Name,
     /// The node whose proxy is meant.
     pub node: String,

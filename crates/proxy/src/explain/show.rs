@@ -5,7 +5,7 @@ use std::fmt::Write;
 use net::Family;
 use serde_json::{Value, json};
 
-use super::{Explained, Fate, From, Kind, Report, Seen, Way, blocks};
+use super::{Explained, Fate, From, Kind, PacketPath, Report, SourceAddress, blocks};
 use crate::plan::{Frontend, NodePortMatch, Sources};
 
 /// More endpoints than this are counted, not listed.
@@ -16,18 +16,18 @@ const HEAD: [&str; 5] = ["SENT TO", "FROM", "ENDS AT", "WHICH SEES", "THROUGH"];
 #[must_use]
 pub fn table(report: &Report) -> String {
     let mut text = format!("Service {} on node {}, {}\n", report.service, report.node, report.mode);
-    for Explained { family, ways, unserved } in &report.families {
+    for Explained { family, paths, unserved } in &report.families {
         let _ = writeln!(text, "\n{family}");
         for line in unserved {
             let _ = writeln!(text, "  not served: {line}");
         }
-        if ways.is_empty() && unserved.is_empty() {
+        if paths.is_empty() && unserved.is_empty() {
             text.push_str("  closed: the Service has no address of this family\n");
         }
-        if ways.is_empty() {
+        if paths.is_empty() {
             continue;
         }
-        let rows: Vec<[String; 5]> = std::iter::once(HEAD.map(str::to_owned)).chain(ways.iter().map(row)).collect();
+        let rows: Vec<[String; 5]> = std::iter::once(HEAD.map(str::to_owned)).chain(paths.iter().map(row)).collect();
         let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
         let widths = [0, 1, 2, 3].map(width);
         for (at, row) in rows.iter().enumerate() {
@@ -42,15 +42,15 @@ pub fn table(report: &Report) -> String {
     text
 }
 
-fn row(way: &Way) -> [String; 5] {
-    let from: Vec<&str> = way.from.iter().map(|from| from_word(*from)).collect();
+fn row(path: &PacketPath) -> [String; 5] {
+    let from: Vec<&str> = path.from.iter().map(|from| from_word(*from)).collect();
     let mut from = from.join(", ");
-    if let Sources::Only(list) = &way.sources
+    if let Sources::Only(list) = &path.sources
         && !list.is_empty()
     {
         let _ = write!(from, "; only {}", blocks(list));
     }
-    let (ends, sees) = match &way.fate {
+    let (ends, sees) = match &path.fate {
         Fate::Refused => ("refused: no endpoints".to_owned(), String::new()),
         Fate::Dropped => ("dropped: no endpoint on this node".to_owned(), String::new()),
         Fate::Barred => ("dropped: no source range of this family".to_owned(), String::new()),
@@ -66,11 +66,11 @@ fn row(way: &Way) -> [String; 5] {
             (ends, seen_word(*seen).to_owned())
         }
     };
-    [frontend(way), from, ends, sees, way.through.join(" > ")]
+    [frontend(path), from, ends, sees, path.through.join(" > ")]
 }
 
-fn frontend(way: &Way) -> String {
-    match (way.frontend, &way.at) {
+fn frontend(path: &PacketPath) -> String {
+    match (path.frontend, &path.at) {
         (Frontend::NodePort { protocol, port }, Some(NodePortMatch::In(list))) if !list.is_empty() => {
             format!("node port {protocol} {port} at {}", blocks(list))
         }
@@ -78,7 +78,7 @@ fn frontend(way: &Way) -> String {
             format!("node port {protocol} {port} at no address")
         }
         (Frontend::NodePort { protocol, port }, _) => format!("node port {protocol} {port}"),
-        (address, _) => format!("{} {address}", kind_words(way.kind)),
+        (address, _) => format!("{} {address}", kind_words(path.kind)),
     }
 }
 
@@ -99,10 +99,10 @@ const fn from_word(from: From) -> &'static str {
     }
 }
 
-const fn seen_word(seen: Seen) -> &'static str {
+const fn seen_word(seen: SourceAddress) -> &'static str {
     match seen {
-        Seen::Client => "the client",
-        Seen::Node => "this node",
+        SourceAddress::Client => "the client",
+        SourceAddress::Node => "this node",
     }
 }
 
@@ -114,7 +114,7 @@ pub fn json(report: &Report) -> Value {
         .iter()
         .map(|explained| {
             let family = if explained.family == Family::V4 { "IPv4" } else { "IPv6" };
-            let mut value = json!({"family": family, "ways": explained.ways.iter().map(way).collect::<Vec<_>>()});
+            let mut value = json!({"family": family, "ways": explained.paths.iter().map(path).collect::<Vec<_>>()});
             if !explained.unserved.is_empty() {
                 value["unserved"] = json!(explained.unserved);
             }
@@ -127,8 +127,8 @@ pub fn json(report: &Report) -> Value {
     })
 }
 
-fn way(way: &Way) -> Value {
-    let kind = match way.kind {
+fn path(path: &PacketPath) -> Value {
+    let kind = match path.kind {
         Kind::ClusterIp => "ClusterIP",
         Kind::ExternalIp => "ExternalIP",
         Kind::LoadBalancerIp => "LoadBalancerIP",
@@ -139,26 +139,26 @@ fn way(way: &Way) -> Value {
         From::Node => "Node",
         From::Outside => "Outside",
     };
-    let (address, port) = match way.frontend {
+    let (address, port) = match path.frontend {
         Frontend::Address { ip, port, .. } => (Some(ip), port),
         Frontend::NodePort { port, .. } => (None, port),
     };
     let mut value = json!({
-        "kind": kind, "protocol": way.frontend.protocol().to_string(), "port": port,
-        "from": way.from.iter().map(from).collect::<Vec<_>>(), "through": way.through,
+        "kind": kind, "protocol": path.frontend.protocol().to_string(), "port": port,
+        "from": path.from.iter().map(from).collect::<Vec<_>>(), "through": path.through,
     });
     let mut add = |key: &str, item: Value| value[key] = item;
     if let Some(address) = address {
         add("address", json!(address));
     }
     let texts = |list: &[net::Cidr]| json!(list.iter().map(ToString::to_string).collect::<Vec<_>>());
-    if let Some(NodePortMatch::In(list)) = &way.at {
+    if let Some(NodePortMatch::In(list)) = &path.at {
         add("nodeAddresses", texts(list));
     }
-    if let Sources::Only(list) = &way.sources {
+    if let Sources::Only(list) = &path.sources {
         add("allowedSources", texts(list));
     }
-    match &way.fate {
+    match &path.fate {
         Fate::Refused => add("outcome", json!("Refused")),
         Fate::Dropped => add("outcome", json!("Dropped")),
         Fate::Barred => add("outcome", json!("Barred")),
@@ -166,7 +166,7 @@ fn way(way: &Way) -> Value {
             add("outcome", json!("Delivered"));
             let one = |(endpoint, here): &(std::net::SocketAddr, bool)| json!({"address": endpoint.ip(), "port": endpoint.port(), "onThisNode": here});
             add("endpoints", json!(endpoints.iter().map(one).collect::<Vec<_>>()));
-            add("sees", json!(if *seen == Seen::Client { "Client" } else { "Node" }));
+            add("sees", json!(if *seen == SourceAddress::Client { "Client" } else { "Node" }));
             if let Some(seconds) = affinity {
                 add("affinitySeconds", json!(seconds));
             }

@@ -34,9 +34,9 @@ fn report_of(mode: &'static str, spec: Value, status: Value, fixed: impl Fn(Fami
         let plan = plan::plan(family, &name, &tracker);
         let plan = if mode == "ipvs" { ipvs::served(plan) } else { plan };
         explain(family, service, &plan, &fixed(family), |route, from| match mode {
-            "iptables" => iptables::way(family, &name, &plan, route, from),
-            "ipvs" => ipvs::way(family, route, from),
-            _ => nft::way(route, from),
+            "iptables" => iptables::trace(family, &name, &plan, route, from),
+            "ipvs" => ipvs::trace(family, route, from),
+            _ => nft::trace(route, from),
         })
     });
     Report { service: name, node: "n1".to_owned(), mode, families: families.into() }
@@ -87,7 +87,7 @@ fn a_family_that_the_service_does_not_have_is_closed() {
     for (ip, open, shut) in [("10.0.0.1", 0, 1), ("fd00::1", 1, 0)] {
         let spec = json!({"type": "NodePort", "clusterIPs": [ip], "ports": [{"port": 80, "nodePort": 30080}]});
         let report = report(spec, json!({}), fixed);
-        assert!(!report.families[open].ways.is_empty() && report.families[shut].ways.is_empty());
+        assert!(!report.families[open].paths.is_empty() && report.families[shut].paths.is_empty());
         assert!(table(&report).contains("closed: the Service has no address of this family"));
     }
 }
@@ -96,9 +96,9 @@ fn a_family_that_the_service_does_not_have_is_closed() {
 fn what_does_not_arrive_says_why() {
     let spec = json!({"clusterIPs": ["10.0.0.1", "fd00::1"], "ports": [{"name": "other", "port": 80}]});
     for explained in report(spec, json!({}), fixed).families {
-        let [way] = &explained.ways[..] else { panic!("all senders are refused alike: {explained:?}") };
+        let [path] = &explained.paths[..] else { panic!("all senders are refused alike: {explained:?}") };
         assert_eq!(
-            (&way.fate, &way.from[..], &way.through[..]),
+            (&path.fate, &path.from[..], &path.through[..]),
             (&Fate::Refused, &From::ALL[..], &["gates: goto refuse".to_owned()][..])
         );
     }
@@ -109,10 +109,10 @@ fn where_pods_cannot_be_told_nobody_is_masqueraded() {
     let spec = json!({"clusterIPs": ["10.0.0.1", "fd00::1"], "sessionAffinity": "ClientIP", "ports": [{"port": 80}]});
     let unknown = |family| Fixed { local: LocalPods::Unknown, ..fixed(family) };
     for explained in report(spec, json!({}), unknown).families {
-        let [way] = &explained.ways[..] else { panic!("{explained:?}") };
-        let Fate::Delivered { endpoints, seen, affinity } = &way.fate else { panic!("{way:?}") };
-        assert_eq!((endpoints.len(), *seen, *affinity), (2, Seen::Client, Some(10_800)));
-        assert!(way.through[0].starts_with("services: goto sticky-"), "{way:?}");
+        let [path] = &explained.paths[..] else { panic!("{explained:?}") };
+        let Fate::Delivered { endpoints, seen, affinity } = &path.fate else { panic!("{path:?}") };
+        assert_eq!((endpoints.len(), *seen, *affinity), (2, SourceAddress::Client, Some(10_800)));
+        assert!(path.through[0].starts_with("services: goto sticky-"), "{path:?}");
     }
 }
 
@@ -147,12 +147,12 @@ fn guarded() -> (Value, Value) {
 
 /// The ways to a frontend of one family, each as its senders and what it passes.
 fn passed(report: &Report, family: usize, kind: Kind, port: u16) -> Vec<(Vec<From>, String)> {
-    let is = |way: &&Way| {
-        let (Frontend::Address { port: at, .. } | Frontend::NodePort { port: at, .. }) = way.frontend;
-        way.kind == kind && at == port
+    let is = |path: &&PacketPath| {
+        let (Frontend::Address { port: at, .. } | Frontend::NodePort { port: at, .. }) = path.frontend;
+        path.kind == kind && at == port
     };
-    let ways = report.families[family].ways.iter().filter(is);
-    ways.map(|way| (way.from.clone(), way.through.join(" > "))).collect()
+    let paths = report.families[family].paths.iter().filter(is);
+    paths.map(|path| (path.from.clone(), path.through.join(" > "))).collect()
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn with_iptables_the_chains_are_named() {
         let refused = passed(&report, family, Kind::ClusterIp, 81);
         assert_eq!(refused, [(all.clone(), "filter KUBE-SERVICES: REJECT".to_owned())]);
         let node_port: Vec<String> =
-            passed(&report, family, Kind::NodePort, 30080).into_iter().map(|(_, way)| way).collect();
+            passed(&report, family, Kind::NodePort, 30080).into_iter().map(|(_, path)| path).collect();
         let to = format!("nat KUBE-NODEPORTS > KUBE-EXT-{hash}");
         assert_eq!(
             node_port,
@@ -184,16 +184,16 @@ fn with_iptables_the_chains_are_named() {
         panic!("{report:?}")
     };
     assert_eq!((pods, outside), (&vec![From::Pods], &vec![From::Outside]));
-    for (way, end) in [(first, "SVC"), (last, "SVL")] {
+    for (path, end) in [(first, "SVC"), (last, "SVL")] {
         let (head, tail) = ("nat KUBE-SERVICES > KUBE-FW-", format!(" > KUBE-EXT-{hash} > KUBE-{end}-{hash}"));
-        assert!(way.starts_with(head) && way.ends_with(&tail), "{way}");
+        assert!(path.starts_with(head) && path.ends_with(&tail), "{path}");
     }
     let barred = passed(&report, 1, Kind::LoadBalancerIp, 80);
-    let [(from, way)] = &barred[..] else { panic!("nobody of IPv6 may: {barred:?}") };
+    let [(from, path)] = &barred[..] else { panic!("nobody of IPv6 may: {barred:?}") };
     assert_eq!(*from, all);
     assert!(
-        way.starts_with("nat KUBE-SERVICES > KUBE-FW-") && way.ends_with(" > filter KUBE-PROXY-FIREWALL: DROP"),
-        "{way}"
+        path.starts_with("nat KUBE-SERVICES > KUBE-FW-") && path.ends_with(" > filter KUBE-PROXY-FIREWALL: DROP"),
+        "{path}"
     );
 }
 
@@ -206,8 +206,8 @@ fn with_ipvs_sets_and_servers_are_named_and_everyone_goes_to_the_endpoints_here(
         let inside = format!("TWINSTACK-IPVS-SERVICES: {} > virtual server tcp {at}", set("cluster-ips"));
         assert!(passed(&report, family, Kind::ClusterIp, 80).iter().all(|(_, through)| *through == inside));
         let node_port = format!("TWINSTACK-IPVS-SERVICES: {} > virtual servers tcp 30080", set("local"));
-        let ways = passed(&report, family, Kind::NodePort, 30080);
-        assert!(!ways.is_empty() && ways.iter().all(|(_, through)| *through == node_port), "{ways:?}");
+        let paths = passed(&report, family, Kind::NodePort, 30080);
+        assert!(!paths.is_empty() && paths.iter().all(|(_, through)| *through == node_port), "{paths:?}");
         let refused = passed(&report, family, Kind::NodePort, 30081);
         assert_eq!(refused, [(From::ALL.to_vec(), "virtual servers tcp 30081".to_owned())]);
         let gate = format!("TWINSTACK-IPVS-GATE: {}", set("guarded"));
@@ -215,11 +215,11 @@ fn with_ipvs_sets_and_servers_are_named_and_everyone_goes_to_the_endpoints_here(
             "" => gate,
             at => format!("{gate} > TWINSTACK-IPVS-SERVICES: {} > virtual server tcp {at}", set("local")),
         };
-        let ways = passed(&report, family, Kind::LoadBalancerIp, 80);
-        assert!(!ways.is_empty() && ways.iter().all(|(_, through)| *through == guarded), "{ways:?}");
-        for way in report.families[family].ways.iter().filter(|way| way.kind == Kind::NodePort) {
-            if let Fate::Delivered { endpoints, .. } = &way.fate {
-                assert!(endpoints.len() == 1 && endpoints[0].1, "{way:?}");
+        let paths = passed(&report, family, Kind::LoadBalancerIp, 80);
+        assert!(!paths.is_empty() && paths.iter().all(|(_, through)| *through == guarded), "{paths:?}");
+        for path in report.families[family].paths.iter().filter(|path| path.kind == Kind::NodePort) {
+            if let Fate::Delivered { endpoints, .. } = &path.fate {
+                assert!(endpoints.len() == 1 && endpoints[0].1, "{path:?}");
             }
         }
     }
@@ -251,7 +251,7 @@ fn what_a_service_names_and_does_not_get_is_told() {
         ];
         let unserved = unserved(family, &name, &tracker);
         assert_eq!(unserved, expected);
-        let explained = Explained { family, ways: Vec::new(), unserved };
+        let explained = Explained { family, paths: Vec::new(), unserved };
         let report =
             Report { service: name.clone(), node: "n1".to_owned(), mode: "nftables", families: vec![explained] };
         assert!(table(&report).contains(&format!("\n  not served: {}\n", expected[0])), "{}", table(&report));

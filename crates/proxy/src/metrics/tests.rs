@@ -39,7 +39,7 @@ fn services_without_endpoints_here_are_counted_per_policy_and_family() {
 }
 
 /// The lines of `/metrics` that have one of these words, in order.
-fn told(metrics: &Metrics, word: &str) -> Vec<String> {
+fn lines(metrics: &Metrics, word: &str) -> Vec<String> {
     let text = metrics.render(TextFormat::Classic).body;
     let mut lines: Vec<String> =
         text.lines().filter(|line| !line.starts_with('#') && line.contains(word)).map(str::to_owned).collect();
@@ -69,13 +69,13 @@ fn each_mode_has_the_names_that_kube_proxy_has_in_it() {
         let in_iptables = |lines: Vec<String>| if mode == "iptables" { lines } else { Vec::new() };
         let mut expected = [failed.to_vec(), in_iptables(partial.to_vec())].concat();
         expected.sort();
-        assert_eq!(told(&all, "_failures_total"), expected);
+        assert_eq!(lines(&all, "_failures_total"), expected);
         let tables = ["filter", "nat"];
         let rules = |of: &str, count| {
             let line = |table, family| format!("{}{{table=\"{table}\",ip_family=\"{family}\"}} {count}", name(of));
             tables.into_iter().flat_map(|table| ["IPv4", "IPv6"].map(|family| line(table, family))).collect()
         };
-        assert_eq!(told(&all, "iptables_total{"), in_iptables(rules("iptables_total", 30)));
-        assert_eq!(told(&all, "iptables_last{"), in_iptables(rules("iptables_last", 2)));
+        assert_eq!(lines(&all, "iptables_total{"), in_iptables(rules("iptables_total", 30)));
+        assert_eq!(lines(&all, "iptables_last{"), in_iptables(rules("iptables_last", 2)));
     }
 }

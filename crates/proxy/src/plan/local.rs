@@ -27,7 +27,6 @@ pub enum LocalPods {
     Unknown,
     /// By the sender's address.
     Within(Cidr),
-    /// By the interface.
     Interface(String),
     /// By the beginning of the interface's name.
     InterfacePrefix(String),

@@ -7,7 +7,6 @@ use super::Protocol;
 
 /// Where clients send packets to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(missing_docs, reason = "the fields are the words of a packet")]
 pub enum Frontend {
     /// A cluster IP, external IP or load balancer IP.
     Address { ip: IpAddr, protocol: Protocol, port: u16 },

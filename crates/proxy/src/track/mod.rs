@@ -109,7 +109,6 @@ impl Tracker {
         }
     }
 
-    /// This node.
     #[must_use]
     pub fn node(&self) -> &Node {
         &self.node

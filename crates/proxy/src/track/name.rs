@@ -8,9 +8,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 /// Namespace and name; cheap to copy around.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Name {
-    /// Namespace.
     pub namespace: Arc<str>,
-    /// Name in it.
     pub name: Arc<str>,
 }
 

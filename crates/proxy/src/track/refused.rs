@@ -16,7 +16,6 @@ pub type Refused = BTreeMap<IpAddr, Refusal>;
 pub enum Refusal {
     /// Addresses of this range are for cluster IPs.
     ServiceRange(Cidr),
-    /// It is an address of a node.
     NodeAddress,
 }
 
@@ -43,12 +42,10 @@ impl fmt::Display for Refusal {
 /// A refusal that nobody was told of yet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewRefusal {
-    /// The Service.
     pub service: Name,
     /// Which of all that ever had the name.
     pub uid: String,
     /// The address.
     pub ip: IpAddr,
-    /// Why.
     pub why: Refusal,
 }

@@ -16,7 +16,6 @@ const DEFAULT_AFFINITY: u32 = 3 * 60 * 60;
 
 /// A transport with ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[allow(missing_docs, reason = "each is its own name")]
 pub enum Protocol {
     Tcp,
     Udp,
@@ -24,7 +23,6 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// All of them.
     pub const ALL: [Self; 3] = [Self::Tcp, Self::Udp, Self::Sctp];
 
     pub(super) fn read(text: Option<&str>) -> Option<Self> {

@@ -43,7 +43,6 @@ pub struct SlicePort {
     pub port: u16,
 }
 
-/// One endpoint.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
     /// Its first address; the API says that the others are the same thing.

@@ -227,11 +227,11 @@ fn external_ips_of_service_ranges_and_nodes_are_refused_as_long_as_they_are_such
     let refused = |tracker: &Tracker| -> Vec<String> {
         tracker.get(&Name::new("a", "web")).unwrap().refused.keys().map(ToString::to_string).collect()
     };
-    let told = |tracker: &mut Tracker| -> Vec<String> {
+    let messages = |tracker: &mut Tracker| -> Vec<String> {
         tracker.take_refusals().iter().map(|new| format!("{} {}: {}", new.uid, new.ip, new.why)).collect()
     };
     tracker.service(&made("web", 1, spec.clone(), &[]));
-    assert!(refused(&tracker).is_empty() && told(&mut tracker).is_empty());
+    assert!(refused(&tracker).is_empty() && messages(&mut tracker).is_empty());
     let range: ServiceCIDR = serde_json::from_value(
         json!({"metadata": {"name": "kubernetes"}, "spec": {"cidrs": ["10.96.0.0/16", "fd00:10:96::/112"]}}),
     )
@@ -243,7 +243,7 @@ fn external_ips_of_service_ranges_and_nodes_are_refused_as_long_as_they_are_such
     tracker.set_node(Some(&node));
     assert_eq!(refused(&tracker), ["10.96.0.7", "192.168.0.9", "fd00:10:96::7", "fd09::9"]);
     assert_eq!(
-        told(&mut tracker),
+        messages(&mut tracker),
         [
             "web 10.96.0.7: it lies in the Service range 10.96.0.0/16",
             "web fd00:10:96::7: it lies in the Service range fd00:10:96::/112",
@@ -258,7 +258,7 @@ fn external_ips_of_service_ranges_and_nodes_are_refused_as_long_as_they_are_such
     };
     assert!(external[..4].iter().all(|ip| !at(&tracker, ip)) && at(&tracker, external[4]));
     tracker.service(&made("web", 1, spec, &[]));
-    assert!(told(&mut tracker).is_empty(), "nothing new");
+    assert!(messages(&mut tracker).is_empty(), "nothing new");
     tracker.no_range(&range);
     tracker.set_node(None);
     assert!(refused(&tracker).is_empty() && external.iter().all(|ip| at(&tracker, ip)));

@@ -58,8 +58,8 @@ pub fn compile(schema: &Structural, path: &Path) -> Result<RuleTree, Vec<FieldEr
     }
     let compiled = parse::with_stack(|| {
         let mut compiler = Compiler { errors: Vec::new(), schema_errors: 0, total: 0, costs: Vec::new() };
-        let place = Place { times: Some(1), uncorrelated: None, declared: None };
-        let tree = compiler.tree(schema.root(), true, path, &place);
+        let context = NodeContext { times: Some(1), uncorrelated: None, declared: None };
+        let tree = compiler.tree(schema.root(), true, path, &context);
         compiler.check_total(path);
         // Defaults come first: only when they satisfy the rules it is asked what the rules cost.
         let mut mistaken = Vec::new();
@@ -129,7 +129,7 @@ fn uncompiled(tree: &RuleTree, schema: &Schema, value: &Value, path: &Path, erro
 }
 
 /// Where in the tree a node stands.
-struct Place {
+struct NodeContext {
     /// How often the node may occur in one object; absent when no schema above bounds it.
     times: Option<u64>,
     /// What is above and cannot be matched with its old self.
@@ -138,7 +138,7 @@ struct Place {
     declared: Option<Arc<Declared>>,
 }
 
-impl Place {
+impl NodeContext {
     /// The place of what is below, which may occur this often in the node.
     fn below(
         &self,
@@ -163,9 +163,9 @@ struct Compiler {
 }
 
 impl Compiler {
-    fn tree(&mut self, schema: &Schema, is_resource: bool, path: &Path, place: &Place) -> RuleTree {
+    fn tree(&mut self, schema: &Schema, is_resource: bool, path: &Path, context: &NodeContext) -> RuleTree {
         let before = self.schema_errors;
-        let declared = place.declared.clone().or_else(|| {
+        let declared = context.declared.clone().or_else(|| {
             let asked = !schema.rules.is_empty();
             asked.then(|| Declared::of_schema(schema, is_resource, "object").map(Arc::new)).flatten()
         });
@@ -173,12 +173,12 @@ impl Compiler {
         let mut tree = RuleTree::default();
         if let Some(items) = &schema.items {
             let loose = || schema.map_keys().is_none().then(|| path.clone());
-            let below = place.below(schema.checks.max_items, loose, each());
+            let below = context.below(schema.checks.max_items, loose, each());
             let items = self.tree(items, items.embedded, &path.child("items"), &below);
             tree.items = (!items.is_empty()).then(|| Box::new(items));
         }
         if let Some(Additional::Each(values)) = &schema.additional {
-            let below = place.below(schema.checks.max_properties, || None, each());
+            let below = context.below(schema.checks.max_properties, || None, each());
             let values = self.tree(values, values.embedded, &path.child("additionalProperties"), &below);
             tree.additional = (!values.is_empty()).then(|| Box::new(values));
         }
@@ -188,7 +188,7 @@ impl Compiler {
                 Some(Type::Object(object)) => value::escape(name).and_then(|name| object.fields.get(&name).cloned()),
                 _ => None,
             };
-            let below = place.below(once, || None, known);
+            let below = context.below(once, || None, known);
             let field = self.tree(field, field.embedded, &path.child("properties").key(name), &below);
             if !field.is_empty() {
                 tree.properties.insert(name.clone(), field);
@@ -201,9 +201,9 @@ impl Compiler {
         }
         match &declared {
             Some(declared) => {
-                let times = place.times.unwrap_or(super::MAX_REQUEST / (declared.least_bytes + 1));
+                let times = context.times.unwrap_or(super::MAX_REQUEST / (declared.least_bytes + 1));
                 for (i, (rule, field)) in schema.rules.iter().zip(fields).enumerate() {
-                    match self.rule(rule, field, declared, times, &path.index(i), place) {
+                    match self.rule(rule, field, declared, times, &path.index(i), context) {
                         Ok(rule) => tree.rules.push(rule),
                         Err(why) => tree.broken.push(why),
                     }
@@ -242,7 +242,7 @@ impl Compiler {
         this: &Declared,
         times: u64,
         path: &Path,
-        place: &Place,
+        context: &NodeContext,
     ) -> Result<Compiled, String> {
         let optional = rule.optional_old_self == Some(true);
         let at = path.child("rule");
@@ -262,7 +262,7 @@ impl Compiler {
             _ => None,
         };
         if compiled.as_ref().is_ok_and(|expression| expression.uses_old_self) {
-            if let Some(within) = &place.uncorrelated {
+            if let Some(within) = &context.uncorrelated {
                 let detail =
                     format!("oldSelf cannot be used on the uncorrelatable portion of the schema within {within}");
                 self.errors.push(FieldError::invalid(&at, rule.rule.as_str(), detail));

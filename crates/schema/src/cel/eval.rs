@@ -253,15 +253,15 @@ fn index(of: &Value, at: &Value, optional: bool) -> Evaluated {
     }
     let found = match (of, at) {
         (Value::List(list), at) => {
-            let place = match at {
+            let index = match at {
                 Value::Int(n) => usize::try_from(*n).ok(),
                 Value::UInt(n) => usize::try_from(*n).ok(),
                 Value::Float(n) if n.fract() == 0.0 && *n >= 0.0 => Some(*n as usize),
                 Value::Float(_) => None,
                 _ => return Err(no_overload("list index")),
             };
-            place
-                .and_then(|place| list.get(place))
+            index
+                .and_then(|index| list.get(index))
                 .cloned()
                 .ok_or_else(|| format!("index out of bounds: {}", shown(at)))
         }

@@ -273,7 +273,6 @@ impl Expansion {
         }
     }
 
-    /// A loop that collects.
     fn looped(&mut self, range: Id, fold: &Fold, collect: Collect, step: Id) -> Expanded {
         let init = self.add(match collect {
             Collect::List => Part::List(Vec::new()),

@@ -36,7 +36,6 @@ impl Range {
         Self { least: scale(self.least, factor), most: scale(self.most, factor) }
     }
 
-    /// One or the other.
     pub(super) fn or(self, other: Self) -> Self {
         Self { least: self.least.min(other.least), most: self.most.max(other.most) }
     }

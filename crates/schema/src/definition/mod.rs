@@ -67,7 +67,6 @@ pub struct Version {
     pub storage: bool,
     /// What its users are told when it is deprecated.
     pub deprecation: Option<String>,
-    /// The schema.
     pub schema: Arc<Structural>,
     /// The rules of the schema.
     pub rules: Arc<RuleTree>,

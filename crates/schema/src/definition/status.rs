@@ -32,12 +32,12 @@ pub fn settle(definition: &Value, others: &[&Value], now: Timestamp) -> Option<V
         }
     }
     if !is_true(definition, "Established") {
-        let (holds, told) = match conflict {
+        let (holds, explanation) = match conflict {
             None if settled => ("True", ("InitialNamesAccepted", "the initial names have been accepted")),
             None => ("False", ("Installing", "the initial names have been accepted")),
             Some(_) => ("False", ("NotAccepted", "not all names are accepted")),
         };
-        set_condition(&mut status, "Established", holds, told, now);
+        set_condition(&mut status, "Established", holds, explanation, now);
     }
     if let Some((holds, reason, message)) = approval::condition(definition) {
         set_condition(&mut status, "KubernetesAPIApprovalPolicyConformant", holds, (reason, &message), now);
@@ -86,9 +86,9 @@ fn accept(definition: &Value, others: &[&Value]) -> (Value, Option<(&'static str
             if mine.iter().any(|name| firm.has(field, name)) {
                 copy(&json!({"plural": "", "kind": ""}), &mut accepted, field);
             }
-            let told: Vec<String> = clash.iter().map(|name| format!("\"{name}\" is already in use")).collect();
-            let told = if told.len() > 1 { format!("[{}]", told.join(", ")) } else { told.concat() };
-            conflict = Some((reason, told));
+            let messages: Vec<String> = clash.iter().map(|name| format!("\"{name}\" is already in use")).collect();
+            let message = if messages.len() > 1 { format!("[{}]", messages.join(", ")) } else { messages.concat() };
+            conflict = Some((reason, message));
         }
     }
     copy(asked, &mut accepted, "categories");
@@ -176,10 +176,10 @@ impl Taken {
 }
 
 /// Sets a condition; the time of its last change moves only when its status does.
-fn set_condition(status: &mut Value, kind: &str, holds: &str, told: (&str, &str), now: Timestamp) {
+fn set_condition(status: &mut Value, kind: &str, holds: &str, explanation: (&str, &str), now: Timestamp) {
     let mut conditions = status.list_at("conditions").to_vec();
     let known = conditions.iter_mut().find(|one| one.str_at("type") == kind);
-    let (reason, message) = told;
+    let (reason, message) = explanation;
     match known {
         Some(known) => {
             if known.str_at("status") != holds {

@@ -212,7 +212,7 @@ fn groups_of_the_community_need_approval() {
         }
         object
     };
-    for (group, approval, refused, told) in [
+    for (group, approval, refused, reported) in [
         ("example.com", None, "", None),
         ("notk8s.io", None, "", None),
         (
@@ -241,7 +241,7 @@ fn groups_of_the_community_need_approval() {
             .list_at("conditions")
             .iter()
             .find(|one| one.str_at("type") == "KubernetesAPIApprovalPolicyConformant");
-        assert_eq!(condition.map(|one| (one.str_at("status"), one.str_at("reason"))), told, "{group} {approval:?}");
+        assert_eq!(condition.map(|one| (one.str_at("status"), one.str_at("reason"))), reported, "{group} {approval:?}");
     }
 }
 
@@ -300,10 +300,10 @@ fn an_update_cannot_lose_the_finalizer_but_a_deletion_can() {
 #[test]
 fn names_come_first_and_established_second() {
     let mut object = definition();
-    let mut told = Vec::new();
+    let mut reported = Vec::new();
     while let Some(status) = status::settle(&object, &[], now()) {
         let conditions = status.list_at("conditions").iter();
-        told.push(
+        reported.push(
             conditions
                 .map(|one| format!("{}={} {}", one.str_at("type"), one.str_at("status"), one.str_at("reason")))
                 .collect::<Vec<_>>(),
@@ -311,7 +311,7 @@ fn names_come_first_and_established_second() {
         object.set("status", status);
     }
     assert_eq!(
-        told,
+        reported,
         [
             ["NamesAccepted=True NoConflicts", "Established=False Installing"],
             ["NamesAccepted=True NoConflicts", "Established=True InitialNamesAccepted"]
@@ -409,20 +409,20 @@ fn of_two_that_got_the_same_name_at_the_same_time_the_later_gives_way() {
         object.set("status", json!({"acceptedNames": names, "conditions": conditions, "storedVersions": ["v1"]}));
         object
     };
-    let told = |object: &Value, other: &Value| {
+    let reported = |object: &Value, other: &Value| {
         let status = status::settle(object, &[object, other], now());
         status.map(|status| {
             (status["conditions"][0].str_at("reason").to_owned(), status["conditions"][1].str_at("reason").to_owned())
         })
     };
     let (early, late) = (accepted("as", "A", 10, "False"), accepted("bs", "B", 11, "False"));
-    assert_eq!(told(&early, &late), Some(("NoConflicts".into(), "InitialNamesAccepted".into())));
-    assert_eq!(told(&late, &early), Some(("ShortNamesConflict".into(), "NotAccepted".into())));
+    assert_eq!(reported(&early, &late), Some(("NoConflicts".into(), "InitialNamesAccepted".into())));
+    assert_eq!(reported(&late, &early), Some(("ShortNamesConflict".into(), "NotAccepted".into())));
     let status = status::settle(&late, &[&early], now()).unwrap();
     assert_eq!(status["acceptedNames"], json!({"plural": "bs", "singular": "bs", "kind": "B", "listKind": "BList"}));
     // Established by then, the early one has a newer revision; it still has the name.
     let firm = accepted("as", "A", 12, "True");
-    assert_eq!(told(&late, &firm), Some(("ShortNamesConflict".into(), "NotAccepted".into())));
+    assert_eq!(reported(&late, &firm), Some(("ShortNamesConflict".into(), "NotAccepted".into())));
     // Of two that are established neither loses what its users rely on.
     assert_eq!(
         status::settle(&accepted("bs", "B", 13, "True"), &[&firm], now())

@@ -46,7 +46,6 @@ impl<'a> Keywords<'a> {
         self.typed(key, Value::as_u64, "a whole number that is not negative", errors)
     }
 
-    /// Any number.
     pub(super) fn number(&self, key: &str, errors: &mut Vec<FieldError>) -> Option<Number> {
         self.typed(key, Value::as_number, "a number", errors).cloned()
     }

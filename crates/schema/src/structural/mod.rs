@@ -56,7 +56,6 @@ pub enum Kind {
     String,
     /// A whole number.
     Integer,
-    /// Any number.
     Number,
     /// true or false.
     Boolean,
@@ -192,7 +191,6 @@ pub struct Checks {
 /// A limit of a number, itself accepted or not.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Bound {
-    /// The limit.
     pub limit: Number,
     /// The limit itself is refused.
     pub exclusive: bool,

@@ -49,7 +49,7 @@ enum Level {
 
 /// Where in the tree a node stands.
 #[derive(Clone, Copy)]
-struct Place {
+struct Position {
     level: Level,
     depth: usize,
     /// Inside apiVersion, kind or metadata of the object or of an embedded one.
@@ -63,8 +63,8 @@ pub(super) fn root(raw: &Value, path: &Path, status: bool, errors: &mut Vec<Fiel
     if let Value::Object(map) = raw {
         check_root(map, path, status, errors);
     }
-    let place = Place { level: Level::Root, depth: 0, in_meta: false, no_default: None };
-    schema(raw, path, place, &mut Reader::new(errors))
+    let position = Position { level: Level::Root, depth: 0, in_meta: false, no_default: None };
+    schema(raw, path, position, &mut Reader::new(errors))
 }
 
 fn check_root(map: &Map<String, Value>, path: &Path, status: bool, errors: &mut Vec<FieldError>) {
@@ -106,8 +106,8 @@ fn is_zero(value: &Value) -> bool {
     }
 }
 
-fn schema(raw: &Value, path: &Path, place: Place, reader: &mut Reader<'_>) -> Schema {
-    if place.depth > MAX_DEPTH {
+fn schema(raw: &Value, path: &Path, position: Position, reader: &mut Reader<'_>) -> Schema {
+    if position.depth > MAX_DEPTH {
         let detail = format!("is nested too deep; at most {MAX_DEPTH} levels are accepted");
         reader.errors.push(FieldError::forbidden(path, detail));
         return Schema::default();
@@ -118,51 +118,51 @@ fn schema(raw: &Value, path: &Path, place: Place, reader: &mut Reader<'_>) -> Sc
     let mut schema = Schema {
         kind: nested::kind(&node, reader.errors),
         nullable: node.flag("nullable", reader.errors),
-        default: default(&node, place, reader.errors),
+        default: default(&node, position, reader.errors),
         rules: rule::parse(&node, reader.errors),
         ..Schema::default()
     };
     extensions::read(&node, &mut schema, reader.errors);
-    children(&node, &mut schema, place, reader);
-    schema.checks = nested::checks(&node, schema.kind, place.depth, reader);
+    children(&node, &mut schema, position, reader);
+    schema.checks = nested::checks(&node, schema.kind, position.depth, reader);
     extensions::check(&node, &schema, reader.errors);
-    check_type(&node, &schema, place, reader.errors);
-    check_meta(&node, &schema, place, reader.errors);
+    check_type(&node, &schema, position, reader.errors);
+    check_meta(&node, &schema, position, reader.errors);
     schema
 }
 
-fn default(node: &Keywords<'_>, place: Place, errors: &mut Vec<FieldError>) -> Option<Value> {
+fn default(node: &Keywords<'_>, position: Position, errors: &mut Vec<FieldError>) -> Option<Value> {
     let default = node.get("default")?;
-    if let Some(why) = place.no_default {
+    if let Some(why) = position.no_default {
         errors.push(FieldError::forbidden(&node.at("default"), format!("must not be set {why}")));
         return None;
     }
     Some(default.clone())
 }
 
-fn children(node: &Keywords<'_>, schema: &mut Schema, place: Place, reader: &mut Reader<'_>) {
-    let below = Place { depth: place.depth + 1, ..place };
+fn children(node: &Keywords<'_>, schema: &mut Schema, position: Position, reader: &mut Reader<'_>) {
+    let below = Position { depth: position.depth + 1, ..position };
     match node.get("items") {
         None => {}
         Some(Value::Array(_)) => {
             reader.errors.push(FieldError::forbidden(&node.at("items"), "must be a schema, not a list of schemas"));
         }
         Some(raw) => {
-            let place = Place { level: Level::Item, ..below };
-            schema.items = Some(Box::new(self::schema(raw, &node.at("items"), place, reader)));
+            let position = Position { level: Level::Item, ..below };
+            schema.items = Some(Box::new(self::schema(raw, &node.at("items"), position, reader)));
         }
     }
     let properties = node.object("properties", reader.errors);
     for (name, raw) in properties.into_iter().flatten() {
-        let mut place = Place { level: Level::Field, ..below };
+        let mut position = Position { level: Level::Field, ..below };
         if META.contains(&name.as_str()) && (below.depth == 1 || schema.embedded) {
-            place.in_meta = true;
+            position.in_meta = true;
             if below.depth == 1 {
-                place.no_default = Some("in top-level apiVersion, kind or metadata");
+                position.no_default = Some("in top-level apiVersion, kind or metadata");
             }
         }
         let path = node.at("properties").key(name);
-        schema.properties.insert(name.clone(), self::schema(raw, &path, place, reader));
+        schema.properties.insert(name.clone(), self::schema(raw, &path, position, reader));
     }
     let path = node.at("additionalProperties");
     let additional = match node.get("additionalProperties") {
@@ -170,14 +170,14 @@ fn children(node: &Keywords<'_>, schema: &mut Schema, place: Place, reader: &mut
         Some(Value::Bool(true)) => Additional::Free,
         Some(Value::Bool(false)) => Additional::Nothing,
         Some(raw) => {
-            let mut place = Place { level: Level::Field, ..below };
-            if place.in_meta {
-                place.no_default = Some("inside additionalProperties that apply to object metadata");
+            let mut position = Position { level: Level::Field, ..below };
+            if position.in_meta {
+                position.no_default = Some("inside additionalProperties that apply to object metadata");
             }
-            Additional::Each(Box::new(self::schema(raw, &path, place, reader)))
+            Additional::Each(Box::new(self::schema(raw, &path, position, reader)))
         }
     };
-    if place.level == Level::Root {
+    if position.level == Level::Root {
         reader.errors.push(FieldError::forbidden(&path, "must not be used at the root"));
     }
     if schema.embedded {
@@ -190,7 +190,7 @@ fn children(node: &Keywords<'_>, schema: &mut Schema, place: Place, reader: &mut
     schema.additional = Some(additional);
 }
 
-fn check_type(node: &Keywords<'_>, schema: &Schema, place: Place, errors: &mut Vec<FieldError>) {
+fn check_type(node: &Keywords<'_>, schema: &Schema, position: Position, errors: &mut Vec<FieldError>) {
     let path = node.at("type");
     if schema.kind == Some(Kind::Array) && schema.items.is_none() && !matches!(node.get("items"), Some(Value::Array(_)))
     {
@@ -200,7 +200,7 @@ fn check_type(node: &Keywords<'_>, schema: &Schema, place: Place, errors: &mut V
     if schema.kind.is_none() && node.get("type").is_some_and(|raw| !is_zero(raw)) {
         return;
     }
-    match (schema.kind, place.level) {
+    match (schema.kind, position.level) {
         (None, _) if schema.embedded => {
             errors.push(FieldError::required(&path, "must be object if x-kubernetes-embedded-resource is true"));
         }
@@ -214,7 +214,7 @@ fn check_type(node: &Keywords<'_>, schema: &Schema, place: Place, errors: &mut V
         (None, Level::Field) => errors.push(FieldError::required(&path, "must not be empty for object fields")),
         (Some(_), _) => {}
     }
-    if let (Some(kind), Level::Root) = (schema.kind, place.level)
+    if let (Some(kind), Level::Root) = (schema.kind, position.level)
         && kind != Kind::Object
     {
         errors.push(FieldError::invalid(&path, kind.name(), "must be object at the root"));
@@ -222,9 +222,9 @@ fn check_type(node: &Keywords<'_>, schema: &Schema, place: Place, errors: &mut V
 }
 
 /// apiVersion, kind and metadata belong to Kubernetes: a schema may restrict names and nothing else.
-fn check_meta(node: &Keywords<'_>, schema: &Schema, place: Place, errors: &mut Vec<FieldError>) {
-    let root = place.level == Level::Root;
-    if place.in_meta && schema.embedded {
+fn check_meta(node: &Keywords<'_>, schema: &Schema, position: Position, errors: &mut Vec<FieldError>) {
+    let root = position.level == Level::Root;
+    if position.in_meta && schema.embedded {
         let path = node.at("x-kubernetes-embedded-resource");
         errors.push(FieldError::forbidden(&path, "must not be used inside of resource metadata"));
     }

@@ -13,7 +13,6 @@ pub enum Format {
     Int64,
     /// A number that fits single precision.
     Float,
-    /// Any number.
     Double,
     /// RFC 3339 full-date.
     Date,

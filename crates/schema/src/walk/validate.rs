@@ -83,8 +83,8 @@ fn fields(map: &Map<String, Value>, old: Option<&Value>, schema: &Schema, path: 
     for (name, value) in map {
         if let Some(field) = schema.properties.get(name) {
             // Old and new were converted to the same version, so that a change of these would not be seen.
-            let told = path.as_str().is_empty() && (name == "apiVersion" || name == "kind");
-            let old = if told { None } else { old_field(old, name) };
+            let is_type_meta = path.as_str().is_empty() && (name == "apiVersion" || name == "kind");
+            let old = if is_type_meta { None } else { old_field(old, name) };
             walk(value, old, field, &path.child(name), errors);
             continue;
         }

@@ -23,7 +23,7 @@ use super::proto::{
 };
 use crate::entry::{Entry, Stamp, StoredForm};
 use crate::error::OpenError;
-use crate::transform::{Place, Plain, Transform};
+use crate::transform::{Plain, StorageKey, Transform};
 
 /// How long a call may take; etcd itself gives up on a request after about seven seconds.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -37,7 +37,6 @@ enum Repeat {
     Unsent,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(super) struct Client {
     channels: Vec<Channel>,
@@ -82,14 +81,14 @@ impl Client {
 
     /// The form in which a value of ours goes to etcd.
     pub(super) fn seal(&self, key: &str, value: &[u8]) -> Result<Bytes, Status> {
-        let sealed = self.transform.seal(Place { prefix: &self.prefix, key }, value);
+        let sealed = self.transform.seal(StorageKey { prefix: &self.prefix, key }, value);
         let sealed = sealed.map_err(|why| Status::internal(format!("{key}: {why}")))?;
         Ok(Bytes::copy_from_slice(&sealed))
     }
 
     /// The entry of a value that came from etcd.
     pub(super) fn entry(&self, key: &str, stored: &[u8], stamp: Stamp) -> Entry {
-        match self.transform.open(Place { prefix: &self.prefix, key }, stored) {
+        match self.transform.open(StorageKey { prefix: &self.prefix, key }, stored) {
             Ok(Plain { value, stale }) => {
                 let form = if stale { StoredForm::Stale } else { StoredForm::Current };
                 Entry::stored(key.into(), (self.form)(&value), stamp, form)

@@ -39,7 +39,6 @@ const BARRIER: &str = "\0barrier";
 /// How often the history in memory is trimmed by age.
 const TRIM_EVERY: Duration = Duration::from_secs(10);
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Etcd {
     client: Arc<Client>,

@@ -65,8 +65,8 @@ pub(super) fn recall(
     let mut oldest = revision;
     let clock = (Instant::now(), Deadline::now());
     for row in table.map(|table| table.iter()).transpose()?.into_iter().flatten().rev() {
-        let (place, row) = row?;
-        let (since, _) = place.value();
+        let (position, row) = row?;
+        let (since, _) = position.value();
         // The same revision as the row after it, or the one before.
         let follows = since == oldest || (!past.is_empty() && since == oldest + 1);
         let undone = if follows { undo(since, row.value(), &mut state, clock, transform) } else { None };

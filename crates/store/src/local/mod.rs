@@ -28,7 +28,6 @@ use crate::mvcc::{Mvcc, Retention};
 use crate::transform::Transform;
 use crate::txn::{Committed, Txn};
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Local {
     cluster_id: String,

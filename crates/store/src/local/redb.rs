@@ -28,7 +28,7 @@ use super::log::{Log, LogError};
 use crate::entry::{Deadline, Entry, Stamp, StoredForm};
 use crate::error::OpenError;
 use crate::event::Event;
-use crate::transform::{EMBEDDED_PREFIX, Place, Plain, Transform};
+use crate::transform::{EMBEDDED_PREFIX, Plain, StorageKey, Transform};
 
 /// The version of the layout above.
 const FORMAT: u64 = 1;
@@ -50,7 +50,6 @@ const FOLDER_MODE: u32 = 0o700;
 /// History that is over goes in strokes, with the first write after either of these: revisions, or time.
 const TRIM: (u64, Duration) = (1_000, Duration::from_secs(10));
 
-/// See the module.
 #[derive(Debug)]
 pub(super) struct Redb {
     database: Database,
@@ -94,11 +93,12 @@ impl Redb {
             if trims {
                 history.retain_in(..=(oldest, u32::MAX), |_, _| false)?;
             }
-            let mut place = (0, 0);
+            let mut position = (0, 0);
             for event in events {
-                place = if place.0 == event.revision() { (place.0, place.1 + 1) } else { (event.revision(), 0) };
+                position =
+                    if position.0 == event.revision() { (position.0, position.1 + 1) } else { (event.revision(), 0) };
                 history::write(event, at, &*self.transform, &mut self.record)?;
-                history.insert(place, &*self.record)?;
+                history.insert(position, &*self.record)?;
                 match event.entry() {
                     Some(entry) => {
                         self.record.clear();
@@ -255,8 +255,8 @@ pub(super) fn encode(entry: &Entry, transform: &dyn Transform, record: &mut Vec<
     for number in [create_revision, mod_revision, version, deadline.map_or(0, |deadline| deadline.0)] {
         record.extend_from_slice(&number.to_le_bytes());
     }
-    let place = Place { prefix: EMBEDDED_PREFIX, key: entry.key() };
-    let sealed = transform.seal(place, entry.value());
+    let storage_key = StorageKey { prefix: EMBEDDED_PREFIX, key: entry.key() };
+    let sealed = transform.seal(storage_key, entry.value());
     record.extend_from_slice(&sealed.map_err(|why| io::Error::other(format!("{}: {why}", entry.key())))?);
     Ok(())
 }
@@ -273,7 +273,7 @@ pub(super) fn decode(key: &str, record: &[u8], newest: u64, transform: &dyn Tran
     }
     let deadline = (deadline != 0).then_some(Deadline(deadline));
     let stamp = Stamp { create_revision, mod_revision, version, deadline };
-    Some(match transform.open(Place { prefix: EMBEDDED_PREFIX, key }, value) {
+    Some(match transform.open(StorageKey { prefix: EMBEDDED_PREFIX, key }, value) {
         Ok(Plain { value, stale }) => {
             let form = if stale { StoredForm::Stale } else { StoredForm::Current };
             Entry::stored(key.into(), Bytes::copy_from_slice(&value), stamp, form)

@@ -87,7 +87,6 @@ impl Queue {
     }
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(super) struct Writer {
     mirror: Arc<Mirror>,

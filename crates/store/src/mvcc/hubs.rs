@@ -145,7 +145,6 @@ impl Hubs {
     }
 }
 
-/// Hubs by prefix.
 #[derive(Debug, Default)]
 struct Prefixes(BTreeMap<Arc<str>, Hub>);
 
@@ -163,8 +162,8 @@ impl Prefixes {
     fn leave(&mut self, prefix: &str, waker: &Arc<AtomicWaker>) {
         let Some(hub) = self.0.get(prefix) else { return };
         let mut wakers = hub.bell.0.lock();
-        if let Some(place) = wakers.iter().position(|other| Arc::ptr_eq(other, waker)) {
-            wakers.swap_remove(place);
+        if let Some(index) = wakers.iter().position(|other| Arc::ptr_eq(other, waker)) {
+            wakers.swap_remove(index);
         }
         let deserted = wakers.is_empty();
         drop(wakers);

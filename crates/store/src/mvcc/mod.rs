@@ -52,7 +52,6 @@ struct Slot {
     cost: usize,
 }
 
-/// See the module.
 #[derive(Debug)]
 pub(crate) struct Mvcc {
     keys: BTreeMap<Key, Versions>,
@@ -75,7 +74,7 @@ pub(crate) struct Mvcc {
 /// Where a watcher is.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Cursor {
-    place: u64,
+    index: u64,
     epoch: u64,
 }
 
@@ -246,7 +245,7 @@ impl Mvcc {
             let missed = self.ring.range(start..end).rev().filter(|slot| topic.covers(&slot.event, &slot.tags));
             hub.extend_back(from, missed.map(|slot| Arc::clone(&slot.event)));
         }
-        Ok(Cursor { place: hub.cursor_after(from), epoch: self.epoch })
+        Ok(Cursor { index: hub.cursor_after(from), epoch: self.epoch })
     }
 
     pub(crate) fn unwatch(&mut self, topic: &Topic, waker: &Arc<AtomicWaker>) {
@@ -263,7 +262,7 @@ impl Mvcc {
     ) -> Result<(), WatchError> {
         let before = buffer.len();
         buffer.extend(self.pending(topic, *cursor)?.take(limit).cloned());
-        cursor.place += (buffer.len() - before) as u64;
+        cursor.index += (buffer.len() - before) as u64;
         Ok(())
     }
 
@@ -287,7 +286,7 @@ impl Mvcc {
             return Err(WatchError::Compacted { oldest: self.oldest });
         }
         let hub = self.hubs.get(topic).ok_or(WatchError::Closed)?;
-        hub.from(cursor.place).ok_or(WatchError::Lagged { oldest: self.oldest })
+        hub.from(cursor.index).ok_or(WatchError::Lagged { oldest: self.oldest })
     }
 
     fn readable(&self, revision: u64) -> Result<(), ReadError> {
@@ -316,9 +315,9 @@ fn live(entries: impl IntoIterator<Item = Entry>) -> BTreeMap<Key, Versions> {
 
 /// The first text after all that start with `prefix`; `None` if there is none.
 fn successor(prefix: &str) -> Option<String> {
-    let (rest, next) = prefix.char_indices().rev().find_map(|(place, last)| {
+    let (rest, next) = prefix.char_indices().rev().find_map(|(index, last)| {
         let next = (last..=char::MAX).nth(1)?;
-        Some((&prefix[..place], next))
+        Some((&prefix[..index], next))
     })?;
     Some(format!("{rest}{next}"))
 }

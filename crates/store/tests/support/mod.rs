@@ -1,6 +1,5 @@
 //! What the tests of this crate share: a real etcd of their own, and waiting with a bound.
 #![allow(dead_code, reason = "each test file uses its part")]
-#![allow(missing_docs, reason = "not a library")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::io::Write;

@@ -20,7 +20,6 @@ pub(crate) enum Store {
     KubeApiserver,
 }
 
-/// See the module.
 pub(crate) struct Api {
     store: Store,
     folder: PathBuf,

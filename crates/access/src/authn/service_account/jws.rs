@@ -60,7 +60,6 @@ impl<'a> Unverified<'a> {
     }
 }
 
-/// Signs claims.
 pub(super) fn sign(key: &SigningKey, claims: &impl serde::Serialize) -> Result<String, KeyError> {
     let header = json!({"alg": key.public().algorithm().name(), "kid": key.public().id()});
     let payload = serde_json::to_vec(claims).map_err(|_| KeyError::Sign)?;

@@ -419,8 +419,8 @@ fn a_token_that_admission_asked_for_lives_longer_unless_that_is_switched_off() {
         let asked = Asked { namespace: "ns", name: "sa", request: &request };
         let answer = issuer.issue(asked, &cluster(), now(), "id").unwrap().answer;
         let asked_for = request.int_at("spec.expirationSeconds").unwrap();
-        let told: Timestamp = answer.str_at("status.expirationTimestamp").parse().unwrap();
-        assert_eq!(told.as_second() - now().as_second(), asked_for, "what is told is what was asked: {spec}");
+        let expiry: Timestamp = answer.str_at("status.expirationTimestamp").parse().unwrap();
+        assert_eq!(expiry.as_second() - now().as_second(), asked_for, "what is told is what was asked: {spec}");
         let token = answer.str_at("status.token");
         let payload = BASE64_URL_SAFE_NO_PAD.decode(token.split('.').nth(1).unwrap()).unwrap();
         let claims: Value = serde_json::from_slice(&payload).unwrap();

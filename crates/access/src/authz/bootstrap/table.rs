@@ -21,7 +21,6 @@ pub(super) struct Rule {
     verbs: &'static str,
 }
 
-/// Verbs on resources.
 pub(super) const fn on(groups: &'static str, resources: &'static str, verbs: &'static str) -> Rule {
     Rule { groups, resources, urls: "", names: "", verbs }
 }

@@ -47,7 +47,7 @@ fn subjects_are_users_groups_and_service_accounts() {
     );
     bind(&index, "ns", "rb", ("ClusterRole", "view"), json!([{"kind": "ServiceAccount", "name": "local"}]));
     bind(&index, "ns", "rb2", ("Role", "edit"), json!([{"kind": "User", "name": "bob"}]));
-    let told = |name: &str, groups: &[&str], verb: &str, namespace: &str| {
+    let reason = |name: &str, groups: &[&str], verb: &str, namespace: &str| {
         let user = User::new(name, groups.iter().copied());
         match ask(&index, &user, verb, namespace) {
             Decision::Allow(reason) => reason.to_string(),
@@ -99,7 +99,7 @@ fn subjects_are_users_groups_and_service_accounts() {
         ("bob", &[], "update", "ns", r#"RBAC: allowed by RoleBinding "rb2/ns" of Role "edit" to User "bob""#),
         ("bob", &[], "update", "other", none),
     ] {
-        assert_eq!(told(name, groups, verb, namespace), want, "{name} {groups:?} {verb} {namespace}");
+        assert_eq!(reason(name, groups, verb, namespace), want, "{name} {groups:?} {verb} {namespace}");
     }
 }
 

@@ -97,24 +97,18 @@ pub struct ProviderParameters {
     /// The platform.
     #[serde(rename = "type")]
     pub kind: String,
-    /// For AWS.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub aws: Option<AwsLoadBalancer>,
-    /// For GCP.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gcp: Option<GcpLoadBalancer>,
-    /// For IBM.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ibm: Option<IbmLoadBalancer>,
-    /// For OpenStack.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub openstack: Option<OpenStackLoadBalancer>,
-    /// What else is there.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
 
-/// A load balancer of AWS.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AwsLoadBalancer {
@@ -127,7 +121,6 @@ pub struct AwsLoadBalancer {
     /// For [`LoadBalancerKind::Classic`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub classic_load_balancer: Option<ClassicLoadBalancer>,
-    /// What else is there.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
@@ -174,7 +167,6 @@ impl LoadBalancerKind {
     }
 }
 
-/// A classic load balancer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClassicLoadBalancer {
@@ -186,7 +178,6 @@ pub struct ClassicLoadBalancer {
     pub subnets: Option<Subnets>,
 }
 
-/// A network load balancer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NetworkLoadBalancer {
@@ -213,7 +204,6 @@ pub struct GcpLoadBalancer {
     pub client_access: String,
 }
 
-/// A load balancer of IBM.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct IbmLoadBalancer {
@@ -222,7 +212,6 @@ pub struct IbmLoadBalancer {
     pub protocol: Protocol,
 }
 
-/// A load balancer of OpenStack.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct OpenStackLoadBalancer {
@@ -263,10 +252,8 @@ impl Protocol {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Subnets {
-    /// Ids.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub ids: Vec<String>,
-    /// Names.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
 }

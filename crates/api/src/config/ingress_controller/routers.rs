@@ -27,7 +27,6 @@ pub struct OperatorCondition {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Named {
-    /// Its name.
     pub name: String,
 }
 
@@ -90,7 +89,6 @@ pub struct TlsProfile {
     /// For `Custom`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub custom: Option<TlsProfileSpec>,
-    /// What else is there.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
@@ -124,7 +122,6 @@ pub struct ClientTls {
     pub allowed_subject_patterns: Vec<String>,
 }
 
-/// What is logged.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Logging {
@@ -145,7 +142,6 @@ pub struct AccessLog {
     /// `Log` or `Ignore`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub log_empty_requests: String,
-    /// What else is there.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
@@ -203,7 +199,6 @@ pub struct HttpHeaders {
     /// Headers whose case is kept as written here.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub header_name_case_adjustments: Vec<String>,
-    /// What else is there.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
@@ -212,7 +207,6 @@ pub struct HttpHeaders {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct UniqueId {
-    /// Its name.
     pub name: String,
     /// Its form.
     #[serde(skip_serializing_if = "String::is_empty")]

@@ -13,7 +13,6 @@ pub(super) const PREFIX: &str = "pod-security.kubernetes.io/";
 /// How much a pod may do, the most permissive first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Level {
-    /// Everything.
     Privileged,
     /// What has no known way out of a container.
     Baseline,
@@ -58,7 +57,6 @@ impl Version {
 /// A level as one release defined it.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Standard {
-    /// The level.
     pub level: Level,
     /// The release.
     pub version: Version,

@@ -5,7 +5,6 @@ use std::{fmt, net::IpAddr};
 /// A host of either family, or a name that may stand for both.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Host {
-    /// An address.
     Address(IpAddr),
     /// A name to resolve.
     Name(String),
@@ -21,9 +20,7 @@ impl Host {
 /// A host and a port; written as in a URL.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Endpoint {
-    /// Where.
     pub host: Host,
-    /// Port.
     pub port: u16,
 }
 
@@ -55,7 +52,6 @@ pub enum Security {
 pub struct Target {
     /// Tried in this order; never empty.
     pub to: Vec<Endpoint>,
-    /// How.
     pub security: Security,
     /// Path and query, both encoded.
     pub path: String,

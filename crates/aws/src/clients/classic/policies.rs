@@ -26,11 +26,11 @@ impl ClassicClient {
         let form = form_with(name, "PolicyNames", [&policy.name]);
         let answer = self.query.ask(actions::DESCRIBE_POLICIES, &form).await?;
         let Some(has) = answer.items("PolicyDescriptions").next() else { return Ok(false) };
-        let told = |name: &String, value: &String| {
+        let reported = |name: &String, value: &String| {
             let mut all = has.items("PolicyAttributeDescriptions");
             all.any(|one| one.text(&["AttributeName"]) == name && one.text(&["AttributeValue"]) == value)
         };
         Ok(has.text(&["PolicyTypeName"]) == policy.kind
-            && policy.attributes.iter().all(|(name, value)| told(name, value)))
+            && policy.attributes.iter().all(|(name, value)| reported(name, value)))
     }
 }

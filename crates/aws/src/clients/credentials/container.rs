@@ -26,7 +26,6 @@ const ALLOWED: [IpAddr; 3] = [
 const PATIENCE: Patience = Patience { connect: Duration::from_secs(2), answer: Duration::from_secs(5) };
 const ATTEMPTS: u32 = 3;
 
-/// See the top of the file.
 #[derive(Clone, Debug)]
 pub(super) struct Container {
     environment: Environment,

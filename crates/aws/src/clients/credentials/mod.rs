@@ -24,7 +24,6 @@ const UNDATED: Duration = Duration::from_secs(900);
 /// When to ask again after new ones could not be had and the old ones are still good.
 const AGAIN: Duration = Duration::from_secs(30);
 
-/// Who asks.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Credentials {
     /// The access key's id.

@@ -90,7 +90,7 @@ pub(super) fn rules_form(group: &str, rules: &BTreeSet<Rule>) -> Form {
     let mut form = Form::default();
     form.set("GroupId", group);
     for (number, rule) in (1..).zip(rules) {
-        let place = format!("IpPermissions.{number}");
+        let prefix = format!("IpPermissions.{number}");
         let (name, ports) = match rule.protocol {
             Protocol::Tcp { from, to } => ("tcp".to_owned(), Some((from.into(), to.into()))),
             Protocol::Udp { from, to } => ("udp".to_owned(), Some((from.into(), to.into()))),
@@ -99,11 +99,11 @@ pub(super) fn rules_form(group: &str, rules: &BTreeSet<Rule>) -> Form {
             Protocol::All => ("-1".to_owned(), None),
             Protocol::Number(number) => (number.to_string(), None),
         };
-        form.set(format!("{place}.IpProtocol"), name);
+        form.set(format!("{prefix}.IpProtocol"), name);
         let ports: Option<(i32, i32)> = ports;
         if let Some((from, to)) = ports {
-            form.set(format!("{place}.FromPort"), from.to_string());
-            form.set(format!("{place}.ToPort"), to.to_string());
+            form.set(format!("{prefix}.FromPort"), from.to_string());
+            form.set(format!("{prefix}.ToPort"), to.to_string());
         }
         let (list, name, value) = match &rule.peer {
             Peer::Cidr(cidr) if cidr.family() == Family::V4 => ("IpRanges", "CidrIp", cidr.to_string()),
@@ -111,9 +111,9 @@ pub(super) fn rules_form(group: &str, rules: &BTreeSet<Rule>) -> Form {
             Peer::Group(id) => ("Groups", "GroupId", id.clone()),
             Peer::PrefixList(id) => ("PrefixListIds", "PrefixListId", id.clone()),
         };
-        form.set(format!("{place}.{list}.1.{name}"), value);
+        form.set(format!("{prefix}.{list}.1.{name}"), value);
         if !rule.description.is_empty() {
-            form.set(format!("{place}.{list}.1.Description"), &rule.description);
+            form.set(format!("{prefix}.{list}.1.Description"), &rule.description);
         }
     }
     form

@@ -188,9 +188,9 @@ impl Filters {
             return;
         }
         self.count += 1;
-        let place = format!("Filter.{}", self.count);
-        self.form.set(format!("{place}.Name"), name);
-        self.form.list(&format!("{place}.Value"), values);
+        let prefix = format!("Filter.{}", self.count);
+        self.form.set(format!("{prefix}.Name"), name);
+        self.form.list(&format!("{prefix}.Value"), values);
     }
 
     fn paged(mut self) -> Form {

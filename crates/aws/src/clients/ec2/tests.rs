@@ -57,9 +57,9 @@ async fn groups_are_read_rule_by_rule() {
         rule(Protocol::Icmpv6 { kind: 2, code: 0 }, Peer::Cidr(cidr("::/0")), ""),
         rule(Protocol::Number(50), Peer::Cidr(cidr("0.0.0.0/0")), ""),
     ];
-    let told =
+    let described =
         |rules: &BTreeSet<Rule>| rules.iter().map(|rule| format!("{rule} {}", rule.description)).collect::<Vec<_>>();
-    assert_eq!(told(&groups[0].ingress), told(&ingress.into()));
+    assert_eq!(described(&groups[0].ingress), described(&ingress.into()));
     let egress =
         [rule(Protocol::All, Peer::Cidr(cidr("0.0.0.0/0")), ""), rule(Protocol::All, Peer::Cidr(cidr("::/0")), "")];
     assert_eq!(groups[0].egress, egress.into());
@@ -220,13 +220,13 @@ async fn route_tables_are_read_and_routes_written_in_both_families() {
     let table = account.ec2.describe_route_tables("vpc-1").await.expect("tables").remove(0);
     assert!(table.main);
     assert_eq!(table.subnets, BTreeSet::from(["subnet-1".to_owned()]));
-    let told: Vec<(Option<String>, RouteTarget, bool)> = table
+    let described: Vec<(Option<String>, RouteTarget, bool)> = table
         .routes
         .iter()
         .map(|route| (route.to.map(|to| to.to_string()), route.via.clone(), route.blackhole))
         .collect();
     assert_eq!(
-        told,
+        described,
         [
             (Some("0.0.0.0/0".to_owned()), RouteTarget::Gateway("igw-1".to_owned()), false),
             (Some("::/0".to_owned()), RouteTarget::Other("eigw-1".to_owned()), false),

@@ -13,7 +13,6 @@ use std::collections::BTreeSet;
 /// EC2's word for "it would be permitted", which it says as an error.
 pub(super) const PERMITTED: &str = "DryRunOperation";
 
-/// The call of a trial.
 pub(super) fn call(trial: Trial<'_>) -> Result<(Action, Form), AwsError> {
     let (action, mut form) = match trial {
         Trial::CreateGroup(new) => (actions::CREATE_SECURITY_GROUP, groups::new_form(new)),

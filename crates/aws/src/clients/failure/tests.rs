@@ -15,13 +15,13 @@ const BATCH: &str = "<InvalidChangeBatch xmlns=\"https://route53.amazonaws.com/d
 
 #[test]
 fn each_shape_of_an_error_is_read() {
-    let told = |body| {
+    let parsed = |body| {
         let Failure { code, message, request_id, .. } = failure(400, body);
         [code, message, request_id]
     };
-    assert_eq!(told(EC2), ["InvalidGroup.NotFound", "The security group 'sg-1' does not exist", "r-1"]);
-    assert_eq!(told(QUERY), ["TargetGroupNotFound", "gone", "r-2"]);
-    assert_eq!(told(BATCH), ["InvalidChangeBatch", "one; two", "r-3"]);
+    assert_eq!(parsed(EC2), ["InvalidGroup.NotFound", "The security group 'sg-1' does not exist", "r-1"]);
+    assert_eq!(parsed(QUERY), ["TargetGroupNotFound", "gone", "r-2"]);
+    assert_eq!(parsed(BATCH), ["InvalidChangeBatch", "one; two", "r-3"]);
 }
 
 #[test]

@@ -19,7 +19,7 @@ fn taken_on(token: &str, until: &str) -> Say {
 }
 
 /// What was asked for, and with which session token: `GET records as token`.
-fn told(asked: &[Asked]) -> Vec<String> {
+fn described(asked: &[Asked]) -> Vec<String> {
     let one = |asked: &Asked| {
         let what = match (asked.line.split(' ').next(), asked.body.split('&').next()) {
             (Some("GET"), _) => "records",
@@ -66,7 +66,7 @@ async fn the_role_asks_for_its_zone_alone() {
         "records as second",
         "change as second",
     ];
-    assert_eq!(told(&asked), expected);
+    assert_eq!(described(&asked), expected);
     assert!(asked[0].body.contains("RoleArn=arn%3Aaws%3Aiam%3A%3A210987654321%3Arole%2Fzones"), "{}", asked[0].body);
     let printed = format!("{asked:?} {provider:?}");
     assert!(
@@ -89,7 +89,7 @@ async fn credentials_of_a_role_are_renewed_before_they_end() {
         provider.delete(&in_role(ROLE), &entry(true)).await.expect("nothing there");
     }
     let expected = ["AssumeRole as ourselves", "AssumeRole as ourselves", "records as second", "records as second"];
-    assert_eq!(told(&server.asked()), expected);
+    assert_eq!(described(&server.asked()), expected);
 }
 
 #[tokio::test]
@@ -101,7 +101,7 @@ async fn a_role_that_cannot_be_taken_on_is_told() {
     let start = format!("the role {ROLE} of the zone cannot be taken on: ");
     assert!(error.starts_with(&start) && error.contains("needs sts:AssumeRole: User:"), "{error}");
     assert!(provider.delete(&in_role(ROLE), &entry(true)).await.is_err(), "nothing is taken for gone");
-    assert_eq!(told(&server.asked()), ["AssumeRole as ourselves"; 2]);
+    assert_eq!(described(&server.asked()), ["AssumeRole as ourselves"; 2]);
     for arn in ["zones", "arn:aws:iam::210987654321:user/zones"] {
         let error = provider.ensure(&in_role(arn), &entry(true)).await.expect_err("no ARN");
         let expected = format!(

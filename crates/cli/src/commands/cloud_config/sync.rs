@@ -6,7 +6,7 @@ use crate::{
     manager::{Manager, Own},
     release_version,
 };
-use aws::cloud_config::sync::{ALONE, Options};
+use aws::cloud_config::sync::{ALONE, SyncOptions};
 use runtime::{
     config::Settings,
     controller::{self, Context, Selection},
@@ -31,7 +31,7 @@ fn run(settings: Settings) -> anyhow::Result<()> {
     let (log, (manager, release)) = settings.read(|given| Some((component::log(given), flags(given)?)))?;
     component::run(&log, async |admin, tasks| {
         let client = manager.connect("twinstack-cloud-config", &admin, &tasks).await?;
-        let context = Context::new(client.clone(), Options { release }, &admin, &tasks);
+        let context = Context::new(client.clone(), SyncOptions { release }, &admin, &tasks);
         manager.lead(client, &tasks, move || {
             let all: Vec<_> = ALONE.iter().collect();
             controller::start(&context, &all, &Selection::default());

@@ -2,7 +2,7 @@
 
 use inspect::{
     doctor::{Finding, Severity},
-    trace::Way,
+    trace::Trace,
 };
 
 /// Prints findings, how many hints were left out, and what could not be looked at.
@@ -27,14 +27,14 @@ pub(super) fn findings(shown: &[Finding], hidden: usize, unread: &[String]) {
 }
 
 /// Prints the way of each family, and what could not be looked at.
-pub(super) fn ways(ways: &[Way], unread: &[String]) {
-    for way in ways {
-        let (colour, end) = match &way.ends {
+pub(super) fn traces(traces: &[Trace], unread: &[String]) {
+    for trace in traces {
+        let (colour, end) = match &trace.ends {
             None => ("\x1b[1;32m", "arrives".to_owned()),
             Some(why) => ("\x1b[1;31m", format!("ends here: {}", plain(why))),
         };
-        anstream::println!("\x1b[1m{}\x1b[0m", way.family);
-        for step in &way.steps {
+        anstream::println!("\x1b[1m{}\x1b[0m", trace.family);
+        for step in &trace.steps {
             anstream::println!("  {:14} {}", step.what, plain(&step.detail));
         }
         anstream::println!("  {colour}{end}\x1b[0m");

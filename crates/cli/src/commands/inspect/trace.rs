@@ -47,14 +47,14 @@ fn run(settings: Settings) -> anyhow::Result<()> {
     })?;
     let (snapshot, unread) = source.snapshot()?;
     let target = Target { kind: &kind, namespace: &namespace, name: &name, domain: domain.trim_end_matches('.') };
-    let Some(ways) = trace::trace(&snapshot, target) else {
+    let Some(traces) = trace::trace(&snapshot, target) else {
         bail!("there is no {kind} {name} in namespace {namespace}; kubectl get {kind} -A lists them all");
     };
     match as_json {
-        true => anstream::println!("{}", serde_json::to_string_pretty(&ways)?),
-        false => print::ways(&ways, &unread),
+        true => anstream::println!("{}", serde_json::to_string_pretty(&traces)?),
+        false => print::traces(&traces, &unread),
     }
-    if ways.iter().all(|way| way.ends.is_some()) {
+    if traces.iter().all(|trace| trace.ends.is_some()) {
         std::process::exit(1);
     }
     Ok(())

@@ -9,7 +9,7 @@ use net::Family;
 use proxy::{
     backend::{
         Backend,
-        iptables::{IptablesBackend, Options as IptablesOptions},
+        iptables::{IptablesBackend, IptablesOptions},
         nft::NftBackend,
     },
     run,

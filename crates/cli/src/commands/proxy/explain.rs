@@ -87,9 +87,9 @@ fn run(settings: Settings) -> anyhow::Result<()> {
             plan = ipvs::served(plan);
         }
         let explained = explain::explain(*family, service, &plan, &fixed, |route, from| match options.mode {
-            Mode::Nftables => nft::way(route, from),
-            Mode::Iptables => iptables::way(*family, &name, &plan, route, from),
-            Mode::Ipvs => ipvs::way(*family, route, from),
+            Mode::Nftables => nft::trace(route, from),
+            Mode::Iptables => iptables::trace(*family, &name, &plan, route, from),
+            Mode::Ipvs => ipvs::trace(*family, route, from),
         });
         Explained { unserved: explain::unserved(*family, &name, &tracker), ..explained }
     });

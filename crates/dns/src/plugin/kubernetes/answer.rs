@@ -8,7 +8,6 @@ use crate::wire::code::{class, rtype};
 use crate::wire::{Name, Record, Reply, Section, from_reverse};
 use std::net::IpAddr;
 
-/// What was found.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Found {
     /// The reply has them.

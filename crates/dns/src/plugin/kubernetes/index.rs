@@ -35,13 +35,10 @@ pub enum Change {
 /// The four kinds that are watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sort {
-    /// Services.
     Services,
     /// EndpointSlices.
     Slices,
-    /// Namespaces.
     Namespaces,
-    /// Pods.
     Pods,
 }
 

@@ -15,7 +15,6 @@ const SUBNET: u16 = 8;
 /// What upstreams may send to a client that did not say.
 const SIZE: u16 = 1232;
 
-/// One rule.
 #[derive(Debug)]
 pub(super) struct Rule {
     code: u16,

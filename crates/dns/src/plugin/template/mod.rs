@@ -47,7 +47,6 @@ struct Template {
 
 /// Which names a template is for, within its zones.
 enum Matches {
-    /// All of them.
     All,
     /// All but those of a zone: what the patterns of [`complement`] say in many words.
     Except(Box<Name>),

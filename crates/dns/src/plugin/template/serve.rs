@@ -21,7 +21,6 @@ pub(super) struct Found {
 
 /// Whether a template is for a question.
 pub(super) enum Verdict {
-    /// It is.
     Fits(Found),
     /// It is not, and `fallthrough` says what then.
     DoesNot,

@@ -121,7 +121,6 @@ impl Live {
         Self { settings, places, number, names, running, spares, entries, leaving: Vec::new(), authorities }
     }
 
-    /// Its number.
     pub fn number(&self) -> u64 {
         self.number
     }

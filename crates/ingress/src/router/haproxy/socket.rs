@@ -15,7 +15,6 @@ pub enum SocketError {
     Io {
         /// The socket.
         path: PathBuf,
-        /// Why.
         source: io::Error,
     },
     /// HAProxy refused. A new generation puts things right.

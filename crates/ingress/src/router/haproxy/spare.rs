@@ -114,7 +114,6 @@ pub(crate) enum TuneMap {
 }
 
 impl TuneMap {
-    /// All of them.
     pub(crate) const ALL: [Self; 4] = [Self::ServerTimeout, Self::TunnelTimeout, Self::CookiePath, Self::Guarded];
 
     /// Its file in a generation; also its name on the socket.

@@ -30,7 +30,6 @@ pub(crate) const MONITOR: &str = "/_______internal_router_healthz";
 /// What a generation holds, beside its files.
 #[derive(Clone, Debug, Default)]
 pub struct Generation {
-    /// Its number.
     pub number: u64,
     /// The backend of each claim.
     pub names: HashMap<Id, String>,

@@ -16,7 +16,6 @@ pub enum Source {
 /// Which claim.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Id {
-    /// The object.
     pub key: Key,
     /// Its sort.
     pub source: Source,
@@ -93,7 +92,6 @@ pub enum PathKind {
     Exact,
 }
 
-/// Which paths.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PathMatch {
     /// Begins with a slash.
@@ -138,7 +136,6 @@ pub struct Target {
 /// Which port of the Services.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Port {
-    /// By its name.
     Name(String),
     /// The number that pods listen on, or the Service's own.
     Number(u16),
@@ -153,7 +150,6 @@ pub struct Claim {
     pub age: Age,
     /// For which names.
     pub host: Host,
-    /// For which paths.
     pub path: PathMatch,
     /// Who ends TLS.
     pub termination: Termination,

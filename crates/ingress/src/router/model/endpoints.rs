@@ -18,7 +18,6 @@ use std::{
 pub struct Server {
     /// The same for the same pod and port, whichever address leads there.
     pub name: String,
-    /// Where.
     pub address: SocketAddr,
     /// Its share, 0 to 256.
     pub weight: u16,

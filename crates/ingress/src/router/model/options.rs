@@ -22,7 +22,6 @@ pub struct Options {
     pub tunnel_timeout: Option<String>,
     /// No cookie, no stickiness.
     pub no_cookie: bool,
-    /// The cookie's name.
     pub cookie_name: Option<String>,
     /// Who may see the cookie.
     pub same_site: Option<SameSite>,
@@ -45,7 +44,6 @@ pub struct Options {
 /// How servers are chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Balance {
-    /// At random.
     Random,
     /// In turns.
     RoundRobin,

@@ -40,7 +40,6 @@ pub enum Map {
 }
 
 impl Map {
-    /// All of them.
     pub const ALL: [Self; 6] =
         [Self::HttpExact, Self::HttpPrefix, Self::TlsExact, Self::TlsPrefix, Self::Sni, Self::Claimed];
 }
@@ -83,15 +82,11 @@ pub struct Delta {
 
 /// The objects as they are stored. `Model` asks for those that a change concerns.
 pub trait Objects {
-    /// A Route.
     fn route(&self, key: &Key) -> Option<Arc<Route>>;
     /// An Ingress, if its class is this router's.
     fn ingress(&self, key: &Key) -> Option<Arc<Ingress>>;
-    /// A Service.
     fn service(&self, key: &Key) -> Option<Arc<Service>>;
-    /// The slices of a Service.
     fn slices(&self, service: &Key) -> Vec<Arc<EndpointSlice>>;
-    /// A Secret.
     fn secret(&self, key: &Key) -> Option<Arc<Secret>>;
     /// The labels of a namespace; asked only when they matter.
     fn namespace_labels(&self, name: &str) -> Option<BTreeMap<String, String>>;
@@ -140,7 +135,6 @@ impl Model {
         }
     }
 
-    /// A Secret changed.
     pub fn secret_changed(&mut self, key: &Key) {
         self.changed_objects.extend(self.secret_users.get(key).into_iter().flatten().cloned());
     }

@@ -262,7 +262,6 @@ pub struct Resources {
     pub tcp_balance: String,
 }
 
-/// Access logs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessLog {
     /// ROUTER_SYSLOG_ADDRESS.

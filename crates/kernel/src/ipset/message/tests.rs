@@ -81,16 +81,16 @@ fn entries_of_each_kind_and_family_are_these_bytes() {
 
 #[test]
 fn a_list_reads_back_and_cut_off_answers_are_shorter() {
-    let place = |at: &str| at.parse().unwrap();
+    let address = |at: &str| at.parse().unwrap();
     for (kind, entries) in [
         (Kind::Ip, vec![Entry::Ip("10.0.0.1".parse().unwrap()), Entry::Ip("fd00::1".parse().unwrap())]),
-        (Kind::IpPort, vec![Entry::IpPort(Protocol::Sctp, place("[fd00::1]:53"))]),
-        (Kind::IpPortIp, vec![Entry::IpPortIp(Protocol::Tcp, place("[fd00::1]:53"), "fd00::1".parse().unwrap())]),
+        (Kind::IpPort, vec![Entry::IpPort(Protocol::Sctp, address("[fd00::1]:53"))]),
+        (Kind::IpPortIp, vec![Entry::IpPortIp(Protocol::Tcp, address("[fd00::1]:53"), "fd00::1".parse().unwrap())]),
         (
             Kind::IpPortNet,
             vec![
-                Entry::IpPortNet(Protocol::Udp, place("10.0.0.1:53"), "10.0.0.0/8".parse().unwrap()),
-                Entry::IpPortNet(Protocol::Udp, place("10.0.0.1:53"), "192.0.2.1/32".parse().unwrap()),
+                Entry::IpPortNet(Protocol::Udp, address("10.0.0.1:53"), "10.0.0.0/8".parse().unwrap()),
+                Entry::IpPortNet(Protocol::Udp, address("10.0.0.1:53"), "192.0.2.1/32".parse().unwrap()),
             ],
         ),
     ] {

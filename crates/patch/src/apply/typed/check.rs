@@ -16,19 +16,19 @@ pub(in crate::apply) enum Duplicates {
 /// All mistakes, each with the path it is at.
 pub(in crate::apply) fn check(shape: &Shape, object: &Value, duplicates: Duplicates) -> Vec<String> {
     let mut mistakes = Vec::new();
-    Checker { duplicates, mistakes: &mut mistakes }.value(shape, object, &Place::Root);
+    Checker { duplicates, mistakes: &mut mistakes }.value(shape, object, &FieldPath::Root);
     mistakes
 }
 
 /// Where a value stands. It becomes text only for a mistake: most objects have none, and are checked at every write.
-enum Place<'a> {
+enum FieldPath<'a> {
     Root,
     Field(&'a Self, &'a str),
     Item(&'a Self, &'a Step),
     Index(&'a Self, usize),
 }
 
-impl fmt::Display for Place<'_> {
+impl fmt::Display for FieldPath<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Root => Ok(()),
@@ -45,39 +45,39 @@ struct Checker<'a> {
 }
 
 impl Checker<'_> {
-    fn report(&mut self, place: &Place<'_>, what: impl fmt::Display) {
-        self.mistakes.push(format!("{place}: {what}"));
+    fn report(&mut self, path: &FieldPath<'_>, what: impl fmt::Display) {
+        self.mistakes.push(format!("{path}: {what}"));
     }
 
-    fn value(&mut self, shape: &Shape, value: &Value, place: &Place<'_>) {
+    fn value(&mut self, shape: &Shape, value: &Value, path: &FieldPath<'_>) {
         if value.is_null() {
             return;
         }
         match (view(shape, value), value) {
-            (View::Entries(entries), Value::Object(_)) => self.entries(entries, value, place),
-            (View::Entries(_), _) => self.report(place, format_args!("must be an object, got {value}")),
-            (View::Items(item, keys), Value::Array(list)) => self.items(item, keys, list, place),
-            (View::Items(..), _) => self.report(place, format_args!("must be a list, got {value}")),
-            (View::Leaf, _) => self.leaf(shape, value, place),
+            (View::Entries(entries), Value::Object(_)) => self.entries(entries, value, path),
+            (View::Entries(_), _) => self.report(path, format_args!("must be an object, got {value}")),
+            (View::Items(item, keys), Value::Array(list)) => self.items(item, keys, list, path),
+            (View::Items(..), _) => self.report(path, format_args!("must be a list, got {value}")),
+            (View::Leaf, _) => self.leaf(shape, value, path),
         }
     }
 
-    fn leaf(&mut self, shape: &Shape, value: &Value, place: &Place<'_>) {
+    fn leaf(&mut self, shape: &Shape, value: &Value, path: &FieldPath<'_>) {
         let accepted = match shape {
-            Shape::Or(_, other) => return self.value(other, value, place),
+            Shape::Or(_, other) => return self.value(other, value, path),
             Shape::List(item, _) => match value {
                 Value::Array(list) => {
                     for (index, value) in list.iter().enumerate() {
-                        self.value(item, value, &Place::Index(place, index));
+                        self.value(item, value, &FieldPath::Index(path, index));
                     }
                     return;
                 }
                 _ => "a list",
             },
-            Shape::Map(values, _) if value.is_object() => return self.entries(Entries::Map(values), value, place),
+            Shape::Map(values, _) if value.is_object() => return self.entries(Entries::Map(values), value, path),
             Shape::Map(..) => "an object",
             Shape::Named(_) | Shape::Struct(_) => match (shape.as_struct(), value) {
-                (Some(known), Value::Object(_)) => return self.entries(Entries::Struct(known), value, place),
+                (Some(known), Value::Object(_)) => return self.entries(Entries::Struct(known), value, path),
                 (None, _) => return,
                 _ => "an object",
             },
@@ -91,23 +91,23 @@ impl Checker<'_> {
             }
             _ => return,
         };
-        self.report(place, format_args!("must be {accepted}, got {value}"));
+        self.report(path, format_args!("must be {accepted}, got {value}"));
     }
 
-    fn entries(&mut self, entries: Entries<'_>, value: &Value, place: &Place<'_>) {
+    fn entries(&mut self, entries: Entries<'_>, value: &Value, path: &FieldPath<'_>) {
         for (key, value) in value.as_object().into_iter().flatten() {
-            let place = Place::Field(place, key);
+            let path = FieldPath::Field(path, key);
             match entries.field(key) {
-                Some((shape, _)) => self.value(shape, value, &place),
-                None => self.report(&place, "there is no such field"),
+                Some((shape, _)) => self.value(shape, value, &path),
+                None => self.report(&path, "there is no such field"),
             }
         }
     }
 
-    fn items(&mut self, item: &Shape, keys: Keys<'_>, list: &[Value], place: &Place<'_>) {
+    fn items(&mut self, item: &Shape, keys: Keys<'_>, list: &[Value], path: &FieldPath<'_>) {
         let mut seen = BTreeSet::new();
         for (index, value) in list.iter().enumerate() {
-            let numbered = Place::Index(place, index);
+            let numbered = FieldPath::Index(path, index);
             if self.duplicates == Duplicates::Allowed {
                 match distinguishable(item, keys, value) {
                     Ok(()) => self.value(item, value, &numbered),
@@ -118,10 +118,10 @@ impl Checker<'_> {
             match step_of(item, keys, value) {
                 Err(why) => self.report(&numbered, why),
                 Ok(step) => {
-                    let place = Place::Item(place, &step);
-                    self.value(item, value, &place);
+                    let path = FieldPath::Item(path, &step);
+                    self.value(item, value, &path);
                     if seen.contains(&step) {
-                        self.report(&place, "stands twice in the list");
+                        self.report(&path, "stands twice in the list");
                     }
                     seen.insert(step);
                 }

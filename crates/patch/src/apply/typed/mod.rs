@@ -34,7 +34,6 @@ enum View<'a> {
 /// What tells the items of a list apart.
 #[derive(Clone, Copy)]
 enum Keys<'a> {
-    /// Their value.
     Value,
     /// These fields.
     Fields(&'a [String]),

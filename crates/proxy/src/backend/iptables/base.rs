@@ -6,9 +6,9 @@
 use kernel::iptables::Table;
 use net::{Cidr, Family, HasFamily};
 
-use super::lines::{NEW, Shared};
+use super::lines::{NEW, SharedChain};
 use super::names::{CANARY, EXTERNAL, FIREWALL, FORWARD, MARK, NODE_PORTS, OWNER, POSTROUTING, SERVICES};
-use super::{Fixed, Options};
+use super::{Fixed, IptablesOptions};
 use crate::plan::NodePortMatch;
 
 /// Everything that the rules depend on besides Services.
@@ -16,7 +16,7 @@ use crate::plan::NodePortMatch;
 pub(super) struct Base {
     pub(super) family: Family,
     pub(super) fixed: Fixed,
-    pub(super) options: Options,
+    pub(super) options: IptablesOptions,
 }
 
 impl Base {
@@ -108,13 +108,13 @@ impl Base {
     }
 
     /// What comes before the lines of Services.
-    pub(super) fn head(&self, shared: Shared) -> Vec<String> {
+    pub(super) fn head(&self, shared: SharedChain) -> Vec<String> {
         let loopback = match self.family {
             Family::V4 => "127.0.0.0/8",
             Family::V6 => "::1/128",
         };
         match shared {
-            Shared::NodePorts | Shared::OwnPorts if !self.opens_loopback() => {
+            SharedChain::NodePorts | SharedChain::OwnPorts if !self.opens_loopback() => {
                 vec![format!("-d {loopback} -j RETURN")]
             }
             _ => Vec::new(),
@@ -122,9 +122,9 @@ impl Base {
     }
 
     /// What comes after them.
-    pub(super) fn tail(&self, shared: Shared) -> Vec<String> {
+    pub(super) fn tail(&self, shared: SharedChain) -> Vec<String> {
         match shared {
-            Shared::Services => {
+            SharedChain::Services => {
                 let to = |at| format!("{at}-m addrtype --dst-type LOCAL -j {NODE_PORTS}");
                 self.own_addresses().into_iter().map(to).collect()
             }

@@ -13,7 +13,7 @@ use crate::track::{Name, Protocol};
 
 /// A chain with lines of all Services.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Shared {
+pub(super) enum SharedChain {
     /// nat: where addresses lead.
     Services,
     /// nat: where node ports lead.
@@ -28,7 +28,7 @@ pub(super) enum Shared {
     Firewall,
 }
 
-impl Shared {
+impl SharedChain {
     pub(super) const ALL: [Self; 6] =
         [Self::Services, Self::NodePorts, Self::ClosedInside, Self::Closed, Self::OwnPorts, Self::Firewall];
 
@@ -53,7 +53,7 @@ impl Shared {
 pub(super) const NEW: &str = "-m conntrack --ctstate NEW";
 
 /// A rule in a shared chain.
-pub(super) type Line = (Shared, String);
+pub(super) type Line = (SharedChain, String);
 
 /// All lines of a Service.
 pub(super) fn lines(family: Family, service: &Name, plan: &ServicePlan, groups: &[Group<'_>]) -> Vec<Line> {
@@ -61,7 +61,7 @@ pub(super) fn lines(family: Family, service: &Name, plan: &ServicePlan, groups: 
     if let Some(port) = plan.health_check_port {
         // Whether there are endpoints here is for the answer to say.
         let what = comment(service, "health check");
-        lines.push((Shared::OwnPorts, format!("-p tcp -m tcp --dport {port}{what} -j ACCEPT")));
+        lines.push((SharedChain::OwnPorts, format!("-p tcp -m tcp --dport {port}{what} -j ACCEPT")));
     }
     for route in &plan.routes {
         let (why, verdict) = match &route.to {
@@ -72,10 +72,10 @@ pub(super) fn lines(family: Family, service: &Name, plan: &ServicePlan, groups: 
         };
         let destination = destination(route.frontend);
         let (shared, packets) = match route.frontend {
-            Frontend::Address { ip, .. } if plan.cluster_ips.contains(&ip) => (Shared::ClosedInside, destination),
-            Frontend::Address { .. } => (Shared::Closed, destination),
+            Frontend::Address { ip, .. } if plan.cluster_ips.contains(&ip) => (SharedChain::ClosedInside, destination),
+            Frontend::Address { .. } => (SharedChain::Closed, destination),
             // Every packet passes here. Connections that a program of the node had at this port before go on.
-            Frontend::NodePort { .. } => (Shared::OwnPorts, format!("{destination} {NEW}")),
+            Frontend::NodePort { .. } => (SharedChain::OwnPorts, format!("{destination} {NEW}")),
         };
         lines.push((shared, format!("{packets}{} {verdict}", comment(service, why))));
     }
@@ -92,7 +92,7 @@ pub(super) fn lines(family: Family, service: &Name, plan: &ServicePlan, groups: 
             lines.push(open(service, route, &chain));
             // Who was let on has another destination by now.
             let why = comment(service, "is not for everyone");
-            lines.push((Shared::Firewall, format!("{}{why} -j DROP", destination(route.frontend))));
+            lines.push((SharedChain::Firewall, format!("{}{why} -j DROP", destination(route.frontend))));
         }
     }
     lines
@@ -100,9 +100,9 @@ pub(super) fn lines(family: Family, service: &Name, plan: &ServicePlan, groups: 
 
 fn open(service: &Name, route: &Route, chain: &str) -> Line {
     let (shared, what) = match (route.frontend, &route.to) {
-        (Frontend::NodePort { .. }, _) => (Shared::NodePorts, "node port"),
-        (_, To::Inside(_)) => (Shared::Services, "cluster IP"),
-        _ => (Shared::Services, "external IP"),
+        (Frontend::NodePort { .. }, _) => (SharedChain::NodePorts, "node port"),
+        (_, To::Inside(_)) => (SharedChain::Services, "cluster IP"),
+        _ => (SharedChain::Services, "external IP"),
     };
     (shared, format!("{}{} -j {chain}", destination(route.frontend), comment(service, what)))
 }

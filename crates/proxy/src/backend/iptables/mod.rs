@@ -14,7 +14,7 @@ mod group;
 mod lines;
 mod names;
 mod state;
-mod way;
+mod trace;
 mod write;
 
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ use super::{Backend, Done, Fixed, Result, RuleCount};
 use crate::plan::ServicePlan;
 use crate::track::Name;
 
-pub use way::way;
+pub use trace::trace;
 
 use base::Base;
 use count::Counts;
@@ -35,14 +35,14 @@ use state::{Before, State};
 
 /// What this mode alone is told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct IptablesOptions {
     /// Node ports are open at 127.0.0.1 too, where they are open at all addresses or that one is named.
     pub localhost_node_ports: bool,
     /// Forwarded packets that belong to no connection are dropped.
     pub drop_invalid: bool,
 }
 
-impl Options {
+impl IptablesOptions {
     /// With what this machine's kernel is set to.
     #[must_use]
     pub fn of_machine(localhost_node_ports: bool) -> Self {
@@ -54,7 +54,7 @@ impl Options {
 pub struct IptablesBackend {
     family: Family,
     iptables: Arc<dyn Iptables>,
-    options: Options,
+    options: IptablesOptions,
     /// What the kernel has, or `None` when that is not known: at the start and after a failure.
     known: Option<Known>,
     /// After the last sync that went well.
@@ -71,7 +71,7 @@ struct Known {
 impl IptablesBackend {
     /// Of a family; nothing is done yet.
     #[must_use]
-    pub fn new(family: Family, iptables: Arc<dyn Iptables>, options: Options) -> Self {
+    pub fn new(family: Family, iptables: Arc<dyn Iptables>, options: IptablesOptions) -> Self {
         Self { family, iptables, options, known: None, rules: Vec::new() }
     }
 

@@ -6,7 +6,7 @@ use kernel::iptables::{Chains, Operation, Table, Transaction, target};
 
 use super::base::Base;
 use super::count::Counts;
-use super::lines::{Line, Shared};
+use super::lines::{Line, SharedChain};
 use super::state::{Before, Held, State};
 use super::{chains, group, names};
 use crate::plan::ServicePlan;
@@ -20,7 +20,7 @@ use crate::track::Name;
 pub(super) fn change(base: &Base, state: &State, before: &Before, counts: &mut Counts) -> Transaction {
     let none = Held::default();
     let (mut old, mut new) = (Chains::new(), Chains::new());
-    let mut changed: BTreeMap<Shared, Difference> = BTreeMap::new();
+    let mut changed: BTreeMap<SharedChain, Difference> = BTreeMap::new();
     for (name, was) in before {
         let now = state.get(name).unwrap_or(&none);
         let (old_chains, new_chains) = (own_chains(base, name, &was.plan), own_chains(base, name, &now.plan));
@@ -116,7 +116,7 @@ pub(super) fn nothing(there: &Chains) -> Vec<Operation> {
 
 fn all_chains(base: &Base, state: &State, table: Table) -> Chains {
     let mut chains: Chains = base.chains(table).into_iter().map(|(chain, rules)| (chain.to_owned(), rules)).collect();
-    for shared in Shared::ALL.into_iter().filter(|shared| shared.table() == table) {
+    for shared in SharedChain::ALL.into_iter().filter(|shared| shared.table() == table) {
         chains.insert(shared.chain().to_owned(), shared_rules(base, state, shared));
     }
     if table == Table::Nat {
@@ -131,7 +131,7 @@ fn own_chains(base: &Base, name: &Name, plan: &ServicePlan) -> Chains {
     group::groups(name, &plan.routes).iter().flat_map(|group| chains::chains(&base.fixed, group)).collect()
 }
 
-fn shared_rules(base: &Base, state: &State, shared: Shared) -> Vec<String> {
+fn shared_rules(base: &Base, state: &State, shared: SharedChain) -> Vec<String> {
     let mut rules = base.head(shared);
     let lines = state.iter().flat_map(|(_, held)| &held.lines);
     rules.extend(lines.filter(|(at, _)| *at == shared).map(|(_, rule)| rule.clone()));

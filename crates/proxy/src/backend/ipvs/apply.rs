@@ -19,7 +19,7 @@ pub(super) type Leaving = BTreeSet<(ServerKey, SocketAddr)>;
 
 /// What the kernel holds of ours.
 #[derive(Default)]
-pub(super) struct Seen {
+pub(super) struct KernelState {
     pub(super) items: BTreeSet<Item>,
     /// Destinations with weight 0, but for UDP.
     pub(super) leaving: Leaving,
@@ -51,8 +51,8 @@ impl Parts {
     }
 
     /// What the kernel holds of ours. Virtual servers are ours if they are in our set and in no excluded block.
-    pub(super) fn look(&self, family: Family, settings: &Settings, depth: Depth) -> Result<Seen> {
-        let mut seen = Seen::default();
+    pub(super) fn look(&self, family: Family, settings: &Settings, depth: Depth) -> Result<KernelState> {
+        let mut seen = KernelState::default();
         for name in SetName::ALL {
             let entries = self.ipset.entries(&name.set(family))?.unwrap_or_default();
             seen.items.extend(entries.into_iter().map(|entry| Item::Entry(name, entry)));

@@ -14,7 +14,6 @@ use crate::track::Protocol;
 /// One thing in the kernel. Added in this order and removed in the other: what leads somewhere comes after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Item {
-    /// In a set.
     Entry(SetName, Entry),
     /// At the interface.
     Address(IpAddr),
@@ -27,7 +26,7 @@ pub(super) enum Item {
 }
 
 /// What a plan needs besides itself.
-pub(super) struct Place<'a> {
+pub(super) struct NodeAddresses<'a> {
     /// Addresses of this machine at other interfaces than ours.
     pub(super) own: &'a BTreeSet<IpAddr>,
     /// Where node ports are open.
@@ -45,9 +44,9 @@ pub(super) struct Compiled {
     pub(super) own: Vec<Item>,
 }
 
-pub(super) fn compile(plan: &ServicePlan, place: &Place<'_>) -> Compiled {
-    let frontends = plan.routes.iter().map(|route| (route.frontend, needs(route, place))).collect();
-    let mut own: Vec<Item> = plan.cluster_ips.iter().flat_map(|ip| address(*ip, place)).collect();
+pub(super) fn compile(plan: &ServicePlan, node: &NodeAddresses<'_>) -> Compiled {
+    let frontends = plan.routes.iter().map(|route| (route.frontend, needs(route, node))).collect();
+    let mut own: Vec<Item> = plan.cluster_ips.iter().flat_map(|ip| address(*ip, node)).collect();
     own.extend(hairpins(plan));
     Compiled { frontends, own }
 }
@@ -65,16 +64,16 @@ fn hairpins(plan: &ServicePlan) -> impl Iterator<Item = Item> {
     pairs.into_iter()
 }
 
-fn needs(route: &Route, place: &Place<'_>) -> Vec<Item> {
+fn needs(route: &Route, node: &NodeAddresses<'_>) -> Vec<Item> {
     let protocol = transport(route.frontend.protocol());
     let mut items = BTreeSet::new();
-    for at in places(route.frontend, place) {
-        if place.excluded.iter().any(|block| block.contains(at.ip())) {
+    for at in listeners(route.frontend, node) {
+        if node.excluded.iter().any(|block| block.contains(at.ip())) {
             tracing::warn!(frontend = %route.frontend, address = %at.ip(), "in a block of --ipvs-exclude-cidrs; left alone");
             continue;
         }
         if matches!(route.frontend, Frontend::Address { .. }) {
-            items.extend(address(at.ip(), place));
+            items.extend(address(at.ip(), node));
         }
         at_one(route, ServerKey { protocol, at }, &mut items);
     }
@@ -128,23 +127,23 @@ fn pool(to: &To) -> Option<&Pool> {
 }
 
 /// The addresses and ports of a frontend on this machine.
-fn places(frontend: Frontend, place: &Place<'_>) -> Vec<SocketAddr> {
+fn listeners(frontend: Frontend, node: &NodeAddresses<'_>) -> Vec<SocketAddr> {
     match frontend {
         Frontend::Address { ip, port, .. } => vec![SocketAddr::new(ip, port)],
         Frontend::NodePort { port, .. } => {
-            let open = |ip: &&IpAddr| match place.node_ports {
+            let open = |ip: &&IpAddr| match node.node_ports {
                 NodePortMatch::All => true,
                 NodePortMatch::In(blocks) => blocks.iter().any(|block| block.contains(**ip)),
             };
             // The kernel routes nothing away from loopback addresses.
-            place.own.iter().filter(|ip| !ip.is_loopback()).filter(open).map(|ip| SocketAddr::new(*ip, port)).collect()
+            node.own.iter().filter(|ip| !ip.is_loopback()).filter(open).map(|ip| SocketAddr::new(*ip, port)).collect()
         }
     }
 }
 
 /// An address of a Service; one that the machine has anyway stays as it is, with all its ports.
-fn address(ip: IpAddr, place: &Place<'_>) -> impl Iterator<Item = Item> {
-    let new = !place.own.contains(&ip) && !place.excluded.iter().any(|block| block.contains(ip));
+fn address(ip: IpAddr, node: &NodeAddresses<'_>) -> impl Iterator<Item = Item> {
+    let new = !node.own.contains(&ip) && !node.excluded.iter().any(|block| block.contains(ip));
     [Item::Entry(SetName::Addresses, Entry::Ip(ip)), Item::Address(ip)].into_iter().filter(move |_| new)
 }
 

@@ -12,7 +12,7 @@ mod rules;
 mod sets;
 mod state;
 mod text;
-mod way;
+mod trace;
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -28,10 +28,10 @@ use super::{Backend, Done, Fixed, Result};
 use crate::plan::ServicePlan;
 use crate::track::Name;
 
-pub use way::{served, way};
+pub use trace::{served, trace};
 
 use apply::{Depth, Leaving};
-use compile::{Compiled, Item, Place};
+use compile::{Compiled, Item, NodeAddresses};
 use sets::SetName;
 use state::{State, Touched};
 
@@ -126,7 +126,7 @@ impl IpvsBackend {
     }
 
     fn compile(&self, fixed: &Fixed, own: &BTreeSet<IpAddr>, plan: &ServicePlan) -> Compiled {
-        compile::compile(plan, &Place { own, node_ports: &fixed.node_ports, excluded: &self.settings.excluded })
+        compile::compile(plan, &NodeAddresses { own, node_ports: &fixed.node_ports, excluded: &self.settings.excluded })
     }
 
     fn is_intact(&self, known: &Known) -> Result<bool> {

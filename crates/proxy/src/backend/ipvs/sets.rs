@@ -46,7 +46,6 @@ impl SetName {
         Self::Addresses,
     ];
 
-    /// Of a family.
     pub(super) fn set(self, family: Family) -> Set {
         let kind = match self {
             Self::AllowedSources => Kind::IpPortNet,

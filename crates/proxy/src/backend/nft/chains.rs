@@ -86,7 +86,7 @@ pub(super) fn masquerade_sticky(id: u64) -> String {
 pub(super) fn sticky_rules(family: Family, pool: &Pool) -> Vec<String> {
     let ip = word(family);
     let Some(affinity) = pool.affinity else { return Vec::new() };
-    let way = |endpoint: &std::net::SocketAddr| {
+    let target = |endpoint: &std::net::SocketAddr| {
         // A number that is always the same: numgen is the only constant that nft takes inside a key.
         let key = format!("{ip} saddr . numgen inc mod 1 offset {}", affinity.endpoint_id(*endpoint));
         let note = format!(
@@ -95,10 +95,10 @@ pub(super) fn sticky_rules(family: Family, pool: &Pool) -> Vec<String> {
         );
         (key, note)
     };
-    let ways: Vec<(String, String)> = pool.endpoints.iter().map(way).collect();
-    let mut rules: Vec<String> = ways.iter().map(|(key, note)| format!("{key} @{AFFINITY} {note}")).collect();
-    for (at, (_, note)) in ways.iter().enumerate() {
-        let left = ways.len() - at;
+    let targets: Vec<(String, String)> = pool.endpoints.iter().map(target).collect();
+    let mut rules: Vec<String> = targets.iter().map(|(key, note)| format!("{key} @{AFFINITY} {note}")).collect();
+    for (at, (_, note)) in targets.iter().enumerate() {
+        let left = targets.len() - at;
         rules.push(if left > 1 { format!("numgen random mod {left} 0 {note}") } else { note.clone() });
     }
     rules

@@ -13,14 +13,13 @@ use crate::track::Protocol;
 /// One element. The same key never stands for two frontends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Element {
-    Way { map: Way, frontend: Frontend, verdict: Verdict },
+    MapEntry { map: VerdictMap, frontend: Frontend, verdict: Verdict },
     Endpoint { frontend: Frontend, index: u32, endpoint: SocketAddr },
     Allowed { frontend: Frontend, source: Cidr },
 }
 
-/// The maps with verdicts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Way {
+pub(super) enum VerdictMap {
     Gate,
     Services,
     Own,
@@ -44,29 +43,29 @@ pub(super) fn elements(route: &Route) -> Vec<Element> {
     let frontend = route.frontend;
     let at = at(frontend);
     let mut list = Vec::new();
-    let way = |map, verdict| Element::Way { map, frontend, verdict };
+    let entry = |map, verdict| Element::MapEntry { map, frontend, verdict };
     match &route.to {
-        To::Reject => list.push(way(Way::Gate, Verdict::Refuse)),
-        To::Drop => list.push(way(Way::Gate, Verdict::Drop)),
+        To::Reject => list.push(entry(VerdictMap::Gate, Verdict::Refuse)),
+        To::Drop => list.push(entry(VerdictMap::Gate, Verdict::Drop)),
         To::Inside(pool) => {
-            list.push(way(Way::Services, choose(frontend, pool, Which::Plain)));
+            list.push(entry(VerdictMap::Services, choose(frontend, pool, Which::Plain)));
             endpoints(frontend, pool, 0, &mut list);
         }
         To::Outside(pool) => {
-            list.push(way(Way::Services, choose(frontend, pool, Which::Masquerade)));
+            list.push(entry(VerdictMap::Services, choose(frontend, pool, Which::Masquerade)));
             endpoints(frontend, pool, 0, &mut list);
         }
         To::OutsideLocal { own, others } => {
-            list.push(way(Way::Services, Verdict::Local(at)));
-            list.push(way(Way::Own, choose(frontend, own, Which::Plain)));
+            list.push(entry(VerdictMap::Services, Verdict::Local(at)));
+            list.push(entry(VerdictMap::Own, choose(frontend, own, Which::Plain)));
             endpoints(frontend, own, 0, &mut list);
-            list.push(way(Way::Others, choose(frontend, others, Which::Others)));
+            list.push(entry(VerdictMap::Others, choose(frontend, others, Which::Others)));
             endpoints(frontend, others, OTHERS_OFFSET, &mut list);
         }
     }
     // Who may not come in is not told that nobody is there either; the refusal for all is shorter.
     if let (Sources::Only(sources), false) = (&route.sources, matches!(route.to, To::Reject | To::Drop)) {
-        list.push(way(Way::Gate, Verdict::CheckSource));
+        list.push(entry(VerdictMap::Gate, Verdict::CheckSource));
         list.extend(sources.iter().map(|source| Element::Allowed { frontend, source: *source }));
     }
     list
@@ -105,7 +104,7 @@ impl Element {
     /// The set it belongs to, and what nftables calls an element.
     pub(super) fn entry(&self) -> (&'static str, nft::Element) {
         match self {
-            Self::Way { map, frontend, verdict } => {
+            Self::MapEntry { map, frontend, verdict } => {
                 (map.name(at(*frontend)), nft::Element::pair(key(*frontend), verdict.value()))
             }
             Self::Endpoint { frontend, index, endpoint } => {
@@ -136,7 +135,7 @@ fn key(frontend: Frontend) -> Vec<Part> {
     }
 }
 
-impl Way {
+impl VerdictMap {
     pub(super) const fn name(self, at: At) -> &'static str {
         match (self, at) {
             (Self::Gate, At::Address) => schema::GATE,

@@ -11,7 +11,7 @@ mod chains;
 mod compile;
 mod schema;
 mod state;
-mod way;
+mod trace;
 mod write;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +25,7 @@ use crate::plan::{Pool, ServicePlan};
 use crate::track::Name;
 
 pub use schema::TABLE;
-pub use way::way;
+pub use trace::trace;
 
 use state::{State, Touched};
 

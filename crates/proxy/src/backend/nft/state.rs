@@ -13,17 +13,17 @@ pub(super) struct State {
     held: HashMap<Name, Held>,
     /// With the Service that has it. While it changes hands, whoever is named last.
     frontends: HashMap<Frontend, (Name, Arc<Route>)>,
-    shared: HashMap<Shared, u32>,
+    shared: HashMap<SharedElement, u32>,
 }
 
 struct Held {
     routes: Vec<Arc<Route>>,
-    shared: Vec<Shared>,
+    shared: Vec<SharedElement>,
 }
 
 /// An element that several Services may need.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Shared {
+pub(super) enum SharedElement {
     ClusterIp(IpAddr),
     Hairpin(IpAddr),
 }
@@ -32,7 +32,7 @@ pub(super) enum Shared {
 #[derive(Default)]
 pub(super) struct Touched {
     pub(super) frontends: HashMap<Frontend, Option<Arc<Route>>>,
-    pub(super) shared: HashMap<Shared, bool>,
+    pub(super) shared: HashMap<SharedElement, bool>,
     pub(super) sticky: HashMap<u64, Option<Pool>>,
 }
 
@@ -66,11 +66,11 @@ impl State {
             }
             routes.push(route);
         }
-        let shared: Vec<Shared> = plan
+        let shared: Vec<SharedElement> = plan
             .cluster_ips
             .into_iter()
-            .map(Shared::ClusterIp)
-            .chain(plan.hairpins.into_iter().map(Shared::Hairpin))
+            .map(SharedElement::ClusterIp)
+            .chain(plan.hairpins.into_iter().map(SharedElement::Hairpin))
             .collect();
         for one in &shared {
             self.share(*one, 1, touched);
@@ -95,12 +95,12 @@ impl State {
     }
 
     /// Whether a shared element is needed.
-    pub(super) fn has(&self, shared: Shared) -> bool {
+    pub(super) fn has(&self, shared: SharedElement) -> bool {
         self.shared.contains_key(&shared)
     }
 
     /// All shared elements.
-    pub(super) fn shared(&self) -> impl Iterator<Item = Shared> {
+    pub(super) fn shared(&self) -> impl Iterator<Item = SharedElement> {
         self.shared.keys().copied()
     }
 
@@ -114,7 +114,7 @@ impl State {
         }
     }
 
-    fn share(&mut self, shared: Shared, by: i32, touched: &mut Touched) {
+    fn share(&mut self, shared: SharedElement, by: i32, touched: &mut Touched) {
         touched.shared.entry(shared).or_insert_with(|| self.shared.contains_key(&shared));
         let count = self.shared.entry(shared).or_default();
         *count = count.saturating_add_signed(by);
@@ -124,7 +124,6 @@ impl State {
     }
 }
 
-/// The pools of a route.
 pub(super) fn pools(route: &Route) -> impl Iterator<Item = &Pool> {
     let (first, second) = match &route.to {
         To::Reject | To::Drop => (None, None),

@@ -8,7 +8,7 @@ use net::Family;
 use super::chains::{self, Pick};
 use super::compile::{self, Element, Verdict};
 use super::schema::{self, TABLE};
-use super::state::{Shared, State, Touched};
+use super::state::{SharedElement, State, Touched};
 use super::{Fixed, Known};
 
 type Entries = BTreeMap<&'static str, Vec<nft::Element>>;
@@ -160,8 +160,8 @@ impl Known {
         rules.extend(self.picks.iter().map(|pick| (pick.to_string(), pick.rules(family, &mark))));
         for (id, pool) in &self.sticky {
             rules.insert(chains::sticky(*id), chains::sticky_rules(family, pool));
-            let way = vec![mark.clone(), format!("goto {}", chains::sticky(*id))];
-            rules.insert(chains::masquerade_sticky(*id), way);
+            let chain = vec![mark.clone(), format!("goto {}", chains::sticky(*id))];
+            rules.insert(chains::masquerade_sticky(*id), chain);
         }
         rules
     }
@@ -169,7 +169,7 @@ impl Known {
 
 fn pick(element: &Element) -> Option<Pick> {
     match element {
-        Element::Way { verdict: Verdict::Pick(pick), .. } => Some(*pick),
+        Element::MapEntry { verdict: Verdict::Pick(pick), .. } => Some(*pick),
         _ => None,
     }
 }
@@ -184,7 +184,7 @@ fn sorted(mut elements: Vec<nft::Element>) -> Vec<nft::Element> {
     elements
 }
 
-impl Shared {
+impl SharedElement {
     fn entry(self) -> (&'static str, nft::Element) {
         match self {
             Self::ClusterIp(ip) => (schema::CLUSTER_IPS, nft::Element::key(vec![Part::Address(ip)])),

@@ -1,8 +1,8 @@
 //! Objects and kinds that come and go, on a whole API server in memory.
 
 use super::{
-    super::{ALONE, Options},
-    Cluster, Said, Seen,
+    super::{ALONE, SyncOptions},
+    Cluster, ClusterConfig, ObjectState,
 };
 use apiserver::{
     ApiServer,
@@ -100,9 +100,9 @@ impl World {
     }
 
     /// Until both are heard of and say this.
-    async fn until(&self, what: &str, fits: impl Fn(&Said) -> bool) {
+    async fn until(&self, what: &str, fits: impl Fn(&ClusterConfig) -> bool) {
         let asking = async {
-            while !self.cluster.said().unwrap().is_some_and(|said| fits(&said)) {
+            while !self.cluster.config().unwrap().is_some_and(|config| fits(&config)) {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
@@ -117,8 +117,8 @@ impl World {
     }
 }
 
-fn is_open(said: &Said) -> bool {
-    said.gates.is_enabled(None, GATE)
+fn is_open(config: &ClusterConfig) -> bool {
+    config.gates.is_enabled(None, GATE)
 }
 
 fn gates(open: bool) -> Value {
@@ -131,7 +131,9 @@ fn gates(open: bool) -> Value {
 async fn kinds_and_objects_come_and_go() {
     let world = World::start().await;
     // Without the kinds there is nothing to be said, and that is known.
-    world.until("the kinds are not served", |said| said.infrastructure.reference.is_none() && !is_open(said)).await;
+    world
+        .until("the kinds are not served", |config| config.infrastructure.reference.is_none() && !is_open(config))
+        .await;
     let first = world.changes.load(Ordering::SeqCst);
     tokio::time::sleep(Duration::from_millis(100)).await;
     assert_eq!(world.changes.load(Ordering::SeqCst), first, "that they are still missing is no change");
@@ -139,18 +141,18 @@ async fn kinds_and_objects_come_and_go() {
     world.set(&world.cluster.gates.resource, "status", gates(true)).await;
     world.until("the gate is open", is_open).await;
     world.set(&world.cluster.gates.resource, "status", gates(false)).await;
-    world.until("the gate is closed", |said| !is_open(said)).await;
+    world.until("the gate is closed", |config| !is_open(config)).await;
     let named = json!({"cloudConfig": {"name": "mine", "key": "config"}});
     world.set(&world.cluster.infrastructure.resource, "spec", named).await;
-    world.until("a file is named", |said| said.infrastructure.file.name == "mine").await;
+    world.until("a file is named", |config| config.infrastructure.file.name == "mine").await;
     world.set(&world.cluster.gates.resource, "status", gates(true)).await;
     world.until("the gate is open again", is_open).await;
     let api: Api<DynamicObject> = Api::all_with(world.client.clone(), &world.cluster.gates.resource);
     api.delete("cluster", &DeleteParams::default()).await.unwrap();
-    world.until("without an object no gate is open", |said| !is_open(said)).await;
+    world.until("without an object no gate is open", |config| !is_open(config)).await;
     let name = "infrastructures.config.openshift.io";
     world.definitions().delete(name, &DeleteParams::default()).await.unwrap();
-    world.until("without the kind no file is named", |said| said.infrastructure.file.name.is_empty()).await;
+    world.until("without the kind no file is named", |config| config.infrastructure.file.name.is_empty()).await;
 }
 
 #[tokio::test]
@@ -159,7 +161,7 @@ async fn the_controller_reads_neither_of_them_again() {
     world.define().await;
     world.set(&world.cluster.gates.resource, "status", gates(true)).await;
     world.set(&world.cluster.infrastructure.resource, "spec", json!({})).await;
-    world.until("both are watched", |said| is_open(said) && said.infrastructure.reference.is_some()).await;
+    world.until("both are watched", |config| is_open(config) && config.infrastructure.reference.is_some()).await;
     let namespaces: Api<Namespace> = Api::all(world.client.clone());
     for name in ["openshift-config-managed", "openshift-cloud-controller-manager"] {
         let namespace = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
@@ -167,7 +169,7 @@ async fn the_controller_reads_neither_of_them_again() {
     }
     let admin = Admin { health: Health::new(), metrics: Metrics::new() };
     let tasks = Tasks::new(&admin.metrics, &admin.health);
-    let context = Context::new(world.client.clone(), Options::default(), &admin, &tasks);
+    let context = Context::new(world.client.clone(), SyncOptions::default(), &admin, &tasks);
     controller::start(&context, &ALONE.iter().collect::<Vec<_>>(), &Selection::default());
     let (sources, targets): (Api<ConfigMap>, Api<ConfigMap>) =
         ["openshift-config-managed", "openshift-cloud-controller-manager"]
@@ -199,13 +201,13 @@ async fn the_controller_reads_neither_of_them_again() {
 #[test]
 fn what_is_not_known_or_not_understood_is_not_taken_for_nothing() {
     let cluster = Cluster::new();
-    assert!(cluster.said().unwrap().is_none(), "nothing was heard");
-    *cluster.infrastructure.seen.lock() = Seen::Missing;
-    assert!(cluster.said().unwrap().is_none(), "one is not heard of yet");
-    *cluster.gates.seen.lock() = Seen::Missing;
-    assert!(!is_open(&cluster.said().unwrap().unwrap()));
+    assert!(cluster.config().unwrap().is_none(), "nothing was heard");
+    *cluster.infrastructure.seen.lock() = ObjectState::Missing;
+    assert!(cluster.config().unwrap().is_none(), "one is not heard of yet");
+    *cluster.gates.seen.lock() = ObjectState::Missing;
+    assert!(!is_open(&cluster.config().unwrap().unwrap()));
     let object = json!({"metadata": {"name": "cluster"}, "status": {"featureGates": "all"}});
-    *cluster.gates.seen.lock() = Seen::There(Arc::new(serde_json::from_value(object).unwrap()));
-    let error = cluster.said().err().unwrap().to_string();
+    *cluster.gates.seen.lock() = ObjectState::There(Arc::new(serde_json::from_value(object).unwrap()));
+    let error = cluster.config().err().unwrap().to_string();
     assert!(error.starts_with("FeatureGate cluster: status: "), "{error}");
 }

@@ -2,7 +2,6 @@
 
 use super::Kind;
 
-/// A function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Function {
     Bufsize,

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-/// A value.
 #[derive(Clone, Debug)]
 pub(crate) enum Value {
     /// What is not there.

@@ -1,5 +1,7 @@
 //! Families, subnets, health checks and nodes, as tables.
 
+mod request;
+
 use super::{
     annotations::Kind,
     health,

@@ -180,7 +180,6 @@ impl ProxyMetrics {
         self.queued.get_or_create(&label(family)).set(now());
     }
 
-    /// An event of a Service.
     pub(crate) fn service_event(&self) {
         self.service_changes.inc();
         self.services_pending.inc();
@@ -203,7 +202,6 @@ impl ProxyMetrics {
         self.without_local.lock().retain(|(policy, _)| policy[1] != label(family)[0]);
     }
 
-    /// A Service was planned.
     pub(crate) fn planned(&self, family: Family, name: &Name, plan: &ServicePlan) {
         let inside = plan.routes.iter().any(|route| route.to == To::Drop);
         let outside = plan

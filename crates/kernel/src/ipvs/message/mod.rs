@@ -13,7 +13,6 @@ const PERSISTENT: u32 = 1;
 const SERVICE: u16 = 1;
 const DESTINATION: u16 = 2;
 
-/// Commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Command {
     NewService = 1,

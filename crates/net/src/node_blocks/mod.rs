@@ -139,7 +139,6 @@ pub enum MaskError {
     TooLong {
         /// The mask size.
         mask: u8,
-        /// The family it is for.
         family: Family,
         /// The longest prefix of the family.
         longest: u8,
@@ -147,7 +146,6 @@ pub enum MaskError {
     /// Not even one node CIDR fits.
     #[error("cluster CIDR {cluster} is smaller than one node CIDR of /{mask}; choose a mask size of {} or more", .cluster.prefix())]
     ClusterTooSmall {
-        /// The cluster CIDR.
         cluster: Cidr,
         /// The mask size.
         mask: u8,
@@ -158,7 +156,6 @@ pub enum MaskError {
          choose a mask size of {longest} or less, or a smaller cluster CIDR"
     )]
     TooMany {
-        /// The cluster CIDR.
         cluster: Cidr,
         /// The mask size.
         mask: u8,
@@ -169,10 +166,7 @@ pub enum MaskError {
     },
     /// IPv4-mapped addresses are inside.
     #[error("cluster CIDR {cluster} contains IPv4-mapped IPv6 addresses; choose one outside ::ffff:0:0/96")]
-    Mapped {
-        /// The cluster CIDR.
-        cluster: Cidr,
-    },
+    Mapped { cluster: Cidr },
 }
 
 fn flag(family: Family) -> &'static str {

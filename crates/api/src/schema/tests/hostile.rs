@@ -1,7 +1,7 @@
 //! Bodies that nobody should send: too deep, too big, exploding, with fields twice or a hundred mistakes. Each is refused with
 //! a reason or read within bounds.
 
-use super::{NESTING_LIMIT, Shape, decode, named, parse_json, parse_yaml};
+use super::super::{NESTING_LIMIT, Shape, decode, named, parse_json, parse_yaml};
 use crate::protobuf;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 const SERVICE: Shape = Shape::Named("io.k8s.api.core.v1.Service");
 const SCHEMA: &str = "io.k8s.apiextensions-apiserver.pkg.apis.apiextensions.v1.JSONSchemaProps";
 
-type Reader = fn(&[u8]) -> Result<(Value, Vec<String>), super::TextError>;
+type Reader = fn(&[u8]) -> Result<(Value, Vec<String>), super::super::TextError>;
 const READERS: [(&str, Reader); 2] = [("JSON", parse_json), ("YAML", parse_yaml)];
 
 #[test]
@@ -177,7 +177,7 @@ proptest! {
     fn whatever_was_read_decodes_as_every_kind_without_panic(text in r#"[\[\]{}:,"a-c0-9eE.+\-\n &*<|>~]{0,120}"#) {
         for (_, read) in READERS {
             if let Ok((value, _)) = read(text.as_bytes()) {
-                for (_, _, _, name) in super::kinds() {
+                for (_, _, _, name) in super::super::kinds() {
                     decode(&Shape::Named(&named(name).unwrap().name), &mut value.clone());
                 }
             }
@@ -188,7 +188,7 @@ proptest! {
     fn bytes_of_every_kind_of_message_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
         let mut body = protobuf::MAGIC.to_vec();
         protobuf::put_bytes(&mut body, 2, &bytes);
-        for (_, _, _, name) in super::kinds() {
+        for (_, _, _, name) in super::super::kinds() {
             let _ = protobuf::decode(&body, named(name));
         }
     }

@@ -112,7 +112,7 @@ impl Bindings {
             let (kind, subject_name) = (subject.str_at("kind"), subject.str_at("name"));
             let own = subject.str_at("namespace");
             let account_namespace = if own.is_empty() { namespace } else { own };
-            let (map, key, told) = match kind {
+            let (map, key, subject_name) = match kind {
                 "User" => (&mut self.users, subject_name.to_owned(), subject_name.to_owned()),
                 "Group" => (&mut self.groups, subject_name.to_owned(), subject_name.to_owned()),
                 "ServiceAccount" if !account_namespace.is_empty() => (
@@ -122,7 +122,8 @@ impl Bindings {
                 ),
                 _ => continue,
             };
-            let reason = format!("RBAC: allowed by {shown} of {} {:?} to {kind} {told:?}", role.kind, role.name);
+            let reason =
+                format!("RBAC: allowed by {shown} of {} {:?} to {kind} {subject_name:?}", role.kind, role.name);
             map.entry(key).or_default().push(Grant {
                 binding: shared.clone(),
                 role: role.clone(),

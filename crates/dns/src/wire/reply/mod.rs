@@ -129,7 +129,6 @@ impl Reply {
         self.counts
     }
 
-    /// Adds a record.
     pub fn add(&mut self, section: Section, record: &Record) {
         self.add_as(section, &record.name, record);
     }

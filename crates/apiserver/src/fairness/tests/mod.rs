@@ -1,6 +1,8 @@
 //! Priority and fairness in a whole server: who is served while somebody floods it. A request keeps its seat until its answer
 //! is gone, so an answer that is not read is a request that lasts.
 
+mod queues;
+
 use super::{Fairness, keep};
 use crate::{
     ApiServer, Body,

@@ -27,7 +27,7 @@ pub(super) struct Cluster {
 
 /// What both objects say.
 #[derive(Default)]
-pub(super) struct Said {
+pub(super) struct ClusterConfig {
     pub(super) infrastructure: Infrastructure,
     /// Which gates are open.
     pub(super) gates: FeatureGateStatus,
@@ -58,31 +58,31 @@ impl Cluster {
     }
 
     /// What they say; nothing while one of them has not been heard of, because what is not known must not count as closed or empty.
-    pub(super) fn said(&self) -> Result<Option<Said>> {
+    pub(super) fn config(&self) -> Result<Option<ClusterConfig>> {
         let (infrastructure, gates) = (self.infrastructure.seen(), self.gates.seen());
-        if matches!(infrastructure, Seen::NotYet) || matches!(gates, Seen::NotYet) {
+        if matches!(infrastructure, ObjectState::NotYet) || matches!(gates, ObjectState::NotYet) {
             return Ok(None);
         }
-        let mut said = Said::default();
-        if let Seen::There(object) = infrastructure {
+        let mut config = ClusterConfig::default();
+        if let ObjectState::There(object) = infrastructure {
             let spec: InfrastructureSpec = self.infrastructure.part(&object, "spec")?;
             let platform = object.data.pointer("/status/platformStatus/type").and_then(Value::as_str);
-            said.infrastructure = Infrastructure {
+            config.infrastructure = Infrastructure {
                 reference: Some(object.object_ref(&self.infrastructure.resource)),
                 platform: platform.map(str::to_owned),
                 file: spec.cloud_config.unwrap_or_default(),
             };
         }
-        if let Seen::There(object) = gates {
-            said.gates = self.gates.part(&object, "status")?;
+        if let ObjectState::There(object) = gates {
+            config.gates = self.gates.part(&object, "status")?;
         }
-        Ok(Some(said))
+        Ok(Some(config))
     }
 }
 
 /// What the API has told of an object.
 #[derive(Clone, Default)]
-enum Seen {
+enum ObjectState {
     #[default]
     NotYet,
     /// There is none, or the API does not serve its kind.
@@ -90,7 +90,7 @@ enum Seen {
     There(Arc<DynamicObject>),
 }
 
-impl Seen {
+impl ObjectState {
     fn of(object: Option<DynamicObject>) -> Self {
         object.map_or(Self::Missing, |object| Self::There(Arc::new(object)))
     }
@@ -108,7 +108,7 @@ impl Seen {
 /// The object `cluster` of one kind.
 struct Watched {
     resource: ApiResource,
-    seen: Mutex<Seen>,
+    seen: Mutex<ObjectState>,
 }
 
 impl Watched {
@@ -123,7 +123,7 @@ impl Watched {
         Self { resource, seen: Mutex::default() }
     }
 
-    fn seen(&self) -> Seen {
+    fn seen(&self) -> ObjectState {
         self.seen.lock().clone()
     }
 
@@ -142,10 +142,10 @@ impl Watched {
                     listed = Some(object);
                     continue;
                 }
-                Ok(Event::InitDone) => Seen::of(listed.take()),
-                Ok(Event::Apply(object)) => Seen::of(Some(object)),
-                Ok(Event::Delete(_)) => Seen::Missing,
-                Err(error) if error.is_not_served() => Seen::Missing,
+                Ok(Event::InitDone) => ObjectState::of(listed.take()),
+                Ok(Event::Apply(object)) => ObjectState::of(Some(object)),
+                Ok(Event::Delete(_)) => ObjectState::Missing,
+                Err(error) if error.is_not_served() => ObjectState::Missing,
                 Err(_) => continue,
             };
             let before = std::mem::replace(&mut *self.seen.lock(), seen.clone());

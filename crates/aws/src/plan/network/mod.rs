@@ -41,8 +41,8 @@ pub(super) fn plan(
     let owner = &desired.owner;
     let ours = |seen: &&SeenTargetGroup| {
         let named = network.listeners.iter().any(|listener| listener.target.name == seen.group.name);
-        let says = |tags| cluster.owns_for(tags, owner) || (named && !cluster.is_claimed(tags, owner));
-        seen.tags.as_ref().is_none_or(says)
+        let owned = |tags| cluster.owns_for(tags, owner) || (named && !cluster.is_claimed(tags, owner));
+        seen.tags.as_ref().is_none_or(owned)
     };
     let own_groups: Vec<&SeenTargetGroup> = observed.target_groups.iter().filter(ours).collect();
     let used = listeners::plan(desired, network, seen.as_ref(), &own_groups, actions)?;

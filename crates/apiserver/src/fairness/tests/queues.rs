@@ -1,6 +1,6 @@
 //! Seats and queues, step by step: who runs, who waits, who goes next.
 
-use super::queues::{Arrival, Queues, Response, Ticket};
+use super::super::queues::{Arrival, Queues, Response, Ticket};
 
 const QUEUE: Response = Response::Queue { queues: 64, hand: 4, length: 10 };
 

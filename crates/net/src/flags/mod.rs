@@ -65,7 +65,6 @@ pub enum ValueError {
 
 /// A mistake in a flag. Not retryable: the operator must change the flag. `flag` is its name without the dashes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the fields are the words of the message")]
 pub enum FlagError {
     /// Nothing was given.
     #[error("--{flag} is empty; give one {kind}, or one of each family separated by a comma")]

@@ -26,7 +26,7 @@ pub fn served(mut plan: ServicePlan) -> ServicePlan {
 
 /// `chain: set` for each rule that may decide, then the virtual server.
 #[must_use]
-pub fn way(family: Family, route: &Route, from: From) -> Vec<String> {
+pub fn trace(family: Family, route: &Route, from: From) -> Vec<String> {
     let asked = |chain: &str, set: SetName| format!("{chain}: {}", set.set(family).name);
     let mut list = Vec::new();
     let sets = compile::sets(&route.to);

@@ -47,7 +47,7 @@ impl Recorder {
     }
 }
 
-const OPTIONS: Options = Options { localhost_node_ports: true, drop_invalid: true };
+const OPTIONS: IptablesOptions = IptablesOptions { localhost_node_ports: true, drop_invalid: true };
 const NODE_PORT: Frontend = Frontend::NodePort { protocol: Protocol::Udp, port: 30053 };
 
 fn ip(family: Family, v4: &str, v6: &str) -> IpAddr {
@@ -152,9 +152,10 @@ fn sync(backend: &mut IptablesBackend, plans: Vec<(Name, ServicePlan)>) -> Done 
 
 #[test]
 fn the_text_for_each_family_is_this() {
-    for (family, file, golden) in
-        [(Family::V4, "ipv4", include_str!("golden/ipv4.txt")), (Family::V6, "ipv6", include_str!("golden/ipv6.txt"))]
-    {
+    for (family, file, golden) in [
+        (Family::V4, "ipv4", include_str!("../golden/ipv4.txt")),
+        (Family::V6, "ipv6", include_str!("../golden/ipv6.txt")),
+    ] {
         let (mut backend, iptables) = backend(family);
         assert_eq!(sync(&mut backend, everything(family)), Done::Full);
         if std::env::var_os("BLESS").is_some() {
@@ -371,7 +372,7 @@ fn failures_and_strangers_are_mended_with_everything() {
 fn node_ports_are_open_where_they_should_be() {
     let all = |family| Fixed { node_ports: NodePortMatch::All, ..fixed(family) };
     let nowhere = |family| Fixed { node_ports: NodePortMatch::In(vec![]), ..fixed(family) };
-    let off = Options { localhost_node_ports: false, ..OPTIONS };
+    let off = IptablesOptions { localhost_node_ports: false, ..OPTIONS };
     let block =
         |family, text: &str| Fixed { node_ports: NodePortMatch::In(vec![text.parse().unwrap()]), ..fixed(family) };
     let (v4, v6) = (Some("-d 127.0.0.0/8 -j RETURN"), Some("-d ::1/128 -j RETURN"));

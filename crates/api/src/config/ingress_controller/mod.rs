@@ -62,12 +62,10 @@ pub struct IngressControllerSpec {
     /// Sizes and times.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tuning_options: Option<TuningOptions>,
-    /// What else is there.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
 
-/// What is known.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct IngressControllerStatus {
@@ -98,7 +96,6 @@ pub struct IngressControllerStatus {
     /// How it goes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<OperatorCondition>,
-    /// What else is there.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }

@@ -6,7 +6,6 @@ use super::{Credentials, CredentialsError, Provide, container::Container, profil
 use crate::clients::{environment::Environment, metadata::Metadata, profile::Profiles, query::Query};
 use futures::future::BoxFuture;
 
-/// See the top of the file.
 #[derive(Clone, Debug)]
 pub(in crate::clients) struct Chain {
     pub(super) environment: Environment,
@@ -24,15 +23,15 @@ impl Chain {
 
     async fn find(&self) -> Result<Credentials, CredentialsError> {
         let mut missing = Vec::new();
-        let places: [BoxFuture<'_, Result<Credentials, CredentialsError>>; 5] = [
+        let sources: [BoxFuture<'_, Result<Credentials, CredentialsError>>; 5] = [
             Box::pin(async { from_environment(&self.environment) }),
             Box::pin(self.of_profile()),
             Box::pin(web_identity::from_environment(&self.environment, &self.sts)),
             Box::pin(self.container.credentials()),
             Box::pin(self.metadata.credentials()),
         ];
-        for place in places {
-            match place.await {
+        for source in sources {
+            match source.await {
                 Err(CredentialsError::NotHere(why)) => missing.push(why),
                 outcome => return outcome,
             }

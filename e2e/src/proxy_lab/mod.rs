@@ -168,7 +168,6 @@ impl Default for Lab {
     }
 }
 
-/// Starts a program in a namespace.
 fn start(space: &Namespace, program: &[&str], flags: &[&str], log: &std::path::Path) -> Process {
     let mut words = vec!["netns", "exec", space.name()];
     words.extend(program);

@@ -4,7 +4,7 @@ use kernel::iptables::{Table, target};
 use net::Family;
 
 use super::group::{self, Group};
-use super::lines::{self, Shared};
+use super::lines::{self, SharedChain};
 use super::{chains, names};
 use crate::explain::From;
 use crate::plan::{Frontend, Route, ServicePlan, Sources, To};
@@ -12,20 +12,20 @@ use crate::track::Name;
 
 /// The chains of the table nat in order, up to the one that chooses an endpoint, or the line of the table filter that ends it.
 #[must_use]
-pub fn way(family: Family, name: &Name, plan: &ServicePlan, route: &Route, from: From) -> Vec<String> {
+pub fn trace(family: Family, name: &Name, plan: &ServicePlan, route: &Route, from: From) -> Vec<String> {
     let groups = group::groups(name, &plan.routes);
     let mut list = Vec::new();
     let lines = lines::lines(family, name, plan, &groups);
     // What a line of the table filter says of it.
-    let ends = |only: fn(Shared) -> bool| {
+    let ends = |only: fn(SharedChain) -> bool| {
         let packets = format!("{} ", lines::destination(route.frontend));
         let found = lines
             .iter()
             .find(|(shared, rule)| shared.table() == Table::Filter && only(*shared) && rule.starts_with(&packets));
         found.map(|(shared, rule)| format!("filter {}: {}", shared.chain(), target(rule).unwrap_or_default()))
     };
-    let is_firewall = |shared| shared == Shared::Firewall;
-    let is_closed = |shared| shared != Shared::Firewall;
+    let is_firewall = |shared| shared == SharedChain::Firewall;
+    let is_closed = |shared| shared != SharedChain::Firewall;
     let Some(group) = groups.iter().find(|group| holds(group, route)) else {
         list.extend(ends(is_closed));
         return list;

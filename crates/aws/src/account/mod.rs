@@ -46,9 +46,7 @@ pub type Attributes = BTreeMap<String, String>;
 /// An account in one region: whoever plays its three APIs.
 #[derive(Clone)]
 pub struct Account {
-    /// Network load balancers.
     pub network: Arc<dyn NetworkLoadBalancers>,
-    /// Classic load balancers.
     pub classic: Arc<dyn ClassicLoadBalancers>,
     /// Security groups, networks, instances, routes.
     pub ec2: Arc<dyn Ec2>,
@@ -163,7 +161,6 @@ pub trait ClassicLoadBalancers: Send + Sync {
     fn add_classic_tags<'a>(&'a self, name: &'a str, tags: &'a Tags) -> Call<'a, ()>;
 }
 
-/// EC2.
 pub trait Ec2: Send + Sync {
     /// `DescribeSecurityGroups`, with their rules.
     fn describe_security_groups<'a>(&'a self, filter: &'a GroupFilter) -> Call<'a, Vec<SecurityGroup>>;

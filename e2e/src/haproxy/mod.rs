@@ -59,7 +59,6 @@ impl Api {
 
 /// A namespace with an API server, pods that answer, and routers.
 pub struct World {
-    /// The namespace.
     pub space: Arc<Namespace>,
     /// Everything that is written.
     pub folder: tempfile::TempDir,
@@ -108,9 +107,7 @@ pub fn missing() -> Option<&'static str> {
 /// The ports of one router.
 #[derive(Clone, Copy)]
 pub struct Ports {
-    /// For HTTP.
     pub http: u16,
-    /// For HTTPS.
     pub https: u16,
     /// For health and metrics.
     pub stats: u16,

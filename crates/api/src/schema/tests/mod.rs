@@ -1,5 +1,8 @@
 //! The typed round trip and the readers of text, as tables.
 
+mod hostile;
+mod swagger;
+
 use super::{Shape, decode, named, parse_json, parse_yaml};
 use proptest::prelude::*;
 use serde_json::{Value, json};

@@ -10,7 +10,7 @@ mod content;
 
 use super::{Gate, transform};
 use crate::nodes;
-use cluster::{Cluster, Said};
+use cluster::{Cluster, ClusterConfig};
 use content::{Content, FILE};
 use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference};
 use kube::{
@@ -21,15 +21,15 @@ use parking_lot::Mutex;
 use runtime::controller::{Context, Controller, Events, Key, Next, Queue, Reconcile, Result, Store, reference, work};
 
 /// The controller of this room, beside those of the cloud controller manager; off unless it is picked.
-pub const CONTROLLERS: &[Controller<nodes::Options>] = &[Controller {
+pub const CONTROLLERS: &[Controller<nodes::NodeOptions>] = &[Controller {
     name: "cloud-config-sync-controller",
     alias: "cloud-config-sync",
     default_on: false,
-    run: |context| Box::pin(run(context, Options::default())),
+    run: |context| Box::pin(run(context, SyncOptions::default())),
 }];
 
 /// The same by itself.
-pub const ALONE: &[Controller<Options>] = &[Controller {
+pub const ALONE: &[Controller<SyncOptions>] = &[Controller {
     name: "cloud-config-sync-controller",
     alias: "cloud-config-sync",
     default_on: true,
@@ -41,7 +41,7 @@ pub const ALONE: &[Controller<Options>] = &[Controller {
 
 /// What it is told when it runs by itself.
 #[derive(Clone, Debug, Default)]
-pub struct Options {
+pub struct SyncOptions {
     /// The version whose feature gates count; without it a gate must be open for all that are listed.
     pub release: Option<String>,
 }
@@ -66,11 +66,11 @@ struct Sync {
     events: Events,
     release: Option<String>,
     /// What was logged at the last look.
-    said: Mutex<Vec<String>>,
+    reported: Mutex<Vec<String>>,
 }
 
-async fn run<O: Send + std::marker::Sync + 'static>(context: Context<O>, options: Options) -> Result<()> {
-    let Options { release } = options;
+async fn run<O: Send + std::marker::Sync + 'static>(context: Context<O>, options: SyncOptions) -> Result<()> {
+    let SyncOptions { release } = options;
     let maps = Maps {
         managed: context.store_in(MANAGED.0),
         named: context.store_in(NAMED_NAMESPACE),
@@ -91,7 +91,7 @@ async fn run<O: Send + std::marker::Sync + 'static>(context: Context<O>, options
     context.synced(&[&maps.managed, &maps.named, &maps.targets]).await;
     let (client, cluster) = (context.client(), Cluster::new());
     let events = context.events("cloud-config-sync-controller");
-    let controller = Sync { client, maps, cluster, events, release, said: Mutex::default() };
+    let controller = Sync { client, maps, cluster, events, release, reported: Mutex::default() };
     tokio::select! {
         outcome = work(&queue, 1, &controller) => outcome,
         () = controller.cluster.follow(&controller.client, || queue.add(target.clone())) => Ok(()),
@@ -103,19 +103,19 @@ impl Reconcile for Sync {
 
     async fn reconcile(&self, target: &Key) -> Result<Next> {
         // It comes back with the first that is heard of both.
-        let Some(said) = self.cluster.said()? else { return Ok(Next::Done) };
-        let other = said.infrastructure.platform.as_deref().filter(|platform| *platform != PLATFORM);
+        let Some(config) = self.cluster.config()? else { return Ok(Next::Done) };
+        let other = config.infrastructure.platform.as_deref().filter(|platform| *platform != PLATFORM);
         if let Some(platform) = other {
-            self.say(vec![format!("the platform is {platform} and not {PLATFORM}; {} is left alone", TARGET.1)]);
+            self.report(vec![format!("the platform is {platform} and not {PLATFORM}; {} is left alone", TARGET.1)]);
             return Ok(Next::Done);
         }
-        match self.wanted(&said) {
+        match self.wanted(&config) {
             Ok((content, warnings)) => {
-                self.say(warnings);
+                self.report(warnings);
                 self.write(target, &content).await?;
             }
             Err(Refused { about, why }) => {
-                self.say(vec![why.clone()]);
+                self.report(vec![why.clone()]);
                 if let Some(about) = about {
                     self.events.warning(&about, "CloudConfigInvalid", why).await;
                 }
@@ -133,8 +133,8 @@ struct Refused {
 
 impl Sync {
     /// What the target has to hold, and what to say of it.
-    fn wanted(&self, said: &Said) -> Result<(Content, Vec<String>), Refused> {
-        let Said { infrastructure, gates } = said;
+    fn wanted(&self, config: &ClusterConfig) -> Result<(Content, Vec<String>), Refused> {
+        let ClusterConfig { infrastructure, gates } = config;
         let file = &infrastructure.file;
         let managed = self.maps.managed.get(&Key::new(MANAGED.0, MANAGED.1));
         let source = managed.or_else(|| self.maps.named.get(&Key::new(NAMED_NAMESPACE, &file.name)));
@@ -161,10 +161,10 @@ impl Sync {
     }
 
     /// Logs what it did not log at the last look.
-    fn say(&self, lines: Vec<String>) {
-        let mut said = self.said.lock();
-        lines.iter().filter(|line| !said.contains(line)).for_each(|line| tracing::warn!("cloud-config: {line}"));
-        *said = lines;
+    fn report(&self, lines: Vec<String>) {
+        let mut reported = self.reported.lock();
+        lines.iter().filter(|line| !reported.contains(line)).for_each(|line| tracing::warn!("cloud-config: {line}"));
+        *reported = lines;
     }
 
     async fn write(&self, target: &Key, wanted: &Content) -> Result<()> {

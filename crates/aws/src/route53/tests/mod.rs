@@ -40,7 +40,7 @@ fn plain(kind: &str, value: &str) -> RecordSet {
     there(kind, leads)
 }
 
-fn told(steps: &[RecordChange]) -> Vec<String> {
+fn described(steps: &[RecordChange]) -> Vec<String> {
     let one = |step: &RecordChange| {
         let (verb, record) = match step {
             RecordChange::Write(record) => ("write", record),
@@ -71,7 +71,7 @@ fn both_families_are_written_together_or_not_at_all() {
     for (there, dual_stack, expected) in table {
         let entry = entry(*dual_stack);
         let wanted = plan::aliases(&entry, NLB, ZONE);
-        assert_eq!(told(&plan::ensure(there, &wanted, NLB)), *expected, "{there:?} {dual_stack}");
+        assert_eq!(described(&plan::ensure(there, &wanted, NLB)), *expected, "{there:?} {dual_stack}");
     }
 }
 
@@ -89,7 +89,7 @@ fn an_ipv6_alias_of_ours_goes_when_it_is_not_wanted_any_more() {
     ];
     for (there, expected) in table {
         let wanted = plan::aliases(&entry(false), NLB, ZONE);
-        assert_eq!(told(&plan::ensure(there, &wanted, NLB)), *expected, "{there:?}");
+        assert_eq!(described(&plan::ensure(there, &wanted, NLB)), *expected, "{there:?}");
     }
 }
 
@@ -105,7 +105,7 @@ fn what_is_there_of_an_entry_goes_and_nothing_else() {
         (&[alias("A", OLD), plain("AAAA", "2001:db8::1"), plain("TXT", NLB)], &[]),
     ];
     for (there, expected) in table {
-        assert_eq!(told(&plan::delete(there, &[NLB.to_owned()])), *expected, "{there:?}");
+        assert_eq!(described(&plan::delete(there, &[NLB.to_owned()])), *expected, "{there:?}");
     }
 }
 

@@ -24,7 +24,6 @@ use std::{
 pub struct Existing {
     /// Public or not.
     pub scheme: Scheme,
-    /// Its subnets.
     pub subnets: BTreeSet<String>,
     /// Its security groups.
     pub groups: BTreeSet<String>,

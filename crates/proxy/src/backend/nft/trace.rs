@@ -1,17 +1,17 @@
 //! Which elements of the table decide on a packet, for `twinstack proxy explain`.
 
 use super::chains::At;
-use super::compile::{self, Element, Verdict, Way};
+use super::compile::{self, Element, Verdict, VerdictMap};
 use crate::explain::From;
 use crate::plan::{Route, Sources};
 
 /// `map: verdict` for each map that is asked and answers, in order.
 #[must_use]
-pub fn way(route: &Route, from: From) -> Vec<String> {
+pub fn trace(route: &Route, from: From) -> Vec<String> {
     let elements = compile::elements(route);
-    let answer = |wanted: Way| {
+    let answer = |wanted: VerdictMap| {
         elements.iter().find_map(|element| match element {
-            Element::Way { map, frontend, verdict } if *map == wanted => {
+            Element::MapEntry { map, frontend, verdict } if *map == wanted => {
                 Some((format!("{}: {}", map.name(compile::at(*frontend)), verdict.value()), *verdict))
             }
             _ => None,
@@ -19,14 +19,14 @@ pub fn way(route: &Route, from: From) -> Vec<String> {
     };
     let mut list = Vec::new();
     let mut last = None;
-    for map in [Way::Gate, Way::Services] {
+    for map in [VerdictMap::Gate, VerdictMap::Services] {
         if let Some((text, verdict)) = answer(map) {
             list.push(text);
             last = Some(verdict);
         }
     }
     if let Some(Verdict::Local(At::Address | At::NodePort)) = last {
-        let next = if from == From::Outside { Way::Others } else { Way::Own };
+        let next = if from == From::Outside { VerdictMap::Others } else { VerdictMap::Own };
         list.extend(answer(next).map(|(text, _)| text));
     }
     if route.sources == Sources::Only(Vec::new()) {

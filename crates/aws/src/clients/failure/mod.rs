@@ -129,8 +129,8 @@ impl Failure {
         let id = ["x-amzn-requestid", "x-amz-request-id"].iter().find_map(|name| headers.get(*name)?.to_str().ok());
         let text = String::from_utf8_lossy(body);
         let root = Element::parse(&text);
-        let told = root.as_ref().and_then(told);
-        let (code, message) = told.unwrap_or_else(|| {
+        let reported = root.as_ref().and_then(code_and_message);
+        let (code, message) = reported.unwrap_or_else(|| {
             let start: String = text.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(200).collect();
             let what = if start.is_empty() { "an empty body".to_owned() } else { format!("no error of AWS: {start}") };
             (format!("HTTP {status}"), format!("the answer is {what}"))
@@ -206,7 +206,7 @@ impl Failure {
 }
 
 /// Code and message, in each of the shapes.
-fn told(root: &Element) -> Option<(String, String)> {
+fn code_and_message(root: &Element) -> Option<(String, String)> {
     let wrapped = root.child("Errors").and_then(|errors| errors.child("Error")).or_else(|| root.child("Error"));
     if let Some(error) = wrapped {
         let code = error.some("Code")?;

@@ -28,7 +28,6 @@ const MAX_ELEMENTS: u16 = 19;
 const SECOND_IP: u16 = 20;
 const SECOND_PREFIX: u16 = 21;
 
-/// Commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Command {
     Create = 2,
@@ -69,13 +68,13 @@ pub(super) fn entry(command: Command, set: &Set, entry: &Entry) -> Message {
     let mut message = named(command, set);
     nest(&mut message, DATA, |data| match entry {
         Entry::Ip(ip) => address(data, IP, *ip),
-        Entry::IpPort(protocol, at) => place(data, *protocol, *at),
+        Entry::IpPort(protocol, at) => ip_port(data, *protocol, *at),
         Entry::IpPortIp(protocol, at, from) => {
-            place(data, *protocol, *at);
+            ip_port(data, *protocol, *at);
             address(data, SECOND_IP, *from);
         }
         Entry::IpPortNet(protocol, at, from) => {
-            place(data, *protocol, *at);
+            ip_port(data, *protocol, *at);
             address(data, SECOND_IP, from.first());
             data.attribute(SECOND_PREFIX, &[from.prefix()]);
         }
@@ -83,7 +82,7 @@ pub(super) fn entry(command: Command, set: &Set, entry: &Entry) -> Message {
     message
 }
 
-fn place(data: &mut Message, protocol: Protocol, at: SocketAddr) {
+fn ip_port(data: &mut Message, protocol: Protocol, at: SocketAddr) {
     address(data, IP, at.ip());
     data.attribute(PORT | NETWORK_ORDER, &at.port().to_be_bytes());
     data.attribute(TRANSPORT, &[protocol.number()]);

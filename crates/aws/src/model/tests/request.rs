@@ -1,6 +1,6 @@
 //! What Services may ask for: annotations, ports, ranges, as tables. Both what is accepted and what is refused, with the words.
 
-use super::{
+use super::super::{
     annotations::SOURCE_RANGES,
     names::{Cluster, Owner},
     nodes,
@@ -36,7 +36,7 @@ fn families(list: &[&str]) -> Value {
 /// What is said of a change: `None` when it is accepted.
 fn table(rows: &[(Value, Option<&str>)]) {
     for shape in [&["IPv4"][..], &["IPv4", "IPv6"], &["IPv6", "IPv4"]] {
-        for (change, said) in rows {
+        for (change, message) in rows {
             let mut change = change.clone();
             // A classic load balancer has one family.
             if change["metadata"]["annotations"].get(TYPE).is_none() {
@@ -46,10 +46,10 @@ fn table(rows: &[(Value, Option<&str>)]) {
                 }
                 change["spec"] = spec;
             }
-            match (read(&change), said) {
+            match (read(&change), message) {
                 (Ok(_), None) => {}
-                (Err(why), Some(said)) => assert!(why.contains(said), "{change}: {said:?} in {why:?}"),
-                (outcome, said) => panic!("{change}: {outcome:?}, expected {said:?}"),
+                (Err(why), Some(message)) => assert!(why.contains(message), "{change}: {message:?} in {why:?}"),
+                (outcome, message) => panic!("{change}: {outcome:?}, expected {message:?}"),
             }
         }
     }
@@ -175,7 +175,7 @@ fn source_ranges_are_sorted_into_families() {
         (&["10.0.0.0/8", " 2001:db8::/32 "], &["10.0.0.0/8"], &["10.0.0.0/8", "2001:db8::/32"], &[]),
         (&["0.0.0.0/0", "10.0.0.0/8"], &["0.0.0.0/0", "10.0.0.0/8"], &["0.0.0.0/0", "10.0.0.0/8"], &["FamilyClosed"]),
     ];
-    for (given, four, both, told) in rows {
+    for (given, four, both, noted) in rows {
         for (list, expected) in [(&["IPv4"][..], four), (&["IPv4", "IPv6"], both), (&["IPv6", "IPv4"], both)] {
             let mut spec = families(list);
             spec["loadBalancerSourceRanges"] = json!(given);
@@ -184,7 +184,7 @@ fn source_ranges_are_sorted_into_families() {
             assert_eq!(ranges, **expected, "{given:?} {list:?}");
             if list.len() == 2 {
                 let reasons: Vec<&str> = request.notes.iter().map(|note| note.reason).collect();
-                assert_eq!(reasons, **told, "{given:?}");
+                assert_eq!(reasons, **noted, "{given:?}");
             }
         }
     }
@@ -224,24 +224,24 @@ fn annotations_of_the_other_controller_are_refused_or_told() {
         for given in ["ipv4", "dualstack", "dualstack-without-public-ipv4"] {
             assert_eq!(read(&spec(list, &[("ip-address-type", given)])).is_ok(), given == kind, "{list:?} {given}");
         }
-        let told = |pairs: &[(&str, &str)]| -> Vec<(&'static str, String)> {
+        let noted = |pairs: &[(&str, &str)]| -> Vec<(&'static str, String)> {
             let request = read(&spec(list, pairs)).unwrap();
             request.notes.into_iter().map(|note| (note.reason, note.message)).collect()
         };
         for suffix in NO_EFFECT {
-            assert_eq!(told(&[(suffix, "x")])[0].0, "AnnotationHasNoEffect", "{suffix}");
+            assert_eq!(noted(&[(suffix, "x")])[0].0, "AnnotationHasNoEffect", "{suffix}");
         }
-        assert_eq!(told(&[("listener-attributes.TCP-80", "x")])[0].0, "AnnotationHasNoEffect");
-        let (reason, message) = told(&[("proxy-protocol", "*")]).remove(0);
+        assert_eq!(noted(&[("listener-attributes.TCP-80", "x")])[0].0, "AnnotationHasNoEffect");
+        let (reason, message) = noted(&[("proxy-protocol", "*")]).remove(0);
         assert_eq!(reason, "AnnotationHasNoEffect");
         assert!(message.contains("proxy-protocol is for classic load balancers"), "{message}");
-        let (reason, message) = told(&[("healthcheck-intervall", "10")]).remove(0);
+        let (reason, message) = noted(&[("healthcheck-intervall", "10")]).remove(0);
         assert_eq!(reason, "AnnotationNotKnown");
         assert!(
             message.ends_with("did you mean service.beta.kubernetes.io/aws-load-balancer-healthcheck-interval?"),
             "{message}"
         );
-        let (_, message) = told(&[("ssl-cert", Example::CERTIFICATE), ("ssl-ports", "80,https")]).remove(0);
+        let (_, message) = noted(&[("ssl-cert", Example::CERTIFICATE), ("ssl-ports", "80,https")]).remove(0);
         assert!(message.contains("https is no port of the Service"), "{message}");
     }
     let request = read(&classic(&[("proxy-protocol", "*"), ("eip-allocations", "eipalloc-1")])).unwrap();

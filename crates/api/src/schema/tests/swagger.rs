@@ -1,7 +1,7 @@
 //! The whole table against the OpenAPI document of Kubernetes, where one is at hand:
 //! `KUBERNETES_SWAGGER=api/openapi-spec/swagger.json cargo test -p api swagger`.
 
-use super::{Field, ListKind, MapKind, Shape, Struct, kinds, named};
+use super::super::{Field, ListKind, MapKind, Shape, Struct, kinds, named};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
 
