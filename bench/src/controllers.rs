@@ -98,11 +98,11 @@ async fn fill(system: &System, pods: usize) -> anyhow::Result<()> {
     let account = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "default"}});
     first.create("/api/v1/namespaces/default/serviceaccounts", &account).await?;
     let each = connections(&system.target).await?.into_iter().enumerate();
-    try_join_all(each.map(async |(place, mut connection)| {
-        for index in (place..pods.div_ceil(PODS_PER_SERVICE)).step_by(CONNECTIONS) {
+    try_join_all(each.map(async |(first, mut connection)| {
+        for index in (first..pods.div_ceil(PODS_PER_SERVICE)).step_by(CONNECTIONS) {
             connection.create(SERVICES, &service(index)).await?;
         }
-        for index in (place..pods).step_by(CONNECTIONS) {
+        for index in (first..pods).step_by(CONNECTIONS) {
             connection.create(PODS, &pod(index)).await?;
             connection.merge(&status_path(index), &json!({"status": status(index)})).await?;
         }
@@ -157,10 +157,10 @@ async fn until_slices(system: &System, wanted: u64) -> anyhow::Result<String> {
 }
 
 /// When each Pod was first seen ready, by family.
-type Seen = Arc<Mutex<HashMap<(String, String), Instant>>>;
+type ObservedAt = Arc<Mutex<HashMap<(String, String), Instant>>>;
 
 async fn turn_ready(system: &System, pods: usize, version: &str) -> anyhow::Result<Vec<Duration>> {
-    let seen: Seen = Arc::default();
+    let seen: ObservedAt = Arc::default();
     let mut watcher = system.target.connect().await?;
     let mut body = watcher.watch(&format!("{SLICES}?watch=true&resourceVersion={version}")).await?;
     let watch = async {
@@ -184,8 +184,8 @@ async fn turn_ready(system: &System, pods: usize, version: &str) -> anyhow::Resu
     let write = async {
         let each = connections(&system.target).await?.into_iter().enumerate();
         let ready = json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}});
-        try_join_all(each.map(async |(place, mut connection)| {
-            for turn in (place..pods).step_by(CONNECTIONS) {
+        try_join_all(each.map(async |(first, mut connection)| {
+            for turn in (first..pods).step_by(CONNECTIONS) {
                 tokio::time::sleep_until((begun + Duration::from_secs_f64(turn as f64 / RATE as f64)).into()).await;
                 connection.merge(&status_path(order[turn]), &ready).await?;
                 asked.lock().expect("nobody panics with it").insert(order[turn], Instant::now());
@@ -220,7 +220,7 @@ async fn turn_ready(system: &System, pods: usize, version: &str) -> anyhow::Resu
     Ok(lags)
 }
 
-fn note(event: &Value, now: Instant, seen: &Seen) {
+fn note(event: &Value, now: Instant, seen: &ObservedAt) {
     let slice = &event["object"];
     let family = slice["addressType"].as_str().unwrap_or_default();
     let mut seen = seen.lock().expect("nobody panics with it");
@@ -238,8 +238,8 @@ type Row<'a> = (&'a str, &'a str, &'a dyn Fn(&Results) -> f64);
 
 fn table(pods: usize, ours: &Results, peer: Option<&Results>) -> String {
     let at = |results: &Results, share: f64| {
-        let place = (results.lags.len().saturating_sub(1)) as f64 * share;
-        results.lags.get(place as usize).map_or(0.0, Duration::as_secs_f64) * 1e3
+        let index = (results.lags.len().saturating_sub(1)) as f64 * share;
+        results.lags.get(index as usize).map_or(0.0, Duration::as_secs_f64) * 1e3
     };
     let rows: [Row<'_>; 6] = [
         ("first pass over all Services", "ms", &|results| results.first.as_secs_f64() * 1e3),

@@ -66,7 +66,7 @@ impl Process {
         // The name in brackets may contain anything; the fields after it are counted from the third.
         let (_, fields) = stat.rsplit_once(") ").context("no name in stat")?;
         let fields: Vec<_> = fields.split(' ').collect();
-        let [user, system] = [11, 12].map(|place| fields.get(place).and_then(|field| field.parse::<u32>().ok()));
+        let [user, system] = [11, 12].map(|index| fields.get(index).and_then(|field| field.parse::<u32>().ok()));
         Ok(TICK * (user.context("no user time")? + system.context("no system time")?))
     }
 }

@@ -4,7 +4,7 @@ use crate::{Target, input};
 use api::config::OperatorDnsSpec;
 use dns::{
     build::{self, Instance, Lasting},
-    corefile::{self, Block, Corefile, Directive, Files, Place, Token},
+    corefile::{self, Block, Corefile, Directive, Files, Location, Token},
     operator::{check, corefile::Parts},
     query::{Query, Transport},
     wire::{Limits, Message, Name, Record, Reject, Reply, Request, code::class, code::rtype},
@@ -153,7 +153,7 @@ fn ask(instance: &Instance, question: &str) {
 }
 
 fn token(text: &str) -> Token {
-    Token { text: text.to_owned(), place: Place { file: "Corefile".into(), line: 1, column: 1 } }
+    Token { text: text.to_owned(), place: Location { file: "Corefile".into(), line: 1, column: 1 } }
 }
 
 fn line(words: &[&str], block: Option<Vec<Directive>>) -> Directive {

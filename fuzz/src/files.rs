@@ -42,12 +42,12 @@ fn encryption(data: &[u8]) {
     let text = input::text(data);
     let [config, stored] = input::parts(&text);
     let Ok(encryption) = Encryption::parse(config) else { return };
-    let place = StorageKey { prefix: "/registry/", key: "secrets/a/s" };
-    let _ = encryption.open(place, stored.as_bytes());
+    let storage_key = StorageKey { prefix: "/registry/", key: "secrets/a/s" };
+    let _ = encryption.open(storage_key, stored.as_bytes());
     // Objects begin so, and never like something encrypted.
     let object = format!("{{{stored}");
-    let sealed = encryption.seal(place, object.as_bytes()).expect("a value can be sealed");
-    let opened = encryption.open(place, &sealed).expect("what was sealed is opened");
+    let sealed = encryption.seal(storage_key, object.as_bytes()).expect("a value can be sealed");
+    let opened = encryption.open(storage_key, &sealed).expect("what was sealed is opened");
     assert_eq!(opened.value, object.as_bytes());
 }
 

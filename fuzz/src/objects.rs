@@ -16,7 +16,7 @@ pub(crate) const TARGETS: &[Target] = &[
     Target::new("object", object).up_to(16 << 10),
 ];
 
-static REGISTRY: LazyLock<Registry> = LazyLock::new(apiserver::start::registry);
+static REGISTRY: LazyLock<Registry> = LazyLock::new(apiserver::warm::registry);
 
 fn json(data: &[u8]) {
     if let Ok((value, _)) = schema::parse_json(data) {

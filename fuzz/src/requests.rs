@@ -4,13 +4,13 @@ use crate::{Target, input};
 use access::authn::User;
 use apiserver::{
     ApiServer,
+    handle::{self, Insider},
     kubelet::plan::{path, proxy, query::Parameters},
     request::{
         accept::Accept,
         info::{RequestInfo, decode},
         query::{Query, Write, WriteOptions},
     },
-    service::{self, Insider},
     verbs::{delete::options::DeleteOptions, list},
 };
 use bytes::Bytes;
@@ -75,9 +75,9 @@ fn request(data: &[u8]) {
     *request.headers_mut() = headers(lines);
     request.extensions_mut().insert(Insider(User::new("admin", ["system:masters"])));
     let server = Arc::clone(&SERVER);
-    let answer = RUNTIME.block_on(async { tokio::time::timeout(PATIENCE, service::handle(server, request)).await });
+    let answer = RUNTIME.block_on(async { tokio::time::timeout(PATIENCE, handle::handle(server, request)).await });
     let Ok(Ok(response)) = answer else { return };
-    assert!(response.status() != 500, "{} for {head}: {body}", said(response));
+    assert!(response.status() != 500, "{} for {head}: {body}", text_of(response));
 }
 
 /// Whether nothing will be kept: the first `dryRun` of a query counts.
@@ -85,7 +85,7 @@ fn is_dry<B>(request: &Request<B>) -> bool {
     Query::new(request.uri().query()).get("dryRun") == "All" && !request.uri().path().contains("reviews")
 }
 
-fn said(response: http::Response<apiserver::Body>) -> String {
+fn text_of(response: http::Response<apiserver::Body>) -> String {
     let collected = RUNTIME.block_on(async { tokio::time::timeout(PATIENCE, response.into_body().collect()).await });
     let bytes = collected.ok().and_then(Result::ok).map(|collected| collected.to_bytes()).unwrap_or_default();
     input::text(&bytes)

@@ -2,7 +2,7 @@
 
 use crate::{Target, input};
 use ingress::router::{
-    haproxy::{Files, Places, rows, write},
+    haproxy::{Files, Layout, rows, write},
     model::{Certificate, Model, Objects, Source},
     object::Route,
     settings::Settings,
@@ -72,22 +72,22 @@ impl Objects for Cluster {
 }
 
 /// Where one process writes, one generation over the other.
-struct Place {
-    places: Places,
+struct Scratch {
+    layout: Layout,
     certificate: Certificate,
 }
 
-static PLACE: LazyLock<Place> = LazyLock::new(|| {
+static SCRATCH: LazyLock<Scratch> = LazyLock::new(|| {
     // In memory where the machine has that: a generation is a dozen files.
     let memory = PathBuf::from("/dev/shm");
     let base = if memory.is_dir() { memory } else { std::env::temp_dir() };
-    let places = Places::new(&base.join(format!("twinstack-fuzz-{}", std::process::id()))).expect("a plain path");
+    let layout = Layout::new(&base.join(format!("twinstack-fuzz-{}", std::process::id()))).expect("a plain path");
     let now = SystemTime::now();
     let authority = Authority::create("test", now).expect("an authority can be made");
     let purpose = Purpose::Serving { names: vec!["router.test".to_owned()], addresses: Vec::new() };
     let identity = authority.issue(&purpose, now).expect("a certificate can be made");
     let certificate = Certificate::read(identity.chain_pem(), identity.key_pem().expose(), "").expect("a pair");
-    Place { places, certificate }
+    Scratch { layout, certificate }
 });
 
 fn read_settings(variables: &[(&str, &str)]) -> Result<Settings, Vec<String>> {
@@ -130,9 +130,9 @@ fn serve(source: Source, cluster: Cluster) {
 
 /// The configuration of a generation.
 fn written(settings: &Settings, model: &Model) -> String {
-    let Place { places, certificate } = &*PLACE;
-    write(Files { settings, places, default_certificate: certificate }, 1, model).expect("files can be written");
-    fs::read_to_string(places.config(1)).expect("a configuration")
+    let Scratch { layout, certificate } = &*SCRATCH;
+    write(Files { settings, layout, default_certificate: certificate }, 1, model).expect("files can be written");
+    fs::read_to_string(layout.config(1)).expect("a configuration")
 }
 
 /// The lines where nobody has a Route, and what they begin with.
@@ -150,7 +150,7 @@ static USUAL: LazyLock<Usual> = LazyLock::new(|| {
 /// Writes a generation and reads it as HAProxy would: no field ends its line, its word or its quotes.
 fn check(settings: &Settings, model: &Model) {
     let usual = &*USUAL;
-    let places = &PLACE.places;
+    let layout = &SCRATCH.layout;
     let config = written(settings, model);
     let backends = model.backends().count();
     let sections = ["global", "defaults", "frontend", "backend", "listen", "resolvers", "peers", "userlist"];
@@ -169,14 +169,14 @@ fn check(settings: &Settings, model: &Model) {
     }
     assert_eq!(own, backends, "{config}");
     for name in ["http-exact", "http-prefix", "tls-exact", "tls-prefix", "sni"] {
-        let map = fs::read_to_string(places.generation(1).join(format!("{name}.map"))).unwrap_or_default();
+        let map = fs::read_to_string(layout.generation(1).join(format!("{name}.map"))).unwrap_or_default();
         for line in map.lines() {
             let words: Vec<&str> = line.split_whitespace().collect();
             let [key, value] = words.as_slice() else { panic!("{name}: {line:?}") };
             assert!(!key.starts_with('#') && (*value == "to_https" || value.starts_with("be_")), "{name}: {line:?}");
         }
     }
-    let _ = fs::remove_dir_all(places.folder());
+    let _ = fs::remove_dir_all(layout.folder());
 }
 
 /// What else may begin a line, because a Route or a setting asks for it.

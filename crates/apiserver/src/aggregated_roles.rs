@@ -1,13 +1,13 @@
 //! Writes what aggregated ClusterRoles gather into their `rules`, where people and programs read it. Mirrors the
 //! clusterrole-aggregation controller; checks do not depend on it, as the index gathers by itself.
 //!
-//! `start` runs one task of it. Two servers on one store write the same, so they need not agree on who does.
+//! `warm` runs one task of it. Two servers on one store write the same, so they need not agree on who does.
 
 use crate::{
     ApiServer,
     client::myself,
     follow::FollowError,
-    service::{self, Insider},
+    handle::{self, Insider},
 };
 use api::object::Fields;
 use bytes::Bytes;
@@ -73,7 +73,7 @@ async fn write(server: &Arc<ApiServer>, name: &str, rules: &Value) -> Result<(),
         .extension(Insider(myself()))
         .body(Full::new(Bytes::from(role.to_string())))
         .map_err(|error| error.to_string())?;
-    let response = match service::handle(Arc::clone(server), request).await {
+    let response = match handle::handle(Arc::clone(server), request).await {
         Ok(response) => response,
         Err(never) => match never {},
     };

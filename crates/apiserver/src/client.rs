@@ -4,7 +4,7 @@
 
 use crate::{
     ApiServer, Body,
-    service::{self, Insider},
+    handle::{self, Insider},
 };
 use access::authn::User;
 use api::error::ApiError;
@@ -50,7 +50,7 @@ where
 
     fn call(&mut self, mut request: Request<B>) -> Self::Future {
         request.extensions_mut().insert(Insider(self.user.clone()));
-        Box::pin(service::handle(Arc::clone(&self.server), request))
+        Box::pin(handle::handle(Arc::clone(&self.server), request))
     }
 }
 
@@ -71,7 +71,7 @@ pub async fn ask(server: &Arc<ApiServer>, method: Method, path: &str, body: Opti
         .extension(Insider(myself()))
         .body(Full::new(Bytes::from(bytes)))
         .map_err(ApiError::internal)?;
-    let response = match service::handle(Arc::clone(server), request).await {
+    let response = match handle::handle(Arc::clone(server), request).await {
         Ok(response) => response,
         Err(never) => match never {},
     };

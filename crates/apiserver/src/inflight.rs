@@ -26,7 +26,7 @@ pub struct Inflight {
 }
 
 /// A place; given back when dropped.
-pub struct Place(#[allow(dead_code)] Option<OwnedSemaphorePermit>);
+pub struct Permit(#[allow(dead_code)] Option<OwnedSemaphorePermit>);
 
 /// How much depends on a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ impl Inflight {
     }
 
     /// A place for a request, or 429.
-    pub fn take(&self, weight: Weight, mutating: bool) -> Result<Place, ApiError> {
+    pub fn take(&self, weight: Weight, mutating: bool) -> Result<Permit, ApiError> {
         let common = if mutating { &self.writing } else { &self.reading };
         let shares: &[&Arc<Semaphore>] = match weight {
             // Who is never turned away leaves the shares to those who would be.
@@ -78,11 +78,11 @@ impl Inflight {
             Weight::System => &[common, &self.system],
             Weight::SignOfLife => &[common, &self.system, &self.signs_of_life],
         };
-        if let Some(place) = shares.iter().find_map(|share| Arc::clone(share).try_acquire_owned().ok()) {
-            return Ok(Place(Some(place)));
+        if let Some(permit) = shares.iter().find_map(|share| Arc::clone(share).try_acquire_owned().ok()) {
+            return Ok(Permit(Some(permit)));
         }
         match weight {
-            Weight::Exempt => Ok(Place(None)),
+            Weight::Exempt => Ok(Permit(None)),
             _ => Err(ApiError::too_many_requests("Too many requests, please try again later.", 1)),
         }
     }
@@ -98,12 +98,12 @@ mod tests {
     use super::*;
 
     impl Inflight {
-        fn enter(&self, asked: &Attributes<'_>, mutating: bool) -> Result<Place, ApiError> {
+        fn enter(&self, asked: &Attributes<'_>, mutating: bool) -> Result<Permit, ApiError> {
             self.take(Weight::of(asked), mutating)
         }
     }
 
-    fn code(entered: &Result<Place, ApiError>) -> u16 {
+    fn code(entered: &Result<Permit, ApiError>) -> u16 {
         entered.as_ref().err().map_or(200, |error| error.code)
     }
 
@@ -156,8 +156,8 @@ mod tests {
             (Attributes::path(&stranger, "get", "/version"), 429),
             (Attributes::resource(&other, "list", "coordination.k8s.io", "leases"), 429),
         ] {
-            let places: Vec<_> = (0..9).map(|_| inflight.enter(&asked, false)).collect();
-            assert!(places.iter().all(|place| code(place) == want), "{asked:?}");
+            let permits: Vec<_> = (0..9).map(|_| inflight.enter(&asked, false)).collect();
+            assert!(permits.iter().all(|permit| code(permit) == want), "{asked:?}");
         }
     }
 

@@ -1,6 +1,6 @@
 //! Everything that is not an object: discovery, OpenAPI, version, health, metrics, token keys.
 
-use crate::{ApiServer, Body, discovery, service};
+use crate::{ApiServer, Body, discovery, handle};
 use access::authn::service_account;
 use api::error::ApiError;
 use http::{Method, Request, Response, StatusCode, header};
@@ -29,7 +29,7 @@ pub(crate) fn serve<B>(
             let version = wants_aggregated(accept).unwrap_or("v2");
             let document = discovery::aggregated(&registry, parts == ["api"], version);
             let kind = format!("application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList");
-            return Ok(service::full(200, &kind, document.to_string().into()));
+            return Ok(handle::full(200, &kind, document.to_string().into()));
         }
         ["api"] => discovery::core_versions(&server.config.server_address),
         ["apis"] => discovery::groups(&registry),
@@ -53,7 +53,7 @@ pub(crate) fn serve<B>(
                 .as_ref()
                 .map(|verifier| verifier.keys().to_vec())
                 .unwrap_or_default();
-            return Ok(service::full(200, "application/jwk-set+json", service_account::jwks(&keys).to_string().into()));
+            return Ok(handle::full(200, "application/jwk-set+json", service_account::jwks(&keys).to_string().into()));
         }
         [".well-known", "openid-configuration"] => match (&server.issuer, &server.authenticator.service_accounts) {
             (Some(issuer), Some(verifier)) => {
@@ -64,7 +64,7 @@ pub(crate) fn serve<B>(
         // The API says which Kubernetes it speaks, so this one stands before the admin endpoints' own /version.
         _ => return Ok(server.admin.answer(request).unwrap_or_else(not_found)),
     };
-    Ok(service::full(200, "application/json", answer.to_string().into()))
+    Ok(handle::full(200, "application/json", answer.to_string().into()))
 }
 
 /// Nobody is there.

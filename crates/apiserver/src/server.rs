@@ -51,7 +51,7 @@ impl Default for Config {
     }
 }
 
-/// A running API server. Requests come through `service::handle`.
+/// A running API server. Requests come through `handle::handle`.
 pub struct ApiServer {
     /// Objects.
     pub store: Store,

@@ -2,7 +2,7 @@
 
 use crate::{
     ApiServer, Config, admission::Plugins, definitions::Definitions, fairness::Fairness, inflight::Inflight,
-    journal::RequestMetrics, kubelet::Kubelets, openapi::Documents, services::Services, start,
+    journal::RequestMetrics, kubelet::Kubelets, openapi::Documents, services::Services, warm,
 };
 use access::{
     Access, Mode,
@@ -38,7 +38,7 @@ impl Lab {
         let tasks = Tasks::new(&admin.metrics, &admin.health);
         let server = Box::new(ApiServer {
             store,
-            registry: arc_swap::ArcSwap::from_pointee(start::registry()),
+            registry: arc_swap::ArcSwap::from_pointee(warm::registry()),
             definitions: Definitions::default(),
             services: Services::default(),
             authenticator: Authenticator {
@@ -70,15 +70,15 @@ impl Lab {
     /// Starts it and ends what runs beside requests, for tests that call such a part themselves and count what it did.
     pub async fn start_still(self) -> Arc<ApiServer> {
         let server = Arc::from(self.server);
-        start::run(&server, &self.tasks).await.expect("a server in memory starts");
+        warm::run(&server, &self.tasks).await.expect("a server in memory starts");
         self.tasks.abort();
         server
     }
 
     /// Starts it, or says why it does not.
-    pub async fn try_start(self) -> Result<Arc<ApiServer>, start::StartError> {
+    pub async fn try_start(self) -> Result<Arc<ApiServer>, warm::StartError> {
         let server = Arc::from(self.server);
-        start::run(&server, &self.tasks).await?;
+        warm::run(&server, &self.tasks).await?;
         Ok(server)
     }
 }

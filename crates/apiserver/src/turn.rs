@@ -6,7 +6,7 @@
 use crate::{
     ApiServer,
     fairness::{Flow, Seat},
-    inflight::{Place, Weight},
+    inflight::{Permit, Weight},
 };
 use access::authz::Attributes;
 use api::error::ApiError;
@@ -37,7 +37,7 @@ pub(crate) enum Held {
     /// A seat of a priority level.
     Seat(Seat),
     /// One of the plain limit.
-    Place(Place),
+    Permit(Permit),
     /// Nothing, as nothing is counted.
     Nothing,
 }
@@ -64,7 +64,7 @@ impl Turn {
     pub(crate) async fn take(self, server: &ApiServer, width: u32) -> Result<Held, ApiError> {
         match (self, &server.fairness) {
             (Self::Flow(flow), Some(fairness)) => fairness.enter(flow, width).await.map(Held::Seat),
-            (Self::Weight(weight, mutating), _) => server.inflight.take(weight, mutating).map(Held::Place),
+            (Self::Weight(weight, mutating), _) => server.inflight.take(weight, mutating).map(Held::Permit),
             (Self::Flow(_) | Self::Free, _) => Ok(Held::Nothing),
         }
     }

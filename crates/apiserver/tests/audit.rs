@@ -7,7 +7,7 @@ use access::authn::{TokenFile, User};
 use apiserver::{
     ApiServer,
     audit::{Auditor, Log, Policy, Target},
-    service::Insider,
+    handle::Insider,
     testing::Lab,
 };
 use bytes::Bytes;
@@ -146,9 +146,9 @@ async fn pod_security_says_what_it_enforced_and_what_it_would_have() {
         let sent = audited.send(id, "POST", "/api/v1/namespaces/a/pods?dryRun=All", &[CAROL, JSON], &pod(spec)).await;
         assert_eq!(sent.status, status, "{}", sent.json());
         let events = audited.events(id, 2).await;
-        let said = |key: &str| events[1]["annotations"][format!("pod-security.kubernetes.io/{key}")].clone();
-        assert_eq!(said("enforce-policy"), "baseline:latest");
-        let violations = said("audit-violations");
+        let annotation = |key: &str| events[1]["annotations"][format!("pod-security.kubernetes.io/{key}")].clone();
+        assert_eq!(annotation("enforce-policy"), "baseline:latest");
+        let violations = annotation("audit-violations");
         let violations = violations.as_str().unwrap();
         assert!(violations.starts_with("would violate PodSecurity \"restricted:v1.18\": "), "{violations}");
         assert_eq!(violations.contains("host namespaces"), id == "bad", "{violations}");
@@ -179,7 +179,7 @@ async fn a_watch_is_told_when_it_starts_and_when_it_ends() {
     let admin = User::new("root", ["system:masters"]);
     let request = Request::get(path).header("audit-id", "watch").extension(Insider(admin));
     let request = request.body(Full::new(Bytes::new())).unwrap();
-    let response = apiserver::service::handle(Arc::clone(&audited.server), request).await.unwrap();
+    let response = apiserver::handle::handle(Arc::clone(&audited.server), request).await.unwrap();
     assert_eq!(stages(&audited.events("watch", 2).await), ["RequestReceived", "ResponseStarted"]);
     drop(response);
     let events = audited.events("watch", 3).await;
@@ -194,7 +194,7 @@ async fn who_hangs_up_early_is_told_of_too() {
         http_body_util::StreamBody::new(futures::stream::pending::<Result<http_body::Frame<Bytes>, std::io::Error>>());
     let request = Request::post("/api/v1/namespaces/default/services").header("audit-id", "gone");
     let request = request.header(CAROL.0, CAROL.1).body(never).unwrap();
-    let mut serving = Box::pin(apiserver::service::handle(Arc::clone(&audited.server), request));
+    let mut serving = Box::pin(apiserver::handle::handle(Arc::clone(&audited.server), request));
     assert!(futures::poll!(&mut serving).is_pending(), "the body never comes");
     drop(serving);
     let events = audited.events("gone", 2).await;
@@ -233,30 +233,30 @@ impl Subscriber for Everything {
         true
     }
     fn new_span(&self, attributes: &span::Attributes<'_>) -> span::Id {
-        attributes.record(&mut |field: &Field, value: &dyn std::fmt::Debug| self.say(field, value));
+        attributes.record(&mut |field: &Field, value: &dyn std::fmt::Debug| self.append(field, value));
         span::Id::from_u64(1)
     }
     fn record(&self, _: &span::Id, values: &span::Record<'_>) {
-        values.record(&mut |field: &Field, value: &dyn std::fmt::Debug| self.say(field, value));
+        values.record(&mut |field: &Field, value: &dyn std::fmt::Debug| self.append(field, value));
     }
     fn record_follows_from(&self, _: &span::Id, _: &span::Id) {}
     fn event(&self, event: &Event<'_>) {
-        event.record(&mut |field: &Field, value: &dyn std::fmt::Debug| self.say(field, value));
+        event.record(&mut |field: &Field, value: &dyn std::fmt::Debug| self.append(field, value));
     }
     fn enter(&self, _: &span::Id) {}
     fn exit(&self, _: &span::Id) {}
 }
 
 impl Everything {
-    fn say(&self, field: &Field, value: &dyn std::fmt::Debug) {
+    fn append(&self, field: &Field, value: &dyn std::fmt::Debug) {
         writeln!(self.0.lock().unwrap(), "{field}={value:?}").unwrap();
     }
 }
 
 #[tokio::test]
 async fn no_secret_is_in_any_log() {
-    let said = Everything::default();
-    let _listening = tracing::subscriber::set_default(said.clone());
+    let captured = Everything::default();
+    let _listening = tracing::subscriber::set_default(captured.clone());
     tracing::trace!("listening");
     let audited = Audited::start().await;
     let base = "/api/v1/namespaces/default";
@@ -301,7 +301,7 @@ async fn no_secret_is_in_any_log() {
     let count = audited.send("last", "GET", "/version", &[CAROL], &Value::Null).await.status;
     assert_eq!((count, audited.events("last", 2).await.len()), (200, 2), "everything before it is written too");
     let signature = token.rsplit_once('.').unwrap().1;
-    let (audit, log) = (audited.text(), said.0.lock().unwrap().clone());
+    let (audit, log) = (audited.text(), captured.0.lock().unwrap().clone());
     assert!(audit.contains("\"secrets\"") && log.contains("listening"), "both logs are in use");
     for (name, text) in [("audit", &audit), ("log", &log)] {
         for hidden in ["aHVzaC1zZWNyZXQ=", "hush", &token, signature] {

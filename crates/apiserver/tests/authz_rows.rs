@@ -7,7 +7,7 @@
 mod support;
 
 use access::authn::User;
-use apiserver::{ApiServer, service::Insider, testing};
+use apiserver::{ApiServer, handle::Insider, testing};
 use bytes::Bytes;
 use futures::{StreamExt, stream};
 use http::Request;
@@ -121,8 +121,7 @@ async fn answer(server: &Arc<ApiServer>, row: &Value) -> Value {
     for (name, value) in row["headers"].as_object().unwrap() {
         request = request.header(name, value.as_str().unwrap());
     }
-    let response =
-        apiserver::service::handle(Arc::clone(server), request.body(Full::new(body)).unwrap()).await.unwrap();
+    let response = apiserver::handle::handle(Arc::clone(server), request.body(Full::new(body)).unwrap()).await.unwrap();
     let code = response.status().as_u16();
     let changes = ["PUT", "JSON", "MERGE", "STRATEGIC", "APPLY"].contains(&text("verb"));
     if code >= 300 || !changes {

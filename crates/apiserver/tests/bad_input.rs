@@ -15,7 +15,7 @@ async fn send(server: &Arc<ApiServer>, method: &str, path: &str, kind: &str, bod
     ask(server, method, path, &[("content-type", kind)], body).await
 }
 
-fn said(reply: &Reply) -> (u16, String, String) {
+fn status_of(reply: &Reply) -> (u16, String, String) {
     let status = reply.json();
     let text = |field: &str| status[field].as_str().unwrap_or_default().to_owned();
     (reply.status, text("reason"), text("message"))
@@ -55,7 +55,7 @@ async fn bodies_that_are_no_objects() {
         (JSON, r#"{"metadata":{"name":"a","namespace":"other"}}"#, 400, "BadRequest", "namespace"),
         (JSON, r#"{"metadata":{"name":"a","resourceVersion":"5"}}"#, 400, "BadRequest", "resourceVersion"),
     ] {
-        let (code, why, message) = said(&send(&server, "POST", MAPS, kind, body.to_owned()).await);
+        let (code, why, message) = status_of(&send(&server, "POST", MAPS, kind, body.to_owned()).await);
         let shown: String = body.chars().take(60).collect();
         if (code, why.as_str()) != (status, reason) || !message.contains(word) {
             wrong.push(format!("{kind} {shown}: {code} {why} {message}, not {status} {reason} {word}"));
@@ -71,9 +71,9 @@ async fn bodies_that_are_no_objects() {
 async fn bodies_that_are_too_large_are_not_read_to_the_end() {
     let server = apiserver::testing::server().await;
     let large = format!(r#"{{"metadata":{{"name":"a"}},"data":{{"k":"{}"}}}}"#, "x".repeat(4 << 20));
-    assert_eq!(said(&send(&server, "POST", MAPS, JSON, large).await).0, 413);
+    assert_eq!(status_of(&send(&server, "POST", MAPS, JSON, large).await).0, 413);
     let fat = format!(r#"{{"metadata":{{"name":"a"}},"data":{{"k":"{}"}}}}"#, "x".repeat((1 << 20) + 1));
-    let (code, reason, message) = said(&send(&server, "POST", MAPS, JSON, fat).await);
+    let (code, reason, message) = status_of(&send(&server, "POST", MAPS, JSON, fat).await);
     assert_eq!((code, reason.as_str()), (422, "Invalid"), "a ConfigMap has a limit of its own: {message}");
 }
 
@@ -99,7 +99,7 @@ async fn questions_that_make_no_sense() {
         ("?watch=true&resourceVersion=x", 400, "BadRequest", "resourceVersion"),
         ("/none", 404, "NotFound", "configmaps \"none\" not found"),
     ] {
-        let (code, why, message) = said(&ask(&server, "GET", &format!("{MAPS}{path}"), &[], "").await);
+        let (code, why, message) = status_of(&ask(&server, "GET", &format!("{MAPS}{path}"), &[], "").await);
         if (code, why.as_str()) != (status, reason) || !message.contains(word) {
             wrong.push(format!("{path}: {code} {why} {message}, not {status} {reason} {word}"));
         }
@@ -143,7 +143,7 @@ async fn writes_that_come_too_late_or_mean_another_object() {
         (json!({"name": "b"}), 400, "BadRequest"),
         (json!({"namespace": "b"}), 400, "BadRequest"),
     ] {
-        let (code, why, message) = said(&send(&server, "PUT", &one, JSON, map(more.clone())).await);
+        let (code, why, message) = status_of(&send(&server, "PUT", &one, JSON, map(more.clone())).await);
         assert_eq!((code, why.as_str()), (status, reason), "{more}: {message}");
     }
     let options = json!({"preconditions": {"uid": "00000000-0000-0000-0000-000000000000"}}).to_string();
@@ -157,7 +157,8 @@ async fn writes_that_come_too_late_or_mean_another_object() {
         ("application/apply-patch+yaml", "{}", 400),
         ("application/json", "{}", 415),
     ] {
-        let (code, why, message) = said(&send(&server, "PATCH", &format!("{one}?fieldManager=m"), kind, patch).await);
+        let (code, why, message) =
+            status_of(&send(&server, "PATCH", &format!("{one}?fieldManager=m"), kind, patch).await);
         assert_eq!(code, status, "{kind} {patch}: {why} {message}");
     }
     let still = ask(&server, "GET", &one, &[], "").await.json();

@@ -207,18 +207,18 @@ async fn what_the_schema_or_a_rule_refuses_is_told_by_field() {
         (json!({"size": 1, "ports": [{"name": "a"}, {"name": "a"}]}), vec![("spec.ports[1]", "FieldValueDuplicate")]),
     ] {
         let reply = send(&server, "POST", &format!("{WIDGETS}?dryRun=All"), &widget("a", spec.clone())).await;
-        let told = reply.json();
-        let causes = told["details"]["causes"].as_array().cloned().unwrap_or_default();
+        let reported = reply.json();
+        let causes = reported["details"]["causes"].as_array().cloned().unwrap_or_default();
         let causes: Vec<_> =
             causes.iter().map(|one| (one["field"].as_str().unwrap(), one["reason"].as_str().unwrap())).collect();
-        assert_eq!(causes, expected, "{spec}: {told}");
+        assert_eq!(causes, expected, "{spec}: {reported}");
         assert_eq!(reply.status, if expected.is_empty() { 201 } else { 422 }, "{spec}");
     }
-    let told = send(&server, "POST", WIDGETS, &widget("a", json!({"size": 11}))).await.json();
-    assert_eq!(told["message"], "Widget.example.com \"a\" is invalid: spec: Invalid value: size over most");
-    let told = send(&server, "POST", WIDGETS, &widget("a", json!({"size": 1, "addresses": ["x"]}))).await.json();
+    let reported = send(&server, "POST", WIDGETS, &widget("a", json!({"size": 11}))).await.json();
+    assert_eq!(reported["message"], "Widget.example.com \"a\" is invalid: spec: Invalid value: size over most");
+    let reported = send(&server, "POST", WIDGETS, &widget("a", json!({"size": 1, "addresses": ["x"]}))).await.json();
     assert_eq!(
-        told["message"],
+        reported["message"],
         "Widget.example.com \"a\" is invalid: spec.addresses[0]: Invalid value: \"x\": not an address: x"
     );
 }
@@ -443,12 +443,12 @@ async fn objects_with_finalizers_keep_the_definition_and_nothing_new_is_made() {
     send(&server, "DELETE", &path, &Value::Null).await;
     let waiting =
         until(&server, &format!("{WIDGETS}/a"), |reply| !reply.json()["metadata"]["deletionTimestamp"].is_null()).await;
-    let told = get(&server, &path).await;
-    assert_eq!(condition(&told, "Terminating"), ("True".into(), "InstanceDeletionInProgress".into()));
+    let reported = get(&server, &path).await;
+    assert_eq!(condition(&reported, "Terminating"), ("True".into(), "InstanceDeletionInProgress".into()));
     let refused = send(&server, "POST", WIDGETS, &widget("b", json!({"size": 1}))).await;
     assert_eq!(refused.status, 403, "{}", refused.json());
-    let told = refused.json()["message"].as_str().unwrap().to_owned();
-    assert!(told.ends_with("create not allowed while custom resource definition is terminating"), "{told}");
+    let reported = refused.json()["message"].as_str().unwrap().to_owned();
+    assert!(reported.ends_with("create not allowed while custom resource definition is terminating"), "{reported}");
 
     let mut freed = waiting;
     freed["metadata"].as_object_mut().unwrap().remove("finalizers");
@@ -487,8 +487,8 @@ async fn groups_of_the_community_need_a_word_about_their_approval() {
     assert_eq!((refused.status, field), (422, &json!("metadata.annotations[api-approved.kubernetes.io]")));
     given["metadata"]["annotations"] = json!({"api-approved.kubernetes.io": "unapproved, a test"});
     let accepted = define(&server, &given).await;
-    let told = condition(&accepted, "KubernetesAPIApprovalPolicyConformant");
-    assert_eq!(told, ("False".into(), "UnapprovedAnnotation".into()));
+    let reported = condition(&accepted, "KubernetesAPIApprovalPolicyConformant");
+    assert_eq!(reported, ("False".into(), "UnapprovedAnnotation".into()));
 }
 
 #[tokio::test]

@@ -4,7 +4,7 @@
 mod support;
 
 use access::authn::User;
-use apiserver::{ApiServer, service::Insider, testing};
+use apiserver::{ApiServer, handle::Insider, testing};
 use bytes::Bytes;
 use http::Request;
 use http_body_util::Full;
@@ -135,8 +135,8 @@ async fn only_who_may_create_creates_whatever_the_method() {
                 };
                 assert_eq!(reply.status, want, "{who} {method} {path}: {}", reply.json());
                 if want == 403 {
-                    let said = reply.json()["message"].as_str().unwrap().to_owned();
-                    assert!(said.contains("cannot create resource"), "{said}");
+                    let message = reply.json()["message"].as_str().unwrap().to_owned();
+                    assert!(message.contains("cannot create resource"), "{message}");
                 }
             }
         }

@@ -9,7 +9,7 @@ use access::{Access, Mode, authn::User};
 use apiserver::{
     ApiServer,
     fairness::Fairness,
-    service::{self, Insider},
+    handle::{self, Insider},
     testing::Lab,
 };
 use bytes::Bytes;
@@ -56,7 +56,7 @@ async fn serve(families: Families, seats: usize) -> Served {
         let name = request.headers()["x-user"].to_str().unwrap().to_owned();
         let group = if name.starts_with("system:node:") { "system:nodes" } else { "system:serviceaccounts" };
         request.extensions_mut().insert(Insider(User::new(name, [group, "system:authenticated"])));
-        service::handle(Arc::clone(&handled), request)
+        handle::handle(Arc::clone(&handled), request)
     });
     tokio::spawn(Server { listeners, tls: None, limits }.run(service, stop.clone()));
     Served { server, addresses, _stop: stop.drop_guard() }
@@ -106,10 +106,10 @@ async fn a_slow_body_takes_no_seat_and_is_ended() {
             // Another account of the same level, whose seats would be gone if a body that has not come took one.
             assert_eq!(get(*address, "quiet", "/api/v1/namespaces").await.status(), StatusCode::OK);
             for mut stream in slow {
-                let mut said = String::new();
-                tokio::time::timeout(PATIENCE, stream.read_to_string(&mut said)).await.expect("not ended").unwrap();
-                assert!(said.starts_with("HTTP/1.1 408 "), "{said}");
-                assert!(said.contains(r#""code":408"#), "{said}");
+                let mut response = String::new();
+                tokio::time::timeout(PATIENCE, stream.read_to_string(&mut response)).await.expect("not ended").unwrap();
+                assert!(response.starts_with("HTTP/1.1 408 "), "{response}");
+                assert!(response.contains(r#""code":408"#), "{response}");
             }
         }
     }

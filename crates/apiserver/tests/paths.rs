@@ -8,7 +8,7 @@
 mod support;
 
 use access::authn::User;
-use apiserver::{ApiServer, service::Insider, testing};
+use apiserver::{ApiServer, handle::Insider, testing};
 use bytes::Bytes;
 use http::Request;
 use http_body_util::Full;
@@ -252,8 +252,8 @@ fn expected(kind: &Kind, name: &str, below: &str, shape: &Shape, method: &str, r
                 (true, false) => 405,
             });
         }
-        Asked::Resource { namespace, named, below, verb: said } => {
-            (*namespace, said.unwrap_or_else(|| verb(method, *named)), below)
+        Asked::Resource { namespace, named, below, verb: given } => {
+            (*namespace, given.unwrap_or_else(|| verb(method, *named)), below)
         }
     };
     if !allows(role, word, namespace, seen) {
@@ -393,7 +393,7 @@ async fn send(server: &Arc<ApiServer>, role: &str, method: &str, path: &str, med
     let bytes = if body.is_null() { Bytes::new() } else { body.to_string().into() };
     let request = Request::builder().method(method).uri(path).header("content-type", media);
     let request = request.extension(Insider(User::new(role, groups))).body(Full::new(bytes)).unwrap();
-    apiserver::service::handle(Arc::clone(server), request).await.unwrap().status().as_u16()
+    apiserver::handle::handle(Arc::clone(server), request).await.unwrap().status().as_u16()
 }
 
 /// Every object with the revision it was written at.

@@ -10,8 +10,8 @@ use access::{
 };
 use apiserver::{
     ApiServer,
+    handle::Insider,
     inflight::{Inflight, Weight},
-    service::Insider,
     testing::Lab,
 };
 use bytes::Bytes;

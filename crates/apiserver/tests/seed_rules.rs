@@ -6,8 +6,8 @@ mod support;
 use apiserver::{
     ApiServer,
     services::{Services, Settings, StartError},
-    start,
     testing::Lab,
+    warm,
 };
 use net::{Families, Family, flags::service_ranges};
 use serde_json::{Value, json};
@@ -383,7 +383,7 @@ async fn services_4_the_first_range_keeps_its_family() {
             &[family, family.other()],
         );
         for wrong in [format!("{second},{first}"), second.to_owned()] {
-            let Err(start::StartError::Services(error)) = lab(store.clone(), &wrong).try_start().await else {
+            let Err(warm::StartError::Services(error)) = lab(store.clone(), &wrong).try_start().await else {
                 panic!("{wrong} was accepted")
             };
             assert!(matches!(error, StartError::FamilyChanged { .. }));

@@ -144,16 +144,16 @@ async fn versions_of_a_custom_kind_select_by_their_own_fields() {
 }
 
 /// What a watch tells: type and name, until the bookmark object of the test.
-async fn told(watch: &mut Events, last: &str) -> Vec<(String, String)> {
-    let mut told = Vec::new();
+async fn received(watch: &mut Events, last: &str) -> Vec<(String, String)> {
+    let mut events = Vec::new();
     loop {
         let event = watch.next().await.unwrap();
         let text = |value: &Value| value.as_str().unwrap().to_owned();
         let one = (text(&event["type"]), text(&event["object"]["metadata"]["name"]));
         if one.1 == last {
-            return told;
+            return events;
         }
-        told.push(one);
+        events.push(one);
     }
 }
 
@@ -194,11 +194,11 @@ async fn a_watch_tells_of_objects_that_enter_and_leave_its_selection() {
     assert_eq!(first["object"]["metadata"]["resourceVersion"], *left);
     let pairs = |all: &[(&str, &str)]| all.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect::<Vec<_>>();
     assert_eq!(
-        told(&mut schedulable, "z").await,
+        received(&mut schedulable, "z").await,
         pairs(&[("ADDED", "n2"), ("MODIFIED", "n3"), ("ADDED", "n11"), ("DELETED", "n2")])
     );
     assert_eq!(
-        told(&mut labelled, "z").await,
+        received(&mut labelled, "z").await,
         pairs(&[("MODIFIED", "n1"), ("ADDED", "n2"), ("DELETED", "n1"), ("DELETED", "n2")])
     );
     for word in ["MODIFIED", "MODIFIED", "DELETED"] {

@@ -44,14 +44,14 @@ pub struct Fatal(Arc<tokio::sync::watch::Sender<Option<String>>>);
 
 impl Fatal {
     /// Ends the process for this reason.
-    pub fn tell(&self, reason: String) {
+    pub fn raise(&self, reason: String) {
         self.0.send_replace(Some(reason));
     }
 
     /// Waits for a reason.
-    pub async fn told(&self) -> String {
-        let mut told = self.0.subscribe();
-        let reason = told.wait_for(Option::is_some).await;
+    pub async fn raised(&self) -> String {
+        let mut receiver = self.0.subscribe();
+        let reason = receiver.wait_for(Option::is_some).await;
         reason.ok().and_then(|reason| reason.clone()).unwrap_or_default()
     }
 }

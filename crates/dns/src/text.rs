@@ -62,11 +62,11 @@ impl Fallthrough {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::corefile::Place;
+    use crate::corefile::Location;
     use proptest::prelude::*;
 
     fn token(text: &str) -> Token {
-        Token { text: text.to_owned(), place: Place { file: "Corefile".into(), line: 1, column: 1 } }
+        Token { text: text.to_owned(), place: Location { file: "Corefile".into(), line: 1, column: 1 } }
     }
 
     #[test]

@@ -7,7 +7,7 @@
 //! each rate is measured.
 
 use ingress::router::{
-    haproxy::{Files, Haproxy, Live, Places, Process, Socket, write},
+    haproxy::{Files, Haproxy, Layout, Live, Process, Socket, write},
     model::{Certificate, Model, Objects, Source},
     object::Route,
     settings::Settings,
@@ -238,7 +238,7 @@ fn proxy_protocol(seconds: u64, folder: &Path) -> Outcome<()> {
         ("may arrive in pieces", &[connections, on], header),
     ] {
         let settings = settings(more)?;
-        let places = Places::new(&folder.join(name.replace(' ', "-")))?;
+        let layout = Layout::new(&folder.join(name.replace(' ', "-")))?;
         let mut cluster = Cluster::default();
         let mut model = Model::new(settings.admission.clone());
         for number in 0..100 {
@@ -246,8 +246,8 @@ fn proxy_protocol(seconds: u64, folder: &Path) -> Outcome<()> {
         }
         model.settle(&cluster);
         let certificate = certificate()?;
-        write(Files { settings: &settings, places: &places, default_certificate: &certificate }, 1, &model)?;
-        let mut process = Process::new("haproxy", places);
+        write(Files { settings: &settings, layout: &layout, default_certificate: &certificate }, 1, &model)?;
+        let mut process = Process::new("haproxy", layout);
         process.start(1)?;
         let rate = rate(9080, 100, seconds, header);
         process.end();
@@ -284,7 +284,7 @@ impl Figures {
 
 fn ours(routes: usize, seconds: u64, folder: &Path) -> Outcome<Figures> {
     let settings = Arc::new(settings(&[])?);
-    let places = Places::new(folder)?;
+    let layout = Layout::new(folder)?;
     let mut cluster = Cluster::default();
     let mut model = Model::new(settings.admission.clone());
     for number in 0..routes {
@@ -294,17 +294,17 @@ fn ours(routes: usize, seconds: u64, folder: &Path) -> Outcome<Figures> {
     let certificate = certificate()?;
     let begun = Instant::now();
     let generation =
-        write(Files { settings: &settings, places: &places, default_certificate: &certificate }, 1, &model)?;
+        write(Files { settings: &settings, layout: &layout, default_certificate: &certificate }, 1, &model)?;
     let written = begun.elapsed();
-    let mut process = Process::new("haproxy", places.clone());
+    let mut process = Process::new("haproxy", layout.clone());
     let begun = Instant::now();
     process.check(1)?;
     let checked = begun.elapsed();
     process.start(1)?;
     let started = begun.elapsed() - checked;
     let outcome = (|| {
-        let mut live = Live::new(Arc::clone(&settings), places.clone(), generation, &model);
-        let mut socket = Socket::new(&places.admin());
+        let mut live = Live::new(Arc::clone(&settings), layout.clone(), generation, &model);
+        let mut socket = Socket::new(&layout.admin());
         let resident = || resident_kb(process.pid().unwrap_or_default());
         let before = resident();
         let rate = rate(9080, routes, seconds, "")?;

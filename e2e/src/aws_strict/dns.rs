@@ -3,7 +3,7 @@
 use super::{
     refusal::Refusal,
     rules::{Set, World, hosted, sets_of, zones},
-    server::Shared,
+    server::ServerState,
 };
 use dns::wire::{
     Limits, Name, Reject, Reply, Request, Section,
@@ -128,7 +128,7 @@ async fn fill(world: &World, request: &Request, reply: &mut Reply) -> Result<(),
 }
 
 /// Answers until it is dropped.
-pub(super) async fn run(socket: UdpSocket, shared: Arc<Shared>) {
+pub(super) async fn run(socket: UdpSocket, shared: Arc<ServerState>) {
     let mut packet = [0; 1500];
     let mut reply = Reply::new();
     loop {

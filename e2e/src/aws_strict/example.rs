@@ -30,7 +30,7 @@ const CLUSTER: &str = "example";
 const ZONES: [&str; 3] = ["a", "b", "c"];
 
 fn ec2(strict: &Strict, action: &str, params: &[(&str, &str)]) -> Element {
-    strict.ask(Through::Strict, Api::Ec2, action, params).unwrap_or_else(|said| panic!("{action}: {}", said.body))
+    strict.ask(Through::Strict, Api::Ec2, action, params).unwrap_or_else(|failure| panic!("{action}: {}", failure.body))
 }
 
 impl Example {

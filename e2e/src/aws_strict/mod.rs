@@ -4,6 +4,7 @@
 
 mod call;
 mod counts;
+mod describe;
 mod dns;
 mod example;
 mod faults;
@@ -12,7 +13,6 @@ mod policy;
 mod refusal;
 mod rules;
 mod server;
-mod told;
 mod xml;
 
 pub use call::{ASIDE, Api};
@@ -33,7 +33,7 @@ use moto::{Moto, Running, plain, understood};
 use policy::Policy;
 use refusal::{Answer, Refusal};
 use rules::{Kept, World};
-use server::Shared;
+use server::ServerState;
 use std::{
     net::{SocketAddr, UdpSocket},
     sync::Arc,
@@ -43,7 +43,7 @@ use tokio::runtime::Runtime;
 
 /// A running AWS. It ends with the handle.
 pub struct Strict {
-    shared: Arc<Shared>,
+    shared: Arc<ServerState>,
     address: SocketAddr,
     moto: SocketAddr,
     dns: [SocketAddr; 2],
@@ -54,7 +54,7 @@ pub struct Strict {
 
 /// Why something was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Said {
+pub struct AwsFailure {
     /// HTTP status.
     pub status: u16,
     /// AWS's code, or nothing.
@@ -80,7 +80,7 @@ impl Strict {
         let runtime = runtime.expect("a runtime can be made");
         let moto_address = moto.address();
         let world = World { moto, region: "us-east-1".to_owned(), kept: Kept::default() };
-        let shared = Arc::new(Shared { world: world.into(), faults: Faults::default().into() });
+        let shared = Arc::new(ServerState { world: world.into(), faults: Faults::default().into() });
         let (address, dns) = runtime.block_on_elsewhere({
             let shared = Arc::clone(&shared);
             async move {
@@ -206,7 +206,13 @@ impl Strict {
     }
 
     /// Asks a query API over HTTP, as a client does.
-    pub fn ask(&self, through: Through, api: Api, action: &str, params: &[(&str, &str)]) -> Result<Element, Said> {
+    pub fn ask(
+        &self,
+        through: Through,
+        api: Api,
+        action: &str,
+        params: &[(&str, &str)],
+    ) -> Result<Element, AwsFailure> {
         let (version, _) = api.version_and_scope();
         let mut all = Params::new(&[("Action", action), ("Version", version)]);
         all.0.extend(Params::new(params).0);
@@ -214,7 +220,7 @@ impl Strict {
     }
 
     /// Asks Route 53 over HTTP; an empty body makes it a GET.
-    pub fn route53(&self, through: Through, path: &str, body: &str) -> Result<Element, Said> {
+    pub fn route53(&self, through: Through, path: &str, body: &str) -> Result<Element, AwsFailure> {
         self.send(through, plain(Api::Route53, "us-east-1", "", path, Bytes::copy_from_slice(body.as_bytes())))
     }
 
@@ -224,12 +230,12 @@ impl Strict {
             [("Action", "AssumeRole"), ("Version", "2011-06-15"), ("RoleArn", role), ("RoleSessionName", "test")];
         let call = plain(Api::Ec2, "us-east-1", "AssumeRole", "/", Params::new(&form).write().into());
         let call = signed(call, "/ec2/", "/sts/");
-        let taken = self.send(Through::Moto, call).unwrap_or_else(|said| panic!("{}", said.body));
+        let taken = self.send(Through::Moto, call).unwrap_or_else(|failure| panic!("{}", failure.body));
         taken.text("AssumeRoleResult/Credentials/AccessKeyId").to_owned()
     }
 
     /// As [`Self::route53`] through moto alone, with the id of an access key.
-    pub fn route53_as(&self, key: &str, path: &str, body: &str) -> Result<Element, Said> {
+    pub fn route53_as(&self, key: &str, path: &str, body: &str) -> Result<Element, AwsFailure> {
         let call = plain(Api::Route53, "us-east-1", "", path, Bytes::copy_from_slice(body.as_bytes()));
         self.send(Through::Moto, signed(call, "Credential=strict/", &format!("Credential={key}/")))
     }
@@ -241,23 +247,23 @@ impl Strict {
     }
 
     /// Looks at what there is, through the rules but neither counted nor disturbed.
-    pub fn look(&self, api: Api, action: &str, params: &[(&str, &str)]) -> Result<Element, Said> {
+    pub fn look(&self, api: Api, action: &str, params: &[(&str, &str)]) -> Result<Element, AwsFailure> {
         let (version, _) = api.version_and_scope();
         let mut all = Params::new(&[("Action", action), ("Version", version)]);
         all.0.extend(Params::new(params).0);
         let call = plain(api, "us-east-1", action, "/", all.write().into());
         let shared = Arc::clone(&self.shared);
         let answer = self.wait(async move { shared.world.lock().await.answer(&call).await });
-        understood(answer).map_err(said)
+        understood(answer).map_err(failure)
     }
 
     /// What there is of load balancers and security groups, as text that is the same for two accounts that hold the same.
-    pub fn told(&self) -> String {
-        told::told(self)
+    pub fn describe(&self) -> String {
+        describe::describe(self)
     }
 
-    fn send(&self, through: Through, call: Call) -> Result<Element, Said> {
-        understood(self.answer(through, call)).map_err(said)
+    fn send(&self, through: Through, call: Call) -> Result<Element, AwsFailure> {
+        understood(self.answer(through, call)).map_err(failure)
     }
 
     fn answer(&self, through: Through, call: Call) -> Answer {
@@ -327,14 +333,14 @@ fn signed(mut call: Call, old: &str, new: &str) -> Call {
     Call::read(call.method, &call.path, call.headers, call.body)
 }
 
-fn said(refusal: Refusal) -> Said {
+fn failure(refusal: Refusal) -> AwsFailure {
     let Refusal::Theirs(answer) = refusal else { unreachable!("an answer has come") };
     let body = answer.text();
     let code = Element::parse(&body).map(|element| {
         let paths = ["Error/Code", "Errors/Error/Code"];
         paths.map(|path| element.text(path).to_owned()).concat()
     });
-    Said { status: answer.status, code: code.unwrap_or_default(), body }
+    AwsFailure { status: answer.status, code: code.unwrap_or_default(), body }
 }
 
 /// A port that is free on both loopbacks.

@@ -157,8 +157,10 @@ impl World {
                 ["Key", "Value"],
             ),
         };
-        let told = self.ask(api, "DescribeTags", &params).await.ok()?;
-        Some(told.all(path).iter().map(|tag| (tag.text(names[0]).to_owned(), tag.text(names[1]).to_owned())).collect())
+        let answer = self.ask(api, "DescribeTags", &params).await.ok()?;
+        Some(
+            answer.all(path).iter().map(|tag| (tag.text(names[0]).to_owned(), tag.text(names[1]).to_owned())).collect(),
+        )
     }
 }
 

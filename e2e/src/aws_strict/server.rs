@@ -16,7 +16,7 @@ use std::sync::Arc;
 use tokio::{net::TcpListener, sync::Mutex as Turn, task::JoinSet};
 
 /// What all connections share.
-pub(super) struct Shared {
+pub(super) struct ServerState {
     /// Whoever has it is the only one who asks moto, so that what a rule has seen stays so.
     pub(super) world: Turn<World>,
     pub(super) faults: Mutex<Faults>,
@@ -34,7 +34,7 @@ impl std::fmt::Display for Lost {
 
 impl std::error::Error for Lost {}
 
-impl Shared {
+impl ServerState {
     /// A call with its fault; `None` when the answer is lost.
     pub(super) async fn serve(&self, call: &Call) -> Option<Answer> {
         let mut world = self.world.lock().await;
@@ -76,7 +76,7 @@ impl Shared {
 }
 
 /// Serves until it is dropped.
-pub(super) async fn run(listener: TcpListener, shared: Arc<Shared>) {
+pub(super) async fn run(listener: TcpListener, shared: Arc<ServerState>) {
     let mut connections = JoinSet::new();
     loop {
         let Ok((stream, _)) = listener.accept().await else { return };

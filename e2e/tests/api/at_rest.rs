@@ -127,11 +127,11 @@ fn the_embedded_file_holds_no_plaintext_and_keys_are_rotated() {
     assert_eq!(password(&kubectl, "a"), PLAINTEXT[1], "every value has the new key now");
 
     configure(&file, "secrets", &[&provider("aescbc", &[NEW]), IDENTITY]);
-    let said = server.crash_and_fail();
+    let message = server.crash_and_fail();
     for part in ["secrets/default/a", "aesgcm", "new"] {
-        assert!(said.contains(part), "{part}: {said}");
+        assert!(message.contains(part), "{part}: {message}");
     }
-    assert!(!said.contains(NEW.1) && !said.contains(PLAINTEXT[0]), "{said}");
+    assert!(!message.contains(NEW.1) && !message.contains(PLAINTEXT[0]), "{message}");
 }
 
 #[test]
@@ -190,8 +190,8 @@ fn values_in_etcd_have_upstreams_form_and_keys_are_rotated() {
     );
     assert_eq!(password(&kubectl, "plain"), PLAINTEXT[1], "others are still read");
     kubectl.ok(&["get", "configmaps"]);
-    let said = server.crash_and_fail();
-    assert!(said.contains("secrets/default/foreign") && said.contains("theirs"), "{said}");
+    let message = server.crash_and_fail();
+    assert!(message.contains("secrets/default/foreign") && message.contains("theirs"), "{message}");
 }
 
 #[test]
@@ -207,15 +207,15 @@ fn mistakes_in_the_file_stop_the_start_with_their_field() {
     let words = ["apiserver", "--bind-address=127.0.0.1", "--secure-port=0", &data, &flag];
     let mut process = Process::start(twinstack(), &words, &folder.path().join("log"));
     assert!(process.ended(Duration::from_secs(60)).is_some_and(|status| !status.success()), "{}", process.output());
-    let said = process.output();
+    let message = process.output();
     for part in [
         "--encryption-provider-config",
         "resources[0].providers[0].kms",
         "resources[0].providers[1].aescbc.keys[0].secret",
     ] {
-        assert!(said.contains(part), "{part}: {said}");
+        assert!(message.contains(part), "{part}: {message}");
     }
-    assert!(!said.contains("c2hvcnQ="), "{said}");
+    assert!(!message.contains("c2hvcnQ="), "{message}");
 }
 
 /// A comparison, not a test that CI needs: runs where `KUBE_APISERVER` names one.

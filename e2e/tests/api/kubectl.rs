@@ -350,8 +350,8 @@ fn flow_control_reads_as_upstreams() {
                        service-accounts workload-low 9000 ByUser AGE False\n\
                        global-default global-default 9900 ByUser AGE False\n\
                        catch-all catch-all 10000 ByUser AGE False";
-        let told = wait_for(Duration::from_secs(60), || (table("flowschemas") == schemas).then_some(()));
-        assert!(told.is_some(), "{}", table("flowschemas"));
+        let reported = wait_for(Duration::from_secs(60), || (table("flowschemas") == schemas).then_some(()));
+        assert!(reported.is_some(), "{}", table("flowschemas"));
         assert_eq!(
             table("prioritylevelconfigurations"),
             "NAME TYPE NOMINALCONCURRENCYSHARES QUEUES HANDSIZE QUEUELENGTHLIMIT AGE\n\

@@ -125,9 +125,9 @@ impl World {
         let mut command = self.curl("acm");
         command.args(["-H", "X-Amz-Target: CertificateManager.RequestCertificate"]);
         command.args(["-H", "Content-Type: application/x-amz-json-1.1", "-d"]);
-        let told = answer(command.arg(format!(r#"{{"DomainName":"{name}"}}"#)).arg(&self.url));
-        let told: serde_json::Value = serde_json::from_str(&told).expect("JSON");
-        told["CertificateArn"].as_str().expect("an ARN").to_owned()
+        let reported = answer(command.arg(format!(r#"{{"DomainName":"{name}"}}"#)).arg(&self.url));
+        let reported: serde_json::Value = serde_json::from_str(&reported).expect("JSON");
+        reported["CertificateArn"].as_str().expect("an ARN").to_owned()
     }
 
     /// Keys of a user who may do this and nothing else, from now on.
@@ -378,9 +378,9 @@ async fn network_load_balancer(world: &World, account: &Account, group: &str, fa
     certificates(world, account, &arn, &target_group).await;
     let arns = [arn.clone(), target_group.clone()];
     account.network.add_tags(&arns, &tags(&[("x", "1"), ("y", "2")])).await.expect("tags");
-    let told = account.network.describe_tags(&arns).await.expect("tags");
-    assert_eq!(told[&arn], tags(&[("kubernetes.io/service-name", "default/web"), ("x", "1"), ("y", "2")]));
-    assert_eq!(told[&target_group].get("x").map(String::as_str), Some("1"));
+    let reported = account.network.describe_tags(&arns).await.expect("tags");
+    assert_eq!(reported[&arn], tags(&[("kubernetes.io/service-name", "default/web"), ("x", "1"), ("y", "2")]));
+    assert_eq!(reported[&target_group].get("x").map(String::as_str), Some("1"));
     for _ in 0..2 {
         account.network.delete_load_balancer(&arn).await.expect("it goes, and is gone");
         account.network.delete_target_group(&target_group).await.expect("it goes, and is gone");
@@ -472,13 +472,13 @@ async fn certificates(world: &World, account: &Account, load_balancer: &str, tar
         account.network.add_listener_certificates(&made.arn, &arns).await.expect("it is there");
     }
     // moto does not say which one is the listener's own.
-    let told = account.network.describe_listener_certificates(&made.arn).await.expect("certificates");
-    assert_eq!(told.into_iter().filter(|arn| *arn != own).collect::<BTreeSet<_>>(), arns);
+    let reported = account.network.describe_listener_certificates(&made.arn).await.expect("certificates");
+    assert_eq!(reported.into_iter().filter(|arn| *arn != own).collect::<BTreeSet<_>>(), arns);
     for _ in 0..2 {
         account.network.remove_listener_certificates(&made.arn, &arns).await.expect("it is gone");
     }
-    let told = account.network.describe_listener_certificates(&made.arn).await.expect("certificates");
-    assert!(!told.contains(&more), "{told:?}");
+    let reported = account.network.describe_listener_certificates(&made.arn).await.expect("certificates");
+    assert!(!reported.contains(&more), "{reported:?}");
     account.network.delete_listener(&made.arn).await.expect("it goes");
 }
 
@@ -531,8 +531,8 @@ async fn classic_load_balancer(world: &World, account: &Account, group: &str) {
     assert_eq!(account.classic.describe_classic_attributes(name).await, Ok(wanted));
     account.classic.add_classic_tags(name, &tags(&[("x", "1"), ("y", "2")])).await.expect("tags");
     let names = [name.to_owned(), "nobody".to_owned()];
-    let told = account.classic.describe_classic_tags(&names).await.expect("tags");
-    assert_eq!(told[name], tags(&[("kubernetes.io/service-name", "default/old"), ("x", "1"), ("y", "2")]));
+    let reported = account.classic.describe_classic_tags(&names).await.expect("tags");
+    assert_eq!(reported[name], tags(&[("kubernetes.io/service-name", "default/old"), ("x", "1"), ("y", "2")]));
     let there = account.classic.describe_classic(Some(name)).await.expect("load balancers").remove(0);
     assert_eq!((there.dns_name.as_str(), there.scheme), (host.as_str(), Scheme::Internal));
     assert_eq!(there.listeners, BTreeMap::from([(80, listener(80)), (81, listener(81))]));
@@ -726,12 +726,12 @@ async fn a_service_is_told_which_permission_is_missing() {
     });
     let made = kubectl.run_with(&["apply", "-f", "-"], &service.to_string());
     assert!(made.success, "{}", made.stderr);
-    let told = wait_for(Duration::from_secs(120), || {
+    let reported = wait_for(Duration::from_secs(120), || {
         let events = kubectl.run(&["get", "events", "-o", "jsonpath={.items[*].message}"]).stdout;
         events.contains("the controller's role needs ec2:CreateSecurityGroup").then_some(())
     });
     let log = manager.output();
-    assert!(told.is_some(), "no event names the permission:\n{log}");
+    assert!(reported.is_some(), "no event names the permission:\n{log}");
     assert!(!log.contains(&secret), "the log has the secret");
     assert!(log.contains("ec2:CreateSecurityGroup") && log.contains("request_id"), "calls are not in the log:\n{log}");
 }

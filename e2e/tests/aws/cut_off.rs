@@ -142,12 +142,12 @@ impl World {
             match left {
                 Some(Ok((0, 0))) => return,
                 Some(Ok((waiting, found))) => {
-                    let told = || self.strict.told();
+                    let describe = || self.strict.describe();
                     assert!(
                         round < 12,
                         "{}: {waiting} groups wait, {found} leftovers do not go\n{}",
                         step.name,
-                        told()
+                        describe()
                     );
                 }
                 Some(Err(error)) => assert!(round < 12, "{}: leftovers do not go: {error}", step.name),
@@ -212,7 +212,7 @@ async fn cases(world: &mut World, stories: &[Vec<Step>], empty: &str) -> Vec<Cas
             world.after(&steps[..at]).await;
             world.through(step).await;
             let calls = world.strict.take_calls();
-            let expected: Arc<str> = world.strict.told().into();
+            let expected: Arc<str> = world.strict.describe().into();
             if step.service.is_none() {
                 assert_eq!(&*expected, empty, "{} leaves something", step.name);
             }
@@ -239,7 +239,7 @@ async fn cases(world: &mut World, stories: &[Vec<Step>], empty: &str) -> Vec<Cas
 async fn cut(stories: impl FnOnce(&Example) -> Vec<Vec<Step>>, least: usize) {
     let Some(mut world) = World::start().await else { return };
     let stories = stories(&world.example);
-    let empty = world.strict.told();
+    let empty = world.strict.describe();
     let cases = cases(&mut world, &stories, &empty).await;
     assert!(cases.len() >= least, "only {} cases", cases.len());
     let all = std::env::var("TWINSTACK_FAULTS").is_ok_and(|value| value == "all");
@@ -252,11 +252,11 @@ async fn cut(stories: impl FnOnce(&Example) -> Vec<Vec<Step>>, least: usize) {
         world.strict.inject(None, *nth, 1, *fault);
         world.through(step).await;
         world.strict.mend();
-        let found = world.strict.told();
+        let found = world.strict.describe();
         assert!(found == **expected, "{what}\nexpected:\n{expected}\nfound:\n{found}");
         world.restart().await;
         world.through(&gone()).await;
-        let left = world.strict.told();
+        let left = world.strict.describe();
         assert!(left == empty, "{what}: after deletion there is left:\n{left}\ninstead of:\n{empty}");
     }
 }

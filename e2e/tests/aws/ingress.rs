@@ -81,7 +81,7 @@ impl Cluster {
         let mut words = common("cloud-controller-manager");
         words.extend([format!("--cloud-config={}", config.display()), "--configure-cloud-routes=false".to_owned()]);
         let manager = start(&words, &aws, &server.folder().join("manager.log"));
-        let empty = aws.told();
+        let empty = aws.describe();
         let cluster = Self { operator, manager, kubectl, aws, empty, zones, server };
         for index in 0..2 {
             cluster.kubectl.ok_with(&["create", "-f", "-"], &example.node(index).to_string());
@@ -268,8 +268,8 @@ fn a_dual_stack_cluster_gets_its_load_balancer_and_records() {
                 assert_eq!(cluster.aws.resolve(server, "console.apps.example.test", kind).unwrap(), direct);
             }
             cluster.condition("LoadBalancerDualStack", "True");
-            let (content, said) = cluster.support(server);
-            assert!(content, "{said}");
+            let (content, message) = cluster.support(server);
+            assert!(content, "{message}");
         }
 
         // To a classic load balancer: told first, done when the administrator deletes the Service; and back.
@@ -285,8 +285,8 @@ fn a_dual_stack_cluster_gets_its_load_balancer_and_records() {
         cluster.has_records(&["A", "AAAA"], &classic);
         let ask = |kind: &str| cluster.aws.resolve(cluster.aws.dns()[1], "console.apps.example.test", kind);
         assert_eq!((ask("A").unwrap().len(), ask("AAAA")), (3, Ok(vec![])));
-        let (content, said) = cluster.support(cluster.aws.dns()[0]);
-        assert!(!content && said.contains("WRONG"), "{said}");
+        let (content, message) = cluster.support(cluster.aws.dns()[0]);
+        assert!(!content && message.contains("WRONG"), "{message}");
 
         cluster.publish("NLB");
         cluster.condition("LoadBalancerProgressing", "True");
@@ -298,7 +298,7 @@ fn a_dual_stack_cluster_gets_its_load_balancer_and_records() {
         // Without the operator nobody makes another one: the account is as it was before.
         cluster.operator.kill();
         cluster.kubectl.ok(&["-n", OPERAND, "delete", "service", "router-default", "--timeout=120s"]);
-        cluster.until("nothing is left", || (cluster.aws.told() == cluster.empty).then_some(()));
+        cluster.until("nothing is left", || (cluster.aws.describe() == cluster.empty).then_some(()));
         // Both had the rights of their manifests, and no others.
         account::nothing_was_forbidden(&cluster.operator.output());
         account::nothing_was_forbidden(&cluster.manager.output());

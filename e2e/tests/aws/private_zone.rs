@@ -112,7 +112,7 @@ impl Cluster {
             true => self.aws.route53_as(&self.other, &path, ""),
             false => self.aws.route53(Through::Moto, &path, ""),
         };
-        let listed = listed.map_err(|said| said.code)?;
+        let listed = listed.map_err(|failure| failure.code)?;
         let sets = listed.all("ResourceRecordSets/ResourceRecordSet");
         let ours = sets.iter().filter(|set| set.text("AliasTarget/DNSName").trim_end_matches('.') == self.host);
         let mut kinds: Vec<String> = ours.map(|set| set.text("Type").to_owned()).collect();

@@ -1,6 +1,6 @@
 //! The AWS of the tests refuses what AWS refuses and answers what AWS answers, where moto alone does not.
 
-use e2e::aws_strict::{Api, Element, Example, Fault, Said, Strict, Through};
+use e2e::aws_strict::{Api, AwsFailure, Element, Example, Fault, Strict, Through};
 
 const V2: Api = Api::Elbv2;
 
@@ -8,18 +8,18 @@ fn pairs(text: &str) -> Vec<(&str, &str)> {
     text.split('&').filter_map(|pair| pair.split_once('=')).collect()
 }
 
-fn strict(aws: &Strict, api: Api, action: &str, params: &str) -> Result<Element, Said> {
+fn strict(aws: &Strict, api: Api, action: &str, params: &str) -> Result<Element, AwsFailure> {
     aws.ask(Through::Strict, api, action, &pairs(params))
 }
 
 fn ok(aws: &Strict, api: Api, action: &str, params: &str) -> Element {
-    strict(aws, api, action, params).unwrap_or_else(|said| panic!("{action} {params}: {}", said.body))
+    strict(aws, api, action, params).unwrap_or_else(|failure| panic!("{action} {params}: {}", failure.body))
 }
 
 /// Strict refuses with this code, and moto alone does not mind.
 fn refused(aws: &Strict, api: Api, action: &str, params: &str, code: &str) {
-    let said = strict(aws, api, action, params).expect_err(&format!("{action} {params} is refused"));
-    assert_eq!(said.code, code, "{action} {params}: {}", said.body);
+    let failure = strict(aws, api, action, params).expect_err(&format!("{action} {params} is refused"));
+    assert_eq!(failure.code, code, "{action} {params}: {}", failure.body);
     let params = params.replace("loadbalancer/net/", "loadbalancer/app/").replace("listener/net/", "listener/app/");
     let moto = aws.ask(Through::Moto, api, action, &pairs(&params));
     assert!(moto.is_ok(), "moto alone accepts {action} {params}: {moto:?}");
@@ -27,8 +27,8 @@ fn refused(aws: &Strict, api: Api, action: &str, params: &str, code: &str) {
 
 /// Strict refuses with this code; moto alone has its own way of refusing.
 fn refused_by_both(aws: &Strict, api: Api, action: &str, params: &str, code: &str) {
-    let said = strict(aws, api, action, params).expect_err(&format!("{action} {params} is refused"));
-    assert_eq!(said.code, code, "{action} {params}: {}", said.body);
+    let failure = strict(aws, api, action, params).expect_err(&format!("{action} {params} is refused"));
+    assert_eq!(failure.code, code, "{action} {params}: {}", failure.body);
 }
 
 fn network(name: &str, rest: &str) -> String {
@@ -349,12 +349,12 @@ fn security_groups() {
 fn classic_load_balancers() {
     let Some(aws) = Strict::start() else { return };
     let example = Example::build(&aws, 1);
-    let place = format!(
+    let common = format!(
         "Subnets.member.1={}&SecurityGroups.member.1={}&Listeners.member.1.LoadBalancerPort=80&Listeners.member.1.InstancePort=30080",
         example.subnets["public-a"], example.brought_group
     );
     let new =
-        |name: &str, protocol: &str| format!("LoadBalancerName={name}&{place}&Listeners.member.1.Protocol={protocol}");
+        |name: &str, protocol: &str| format!("LoadBalancerName={name}&{common}&Listeners.member.1.Protocol={protocol}");
     refused(&aws, Api::Elb, "CreateLoadBalancer", &new(&"x".repeat(33), "TCP"), "ValidationError");
     refused(&aws, Api::Elb, "CreateLoadBalancer", &new("tls", "SSL"), "InvalidConfigurationRequest");
     let made = ok(&aws, Api::Elb, "CreateLoadBalancer", &new("web", "TCP"));
@@ -434,8 +434,8 @@ fn records_and_dns() {
         ),
         (vec![("UPSERT", "www.elsewhere.test.", "A", "192.0.2.1")], "is not permitted in zone"),
     ] {
-        let said = change(&changes).expect_err(word);
-        assert!(said.code == "InvalidChangeBatch" && said.body.contains(word), "{}", said.body);
+        let failure = change(&changes).expect_err(word);
+        assert!(failure.code == "InvalidChangeBatch" && failure.body.contains(word), "{}", failure.body);
     }
     change(&[("UPSERT", name, "A", &to_dual), ("UPSERT", name, "AAAA", &to_dual)]).unwrap();
     for (changes, word) in [
@@ -447,8 +447,8 @@ fn records_and_dns() {
             "was not found",
         ),
     ] {
-        let said = change(&changes).expect_err(word);
-        assert!(said.code == "InvalidChangeBatch" && said.body.contains(word), "{}", said.body);
+        let failure = change(&changes).expect_err(word);
+        assert!(failure.code == "InvalidChangeBatch" && failure.body.contains(word), "{}", failure.body);
         let moto = aws.route53(Through::Moto, &path, &batch(&changes));
         assert!(moto.is_ok() || word == "was not found", "moto alone accepts {changes:?}: {moto:?}");
         if moto.is_ok() {
@@ -508,8 +508,8 @@ fn faults_and_counts() {
         let name = format!("{fault:?}").to_lowercase();
         aws.inject(Some("CreateLoadBalancer"), 0, 1, fault);
         ok(&aws, V2, "DescribeLoadBalancers", "");
-        let said = strict(&aws, V2, "CreateLoadBalancer", &new(&name)).expect_err("a fault");
-        assert_eq!((said.status, said.code.as_str()), (status, code), "{fault:?}: {}", said.body);
+        let failure = strict(&aws, V2, "CreateLoadBalancer", &new(&name)).expect_err("a fault");
+        assert_eq!((failure.status, failure.code.as_str()), (status, code), "{fault:?}: {}", failure.body);
         assert_eq!(names().contains(&name), made, "{fault:?}");
         assert_eq!(strict(&aws, V2, "DescribeLoadBalancers", "").is_err(), fault == Fault::Kill, "{fault:?}");
         assert_eq!(aws.mend(), 1);

@@ -10,16 +10,16 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// What a program printed; it must be content.
 fn printed(program: &str, words: &[&str]) -> String {
     let output = Command::new(program).args(words).output().expect("the program runs");
-    let (said, complained) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{program} {words:?}: {said}{complained}");
-    said.into_owned()
+    let (message, complained) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{program} {words:?}: {message}{complained}");
+    message.into_owned()
 }
 
 fn image(file: &str) -> String {
     let output = run(&["image", "--tag", NAME, "--output", file]);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let said = String::from_utf8(output.stdout).expect("text");
-    said.split_whitespace().find(|word| word.starts_with("sha256:")).expect("its digest is told").to_owned()
+    let message = String::from_utf8(output.stdout).expect("text");
+    message.split_whitespace().find(|word| word.starts_with("sha256:")).expect("its digest is told").to_owned()
 }
 
 fn json(path: &Path) -> Value {
@@ -88,7 +88,7 @@ fn containerd_takes_it_and_runs_it() {
     assert!(ready.is_some(), "{}", daemon.output());
     ctr(&["images", "import", "--snapshotter=native", &at("image.tar")]);
     assert!(ctr(&["images", "ls"]).lines().any(|line| line.starts_with(NAME) && line.contains(&digest)));
-    let said = ctr(&["run", "--rm", "--snapshotter=native", NAME, "twinstack-e2e", "/usr/bin/twinstack", "version"]);
-    assert_eq!(said, printed(&twinstack().display().to_string(), &["version"]));
+    let message = ctr(&["run", "--rm", "--snapshotter=native", NAME, "twinstack-e2e", "/usr/bin/twinstack", "version"]);
+    assert_eq!(message, printed(&twinstack().display().to_string(), &["version"]));
     ctr(&["images", "rm", NAME]);
 }

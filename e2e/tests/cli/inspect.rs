@@ -23,14 +23,14 @@ impl Cluster {
         let Some(status) = object.get("status") else { return };
         let mut made: Value = serde_json::from_str(&made).expect("JSON");
         made["status"] = status.clone();
-        let place = match object["kind"].as_str() {
+        let path = match object["kind"].as_str() {
             Some("Node") => "/api/v1/nodes/n1/status".to_owned(),
             _ => format!(
                 "/api/v1/namespaces/shop/pods/{}/status",
                 object["metadata"]["name"].as_str().unwrap_or_default()
             ),
         };
-        self.kubectl.ok_with(&["replace", "--raw", &place, "-f", "-"], &made.to_string());
+        self.kubectl.ok_with(&["replace", "--raw", &path, "-f", "-"], &made.to_string());
     }
 
     /// Exit code and findings.
@@ -45,9 +45,9 @@ impl Cluster {
     fn trace(&self, words: &[&str]) -> (Option<i32>, Vec<(String, String)>) {
         let kubeconfig = format!("--kubeconfig={}", self.server.kubeconfig().display());
         let output = run(&[&["trace", "--output=json", &kubeconfig], words].concat());
-        let ways: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap_or_default();
+        let traces: Vec<Value> = serde_json::from_slice(&output.stdout).unwrap_or_default();
         let text = |value: &Value| value.as_str().unwrap_or("arrives").to_owned();
-        (output.status.code(), ways.iter().map(|way| (text(&way["family"]), text(&way["ends"]))).collect())
+        (output.status.code(), traces.iter().map(|trace| (text(&trace["family"]), text(&trace["ends"]))).collect())
     }
 
     /// Types what it says.
@@ -108,18 +108,21 @@ fn a_family_that_leads_nowhere_is_an_error() {
             "metadata": {"name": "web-1", "namespace": "shop", "labels": {"kubernetes.io/service-name": "web"}},
             "endpoints": [{"addresses": [address], "conditions": {"ready": true}}], "ports": [{"port": 80}]}));
         let (code, found) = cluster.doctor(&["--namespace=shop"]);
-        let told: Vec<String> =
+        let reported: Vec<String> =
             found.iter().map(|one| format!("{} {}: {}", one["severity"], one["about"]["kind"], one["why"])).collect();
-        assert_eq!(code, Some(1), "{told:#?}");
-        assert_eq!(found[0]["about"], json!({"kind": "service", "namespace": "shop", "name": "web"}), "{told:#?}");
+        assert_eq!(code, Some(1), "{reported:#?}");
+        assert_eq!(found[0]["about"], json!({"kind": "service", "namespace": "shop", "name": "web"}), "{reported:#?}");
         assert_eq!(found[0]["why"], format!("pod web-1 has no {lacks} address"));
-        assert!(told.iter().any(|line| line.contains("\"pod\"") && line.contains("node n1 has a range")), "{told:#?}");
+        assert!(
+            reported.iter().any(|line| line.contains("\"pod\"") && line.contains("node n1 has a range")),
+            "{reported:#?}"
+        );
         cluster.mend(&found[0]);
-        let (code, mut ways) = cluster.trace(&["service/web", "--namespace=shop"]);
-        ways.sort_by_key(|way| way.0 == lacks);
+        let (code, mut traces) = cluster.trace(&["service/web", "--namespace=shop"]);
+        traces.sort_by_key(|trace| trace.0 == lacks);
         let expected =
             [(has.to_owned(), "arrives".to_owned()), (lacks.to_owned(), format!("no endpoint of {lacks} is ready"))];
-        assert_eq!((code, ways), (Some(0), expected.to_vec()));
+        assert_eq!((code, traces), (Some(0), expected.to_vec()));
         // The same from what kubectl prints, without a cluster.
         let printed = cluster.kubectl.ok(&["get", "nodes,pods,services,endpointslices", "-A", "-o", "json"]);
         let file = cluster.server.folder().join("all.json");
@@ -135,10 +138,10 @@ fn what_may_not_be_read_is_told_and_a_wrong_word_is_refused() {
     let Some(cluster) = Cluster::start("--service-cluster-ip-range=10.96.0.0/16,fd00:96::/108") else { return };
     let kubeconfig = e2e::account::acting_as("jane", "jane", &cluster.server.kubeconfig());
     let output = run(&["doctor", "--kubeconfig", &kubeconfig.display().to_string()]);
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    let message = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(
-        said.contains("not seen nodes is forbidden: User \"jane\""),
-        "{said}{}",
+        message.contains("not seen nodes is forbidden: User \"jane\""),
+        "{message}{}",
         String::from_utf8_lossy(&output.stderr)
     );
     for (words, problem) in [
@@ -150,8 +153,8 @@ fn what_may_not_be_read_is_told_and_a_wrong_word_is_refused() {
         (&["trace", "service/web", "--filename=/dev/null"], "there is no service web in namespace default"),
     ] {
         let output = run(words);
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(!output.status.success() && said.contains(problem), "{words:?}: {said}");
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && message.contains(problem), "{words:?}: {message}");
     }
 }
 
@@ -169,10 +172,10 @@ fn a_real_api_server_is_looked_at_as_well() {
     peer.kubectl.ok_with(&["create", "-f", "-"], &service("web", "SingleStack").to_string());
     let kubeconfig = format!("--kubeconfig={}", peer.kubeconfig.display());
     let output = run(&["doctor", "--hints", &kubeconfig]);
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{said}{}", String::from_utf8_lossy(&output.stderr));
-    assert!(said.contains("service/web in shop has IPv4 only") && !said.contains("not seen"), "{said}");
+    let message = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{message}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(message.contains("service/web in shop has IPv4 only") && !message.contains("not seen"), "{message}");
     let output = run(&["trace", "service/web", "--namespace=shop", &kubeconfig]);
-    let said = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(said.contains("ends here: the Service has IPv4 only (ipFamilyPolicy SingleStack)"), "{said}");
+    let message = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(message.contains("ends here: the Service has IPv4 only (ipFamilyPolicy SingleStack)"), "{message}");
 }

@@ -41,8 +41,8 @@ fn every_component_is_taken_by_the_api() {
             (&["get", "secrets", "-n", "kube-system"], "no"),
             (&["delete", "services"], "no"),
         ] {
-            let said = kubectl.run(&[&["auth", "can-i", account], words].concat());
-            assert_eq!(said.stdout.trim().split(' ').next(), Some(answer), "{words:?}: {}", said.stderr);
+            let message = kubectl.run(&[&["auth", "can-i", account], words].concat());
+            assert_eq!(message.stdout.trim().split(' ').next(), Some(answer), "{words:?}: {}", message.stderr);
         }
     }
 }
@@ -69,7 +69,7 @@ fn flags_of_the_component_are_checked_and_its_file_goes_along() {
         (&["proxy", "--server=2001:db8::1:6443"], "without brackets"),
         (&["kubelet"], "accepted: cloud-controller-manager, "),
     ] {
-        let said = refused(words);
-        assert!(said.contains(problem), "{words:?}: {said}");
+        let message = refused(words);
+        assert!(message.contains(problem), "{words:?}: {message}");
     }
 }

@@ -103,7 +103,7 @@ impl Cluster {
         assert!(done.is_some(), "{}, {what}: wanted {wanted:?}, have {have:?}\n{}", self.name, self.logs());
     }
 
-    fn says(&self, words: &[&str], expected: impl Fn(&str) -> bool) -> String {
+    fn wait_for_output(&self, words: &[&str], expected: impl Fn(&str) -> bool) -> String {
         let mut last = String::new();
         let found = wait_for(PATIENCE, || {
             last = self.kubectl.run(words).stdout;
@@ -135,9 +135,10 @@ fn slices_of_both_families_follow_though_the_manager_is_killed_again_and_again()
             manager = cluster.manager(&format!("after-{round}"), &["--leader-elect=false"]);
             cluster.becomes(&format!("{replicas} replicas"), &both(replicas));
         }
-        let old = cluster.says(&["get", "endpoints", "web", "-o", "jsonpath={.subsets[*].addresses[*].ip}"], |ips| {
-            ips.split(' ').count() == 7
-        });
+        let old = cluster
+            .wait_for_output(&["get", "endpoints", "web", "-o", "jsonpath={.subsets[*].addresses[*].ip}"], |ips| {
+                ips.split(' ').count() == 7
+            });
         assert!(!old.contains(':'), "the old object has the first family only: {old}");
         kubectl.ok(&["patch", "service", "web", "-p", r#"{"spec":{"ipFamilyPolicy":"SingleStack"}}"#]);
         cluster.becomes("single again", &[("IPv4", 7)]);
@@ -153,7 +154,7 @@ fn nodes_have_pod_cidrs_and_services_load_balancers_of_both_families() {
         let _manager = cluster.manager("manager", &["--leader-elect=false"]);
         let kubectl = &cluster.kubectl;
         let cidrs = "jsonpath={range .items[*]}{.spec.podCIDRs}{\"\\n\"}{end}";
-        let cidrs = cluster.says(&["get", "nodes", "-o", cidrs], |text| text.matches("::/64").count() == 3);
+        let cidrs = cluster.wait_for_output(&["get", "nodes", "-o", cidrs], |text| text.matches("::/64").count() == 3);
         let distinct: std::collections::BTreeSet<&str> = cidrs.lines().collect();
         assert_eq!(distinct.len(), 3, "{cidrs}");
         assert!(cidrs.lines().all(|line| line.starts_with(r#"["10.244."#)), "in the flag's order: {cidrs}");
@@ -162,7 +163,7 @@ fn nodes_have_pod_cidrs_and_services_load_balancers_of_both_families() {
                         spec: {type: LoadBalancer, ipFamilyPolicy: RequireDualStack, ipFamilies: [IPv6, IPv4], ports: [{port: 80}]}\n";
         kubectl.ok_with(&["create", "-f", "-"], balanced);
         let ingress = ["get", "service", "front", "-o", "jsonpath={.status.loadBalancer.ingress[*].ip}"];
-        assert_eq!(cluster.says(&ingress, |ips| !ips.is_empty()), "2001:db8::1 192.0.2.1");
+        assert_eq!(cluster.wait_for_output(&ingress, |ips| !ips.is_empty()), "2001:db8::1 192.0.2.1");
         let foreign = balanced
             .replace("front", "foreign")
             .replace("LoadBalancer,", "LoadBalancer, loadBalancerClass: example.com/x,");
@@ -185,19 +186,19 @@ fn a_second_family_reaches_nodes_that_are_there_or_an_event_says_why_not() {
     for cluster in Cluster::all() {
         let cidrs = ["get", "nodes", "-o", "jsonpath={range .items[*]}{.spec.podCIDRs}{\"\\n\"}{end}"];
         let mut manager = cluster.manager("single", &["--leader-elect=false", "--cluster-cidr=10.244.0.0/16"]);
-        let single = cluster.says(&cidrs, |text| text.matches("10.244.").count() == 3);
+        let single = cluster.wait_for_output(&cidrs, |text| text.matches("10.244.").count() == 3);
         manager.kill();
         let _manager = cluster.manager("dual", &["--leader-elect=false"]);
         match cluster.name {
             "twinstack" => {
-                let dual = cluster.says(&cidrs, |text| text.matches("::/64").count() == 3);
+                let dual = cluster.wait_for_output(&cidrs, |text| text.matches("::/64").count() == 3);
                 for (before, after) in single.lines().zip(dual.lines()) {
                     assert!(after.starts_with(before.trim_end_matches(']')), "the first stays the first: {dual}");
                 }
             }
             _ => {
                 let reasons = ["get", "events", "-A", "-o", "jsonpath={.items[*].reason}"];
-                cluster.says(&reasons, |text| text.matches("SecondPodCIDRRefused").count() == 3);
+                cluster.wait_for_output(&reasons, |text| text.matches("SecondPodCIDRRefused").count() == 3);
                 assert_eq!(cluster.kubectl.ok(&cidrs).trim(), single, "and nothing else changes");
             }
         }
@@ -210,10 +211,10 @@ fn one_of_two_managers_works_and_the_other_takes_over() {
         let holder =
             ["get", "lease", "kube-controller-manager", "-n", "kube-system", "-o", "jsonpath={.spec.holderIdentity}"];
         let mut first = cluster.manager("first", &[]);
-        let one = cluster.says(&holder, |identity| !identity.is_empty());
+        let one = cluster.wait_for_output(&holder, |identity| !identity.is_empty());
         let second = cluster.manager("second", &[]);
         first.kill();
-        let two = cluster.says(&holder, |identity| !identity.is_empty() && identity != one);
+        let two = cluster.wait_for_output(&holder, |identity| !identity.is_empty() && identity != one);
         assert_ne!(one, two);
         cluster.kubectl.ok(&["create", "service", "clusterip", "web", "--tcp=80"]);
         cluster.becomes("the second works", &[("IPv4", 0)]);
@@ -233,8 +234,8 @@ fn mistakes_are_told_all_at_once() {
         "--cloud-provider=lab",
         "--leader-elect-renew-deadline=1m",
     ]);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(64), "{said}");
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(64), "{message}");
     for word in [
         "did you mean endpointslice-controller?",
         "are both IPv4",
@@ -242,10 +243,10 @@ fn mistakes_are_told_all_at_once() {
         "needs --load-balancer-ip-range",
         "--leader-elect-renew-deadline",
     ] {
-        assert!(said.contains(word), "{word} is missing in:\n{said}");
+        assert!(message.contains(word), "{word} is missing in:\n{message}");
     }
     let output = run(&["controller-manager", "--kubeconfig=/nowhere/at/all", "--secure-port=0"]);
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success() && said.contains("/nowhere/at/all"), "{said}");
+    let message = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && message.contains("/nowhere/at/all"), "{message}");
     assert!(Path::new("/nowhere").metadata().is_err());
 }

@@ -48,8 +48,8 @@ fn becomes(kubectl: &Kubectl, words: &[&str], expected: &str) {
 }
 
 fn rolled_out(kubectl: &Kubectl, what: &str) {
-    let said = kubectl.ok(&["rollout", "status", what, "--timeout=120s"]);
-    assert!(said.contains("successfully rolled out"), "{said}");
+    let message = kubectl.ok(&["rollout", "status", what, "--timeout=120s"]);
+    assert!(message.contains("successfully rolled out"), "{message}");
 }
 
 const IMAGES: &str = "jsonpath={.items[*].spec.containers[0].image}";
@@ -115,15 +115,15 @@ fn a_stuck_rollout_says_so(kubectl: &Kubectl) {
                 "metadata": {"labels": {"app": "stuck"}, "annotations": {"hollow.twinstack.dev/fail": "pull"}},
                 "spec": {"containers": [{"name": "c", "image": "example.com/none"}]}}}}"#,
     );
-    let said = kubectl.fails(&["rollout", "status", "deployment/stuck", "--timeout=120s"], "");
-    assert!(said.contains("exceeded its progress deadline"), "{said}");
+    let message = kubectl.fails(&["rollout", "status", "deployment/stuck", "--timeout=120s"], "");
+    assert!(message.contains("exceeded its progress deadline"), "{message}");
     // The deadline may be over before the pod has come so far.
     let mut pods = String::new();
-    let told = wait_for(PATIENCE, || {
+    let reported = wait_for(PATIENCE, || {
         pods = kubectl.ok(&["get", "pods", "-l", "app=stuck", "--no-headers"]);
         pods.contains("ImagePullBackOff").then_some(())
     });
-    assert!(told.is_some(), "{pods}");
+    assert!(reported.is_some(), "{pods}");
     kubectl.ok(&["delete", "deployment", "stuck", "--wait=true"]);
     becomes(kubectl, &["get", "pods", "-l", "app=stuck", "-o", "name"], "");
 }

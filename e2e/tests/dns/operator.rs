@@ -156,7 +156,7 @@ impl Cluster {
                 .iter()
                 .find(|one| one["type"] == "TemplateConfigurationApplied")?;
             let message = one["message"].as_str()?;
-            let said = one["status"] == "True" && message.starts_with(&format!("{wanted} templates"));
+            let is_reported = one["status"] == "True" && message.starts_with(&format!("{wanted} templates"));
             // What is applied is what the server of this machine reads.
             let here = std::fs::read_to_string(self.folder.path().join("data/dns/Corefile")).ok()?;
             let zones = |text: &str| {
@@ -168,7 +168,7 @@ impl Cluster {
                 zones.dedup();
                 zones
             };
-            (said && dns["metadata"]["generation"] == generation && zones(&here) == wanted_zones).then_some(())
+            (is_reported && dns["metadata"]["generation"] == generation && zones(&here) == wanted_zones).then_some(())
         });
     }
 
@@ -632,8 +632,8 @@ fn error_cases() {
         (json!([{"name": "A b", "zones": ["a.test"], "action": {"returnEmpty": {"rcode": "NOERROR"}}}]), "name"),
     ] {
         let patch = json!({"spec": {"templates": templates}}).to_string();
-        let said = cluster.kubectl.fails(&["patch", DNS, "default", "--type=merge", "-p", &patch], "");
-        assert!(said.contains(part), "{said}");
+        let message = cluster.kubectl.fails(&["patch", DNS, "default", "--type=merge", "-p", &patch], "");
+        assert!(message.contains(part), "{message}");
     }
     // A cluster of IPv6 alone would have nothing left.
     let Some(v6) = Cluster::up(V6) else { return };

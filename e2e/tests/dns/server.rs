@@ -49,8 +49,8 @@ impl Dns {
 
     fn change(&self, corefile: &str) {
         write(&self.folder.path().join("Corefile"), corefile);
-        let told = Command::new("kill").args(["-USR1", &self.process.id().to_string()]).status();
-        assert!(told.expect("kill runs").success());
+        let reported = Command::new("kill").args(["-USR1", &self.process.id().to_string()]).status();
+        assert!(reported.expect("kill runs").success());
     }
 
     /// The address of a family.
@@ -210,9 +210,9 @@ fn a_reload_loses_no_query_and_a_broken_file_changes_nothing() {
         dns.change(&STATIC.replace("2001:db8::7", "2001:db8::8"));
         dns.becomes("www.example.org.", AAAA, 0, &["AAAA 2001:db8::8"]);
         dns.change(".:0 {\n    nonsense\n}\n");
-        let told =
+        let reported =
             wait_for(PATIENCE, || dns.process.output().contains("cannot be used; the old one goes on").then_some(()));
-        assert!(told.is_some(), "{}", dns.process.output());
+        assert!(reported.is_some(), "{}", dns.process.output());
         assert_eq!(dns.ask("www.example.org.", AAAA), answer(0, &["AAAA 2001:db8::8"]));
         drop(ends);
         assert!(asking.join().expect("every query was answered") > 0);

@@ -282,11 +282,11 @@ fn refused_without_wildcards(world: &World) {
             }
         }
     }
-    let told = wait_for(PATIENCE, || {
+    let reported = wait_for(PATIENCE, || {
         let events = world.kubectl(&["-n", "other", "get", "events", "-o", "jsonpath={.items[*].message}"], "");
         events.contains("without a host it is for every host").then_some(())
     });
-    assert!(told.is_some(), "an event says why");
+    assert!(reported.is_some(), "an event says why");
 }
 
 /// The HAProxy of a router that serves now.

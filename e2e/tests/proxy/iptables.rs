@@ -277,13 +277,13 @@ fn what_is_told_is_what_is_there(lab: &Lab, iptables: &Iptables<'_>) {
     let flags = lab.flags();
     let mut words = vec!["explain", "web", "--proxy-mode=iptables"];
     words.extend(flags.iter().map(String::as_str));
-    let told = lab.run_proxy(&words).expect("it explains");
-    let chains: Vec<&str> = told.split_whitespace().filter(|word| word.starts_with("KUBE-SVC-")).collect();
-    assert!(chains.len() > 1, "{told}");
+    let reported = lab.run_proxy(&words).expect("it explains");
+    let chains: Vec<&str> = reported.split_whitespace().filter(|word| word.starts_with("KUBE-SVC-")).collect();
+    assert!(chains.len() > 1, "{reported}");
     let figures = http(&lab.node, "127.0.0.1:10249".parse().expect("an address"), "/metrics");
     for (family, name) in ["IPv4", "IPv6"].into_iter().enumerate() {
         let saved = iptables.save(family);
-        assert!(chains.iter().all(|chain| saved.contains(&format!("nat :{chain} "))), "{told}\n{saved}");
+        assert!(chains.iter().all(|chain| saved.contains(&format!("nat :{chain} "))), "{reported}\n{saved}");
         for table in ["filter", "nat"] {
             let ours = |line: &&str| {
                 line.starts_with(&format!("{table} -A KUBE-")) || line.starts_with(&format!("{table} -A TWINSTACK-"))

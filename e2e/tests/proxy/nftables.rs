@@ -384,11 +384,11 @@ fn what_it_would_do_is_told_without_doing_it(lab: &Lab) {
     {
         assert!(text.contains(line), "{text}");
     }
-    let told: Value = serde_json::from_str(&run(&["explain", "default/web", "-o", "json"])).expect("JSON");
+    let reported: Value = serde_json::from_str(&run(&["explain", "default/web", "-o", "json"])).expect("JSON");
     for family in [0, 1] {
-        let endpoints = &told["families"][family]["ways"][0]["endpoints"];
+        let endpoints = &reported["families"][family]["ways"][0]["endpoints"];
         let expected = [0, 1].map(|pod: usize| json!({"address": PODS[pod][family], "port": 8080, "onThisNode": true}));
-        assert_eq!(*endpoints, json!(expected), "{told:#}");
+        assert_eq!(*endpoints, json!(expected), "{reported:#}");
     }
     let unknown =
         lab.run_proxy(&[&["explain", "nobody"][..], &flags.iter().map(String::as_str).collect::<Vec<_>>()].concat());
@@ -456,8 +456,11 @@ fn files_of_kube_proxy_are_read(lab: &Lab, proxy: &mut Process) {
     proxy.kill();
     *proxy = lab.start(&[&twinstack, "proxy", &flag, "--cluster-cidr=10.0.0.0/8"], "configured.log");
     lab.wait_in_place(proxy);
-    let said = proxy.output();
-    assert!(said.contains("--cluster-cidr has no effect") && said.contains("no effect here: oomScoreAdj"), "{said}");
+    let message = proxy.output();
+    assert!(
+        message.contains("--cluster-cidr has no effect") && message.contains("no effect here: oomScoreAdj"),
+        "{message}"
+    );
     CLUSTER.iter().for_each(|to| assert_eq!(many(&lab.client, to, 80).len(), 3));
 }
 

@@ -121,7 +121,7 @@ fn external_ips_of_others_are_ignored(lab: &Lab) {
     ] {
         for ip in ips {
             let events = || lab.get("/apis/events.k8s.io/v1/namespaces/default/events");
-            let told = wait_for(PATIENCE, || {
+            let reported = wait_for(PATIENCE, || {
                 let events = events();
                 let mut mine =
                     events["items"].as_array()?.iter().filter(|event| event["regarding"]["name"] == "a-thief");
@@ -133,7 +133,7 @@ fn external_ips_of_others_are_ignored(lab: &Lab) {
                 };
                 mine.find(about).map(drop)
             });
-            assert!(told.is_some(), "no event {reason} for {ip}: {:#}", events());
+            assert!(reported.is_some(), "no event {reason} for {ip}: {:#}", events());
         }
     }
 }

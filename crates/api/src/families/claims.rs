@@ -93,7 +93,7 @@ pub fn addresses(service: &Value) -> Vec<IpAddr> {
 }
 
 fn claim_addresses(claims: &mut Claims, service: &Value, old: Option<&Value>) {
-    let places = match old {
+    let indices = match old {
         Some(old) if is_external_name(service) => {
             claims.released_addresses = addresses(old);
             return;
@@ -111,7 +111,7 @@ fn claim_addresses(claims: &mut Claims, service: &Value, old: Option<&Value>) {
         },
     };
     let given = check::texts(service, IPS);
-    for (index, family) in families(service).into_iter().enumerate().filter(|(index, _)| places.contains(index)) {
+    for (index, family) in families(service).into_iter().enumerate().filter(|(index, _)| indices.contains(index)) {
         let this = given.get(index).and_then(|ip| net::legacy::parse_stored_ip(ip).ok());
         claims.addresses.push(AddressClaim { index, family, wish: this.map_or(Wish::Any, Wish::This) });
     }
@@ -136,8 +136,10 @@ fn claim_new_ports(claims: &mut Claims, service: &Value) {
                 chosen.push((number, claims.ports.len()));
                 claims.ports.push(port_claim(i, requested(ports, number)));
             }
-            Some(PortClaim { field: PortField::Ports(places), wish }) if wanted == 0 || *wish == Wish::This(wanted) => {
-                places.push(i);
+            Some(PortClaim { field: PortField::Ports(indices), wish })
+                if wanted == 0 || *wish == Wish::This(wanted) =>
+            {
+                indices.push(i);
             }
             Some(_) => claims.ports.push(port_claim(i, wanted)),
         }
@@ -150,9 +152,9 @@ fn requested(ports: &[Value], number: i64) -> i64 {
     same.filter_map(|port| port.int_at("nodePort")).find(|port| *port != 0).unwrap_or_default()
 }
 
-fn port_claim(place: usize, number: i64) -> PortClaim {
+fn port_claim(index: usize, number: i64) -> PortClaim {
     let wish = if number == 0 { Wish::Any } else { Wish::This(number) };
-    PortClaim { field: PortField::Ports(vec![place]), wish }
+    PortClaim { field: PortField::Ports(vec![index]), wish }
 }
 
 /// On update every port without a number draws its own.

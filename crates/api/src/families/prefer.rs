@@ -27,16 +27,16 @@ pub(super) fn translate(
     }
     let stored = old.map_or("", |old| old.str_at(POLICY));
     let given = service.str_at(POLICY);
-    let said = given != stored;
+    let is_given = given != stored;
     let meant = if given.is_empty() { stored } else { given };
     let is_dual_wish = matches!(meant, PREFER | REQUIRE);
     let two = [FAMILIES, IPS].iter().any(|list| service.list_at(list).len() > 1);
     let policy = match prefers {
         true if is_dual_wish => meant,
-        true if meant == SINGLE && said && !given.is_empty() => return contradiction(prefers, given),
+        true if meant == SINGLE && is_given && !given.is_empty() => return contradiction(prefers, given),
         true if two => REQUIRE,
         true => PREFER,
-        false if is_dual_wish && said && !given.is_empty() => return contradiction(prefers, given),
+        false if is_dual_wish && is_given && !given.is_empty() => return contradiction(prefers, given),
         false if two && old.is_none() => {
             let text = "must be true, or absent, where two families or two addresses are given";
             return Err(vec![FieldError::invalid(&path(), false, text)]);

@@ -29,9 +29,9 @@ pub(super) fn relax(service: &mut Value, old: Option<&Value>, warnings: &mut Vec
 /// Nothing is said where the fields are those of the Service before it became an ExternalName.
 fn clear_external_name(service: &mut Value, old: Option<&Value>, warnings: &mut Vec<String>) {
     for field in [FAMILIES, POLICY] {
-        let said = old.is_none_or(|old| !check::same(service.at(field), old.at(field)));
+        let changed = old.is_none_or(|old| !check::same(service.at(field), old.at(field)));
         let removed = service.remove(field).is_some_and(|value| !check::same(&value, &Value::Null));
-        if removed && said {
+        if removed && changed {
             warnings.push(format!("{field} was cleared; a service of type ExternalName has none"));
         }
     }

@@ -247,7 +247,7 @@ fn warnings(service: &Value) -> Vec<String> {
     for (i, range) in check::texts(spec, "loadBalancerSourceRanges").iter().enumerate() {
         advice.extend(check::cidr_advice(&path.child("loadBalancerSourceRanges").index(i), range));
     }
-    for (told, text) in [
+    for (warns, text) in [
         (
             headless && !spec.str_at("loadBalancerIP").is_empty(),
             "spec.loadBalancerIP has no effect on a headless service",
@@ -271,7 +271,7 @@ fn warnings(service: &Value) -> Vec<String> {
             "spec.trafficDistribution: PreferClose is deprecated; use PreferSameZone",
         ),
     ] {
-        if told {
+        if warns {
             advice.push(text.to_owned());
         }
     }

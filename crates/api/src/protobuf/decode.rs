@@ -71,11 +71,11 @@ impl Reader {
                 Ok(index) => {
                     let wire = wires[index];
                     let Some(field) = structure.fields.get(wire.name) else { continue };
-                    let place = map.entry(wire.name).or_insert(Value::Null);
+                    let target = map.entry(wire.name).or_insert(Value::Null);
                     let read = if wire.wrapped {
-                        deeper.wrapped(&field.shape, raw, place)
+                        deeper.wrapped(&field.shape, raw, target)
                     } else {
-                        deeper.value(&field.shape, raw, place)
+                        deeper.value(&field.shape, raw, target)
                     };
                     read.map_err(|error| error.within(wire.name))?;
                 }
@@ -90,13 +90,13 @@ impl Reader {
     }
 
     /// Reads one occurrence of a field: lists and maps grow by it, messages merge, the last scalar wins.
-    fn value(self, shape: &Shape, raw: Raw<'_>, place: &mut Value) -> Result<(), Error> {
+    fn value(self, shape: &Shape, raw: Raw<'_>, target: &mut Value) -> Result<(), Error> {
         match shape {
             Shape::List(item, _) => {
-                if !place.is_array() {
-                    *place = json!([]);
+                if !target.is_array() {
+                    *target = json!([]);
                 }
-                let Value::Array(list) = place else { return Ok(()) };
+                let Value::Array(list) = target else { return Ok(()) };
                 match (&**item, raw) {
                     (Shape::Int32 | Shape::Int64 | Shape::Bool, Raw::Bytes(bytes)) => {
                         list.extend(packed(bytes)?.into_iter().map(|value| number(item, value)));
@@ -109,42 +109,42 @@ impl Reader {
                 }
             }
             Shape::Map(item, _) => {
-                if !place.is_object() {
-                    *place = json!({});
+                if !target.is_object() {
+                    *target = json!({});
                 }
                 let (key, value) = self.entry(item, raw.bytes()?)?;
-                place[key] = value;
+                target[key] = value;
             }
             Shape::Named(_) | Shape::Struct(_) => {
-                if !place.is_object() {
-                    *place = json!({});
+                if !target.is_object() {
+                    *target = json!({});
                 }
-                if let (Value::Object(map), Some(structure)) = (place, shape.as_struct()) {
+                if let (Value::Object(map), Some(structure)) = (target, shape.as_struct()) {
                     self.fields(structure, 0, raw.bytes()?, map)?;
                 }
             }
-            _ => *place = self.scalar(shape, raw)?,
+            _ => *target = self.scalar(shape, raw)?,
         }
         Ok(())
     }
 
     /// An item of a list or the value of a map; a list there is a message of its own.
-    fn element(self, shape: &Shape, raw: Raw<'_>, place: &mut Value) -> Result<(), Error> {
+    fn element(self, shape: &Shape, raw: Raw<'_>, target: &mut Value) -> Result<(), Error> {
         match shape {
-            Shape::List(..) => self.wrapped(shape, raw, place),
-            _ => self.value(shape, raw, place),
+            Shape::List(..) => self.wrapped(shape, raw, target),
+            _ => self.value(shape, raw, target),
         }
     }
 
     /// `{ items = 1 }`.
-    fn wrapped(self, shape: &Shape, raw: Raw<'_>, place: &mut Value) -> Result<(), Error> {
-        if !place.is_array() {
-            *place = json!([]);
+    fn wrapped(self, shape: &Shape, raw: Raw<'_>, target: &mut Value) -> Result<(), Error> {
+        if !target.is_array() {
+            *target = json!([]);
         }
         let deeper = self.deeper()?;
         for field in Fields(raw.bytes()?) {
             if let (1, raw) = field? {
-                deeper.value(shape, raw, place)?;
+                deeper.value(shape, raw, target)?;
             }
         }
         Ok(())

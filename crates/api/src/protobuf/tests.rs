@@ -147,9 +147,9 @@ proptest! {
     ) {
         let (_, bytes, _) = all().swap_remove(which);
         let mut bytes = bytes.to_vec();
-        for (place, value) in changes {
-            let place = place.index(bytes.len());
-            bytes[place] = value;
+        for (offset, value) in changes {
+            let offset = offset.index(bytes.len());
+            bytes[offset] = value;
         }
         if let Ok(value) = decode(&bytes, None) && let Ok(again) = encode(&value) {
             prop_assert_eq!(decode(&again, None), Ok(value));

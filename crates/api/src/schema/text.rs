@@ -37,8 +37,8 @@ pub struct TextError {
 
 impl TextError {
     /// Both parsers end what they say with the place, which stands in fields of its own here.
-    fn new(said: &str, line: usize, column: usize, text: &str) -> Self {
-        let message = said.split_once(" at line ").map_or(said, |(message, _)| message).to_owned();
+    fn new(error_text: &str, line: usize, column: usize, text: &str) -> Self {
+        let message = error_text.split_once(" at line ").map_or(error_text, |(message, _)| message).to_owned();
         let start: usize = text.split_inclusive('\n').take(line.saturating_sub(1)).map(str::len).sum();
         Self { message, line, column, offset: (start + column.saturating_sub(1)).min(text.len()) }
     }
@@ -94,10 +94,10 @@ fn read_yaml(text: &str) -> Result<(Value, Vec<String>), TextError> {
         .map(|value| (value, duplicates.take()))
         .map_err(|error| {
             let (line, column) = error.location().map_or((1, 1), |at| (at.line(), at.column()));
-            let said = error.to_string();
+            let error_text = error.to_string();
             // The scanner has a limit of its own, far above ours.
-            let said = if said.contains("recursion limit") { too_deep() } else { said };
-            TextError::new(&said, usize::try_from(line).unwrap_or(1), usize::try_from(column).unwrap_or(1), text)
+            let error_text = if error_text.contains("recursion limit") { too_deep() } else { error_text };
+            TextError::new(&error_text, usize::try_from(line).unwrap_or(1), usize::try_from(column).unwrap_or(1), text)
         })
 }
 

@@ -159,10 +159,10 @@ plugins:
             .replace("[kube-system]", "[kube-system, kube-system]")
             .replace("[system:admin]", "['']")
             + "- name: ResourceQuota\n  configuration: {}\n";
-        let told = AdmissionConfiguration::parse(&wrong, |_| Err("no file".into())).unwrap_err().to_string();
+        let message = AdmissionConfiguration::parse(&wrong, |_| Err("no file".into())).unwrap_err().to_string();
         let at = "plugins[0].configuration";
         assert_eq!(
-            told,
+            message,
             format!(
                 "{at}.defaults.enforce: Invalid value: \"Baseline\": must be one of privileged, baseline, restricted; \
                  {at}.defaults.enforce-version: Invalid value: \"1.26.0\": must be \"latest\" or \"v1.x\"; \
@@ -172,7 +172,7 @@ plugins:
             )
         );
         let strange = INSIDE.replace("defaults:", "default:");
-        let told = AdmissionConfiguration::parse(&strange, |_| Err("no file".into())).unwrap_err().to_string();
-        assert!(told.contains(at) && told.contains("default"), "{told}");
+        let message = AdmissionConfiguration::parse(&strange, |_| Err("no file".into())).unwrap_err().to_string();
+        assert!(message.contains(at) && message.contains("default"), "{message}");
     }
 }

@@ -98,7 +98,7 @@ fn service_account(call: &Call, pod: &mut Value) -> Result<(), ApiError> {
         pod.set("spec.imagePullSecrets", account.at("imagePullSecrets").clone());
     }
     let mounts = match pod.at("spec.automountServiceAccountToken").as_bool() {
-        Some(said) => said,
+        Some(automount) => automount,
         None => account.at("automountServiceAccountToken").as_bool().unwrap_or(true),
     };
     if mounts {

@@ -9,7 +9,7 @@ pub(super) struct Resources(Vec<(String, GroupResource)>);
 impl Resources {
     /// Those that are served; custom ones tell by their keys.
     pub(super) fn built_in() -> Self {
-        let registry = crate::start::registry();
+        let registry = crate::warm::registry();
         let mut found: Vec<(String, GroupResource)> = Vec::new();
         for resource in registry.iter() {
             // What has two groups and one place (events) is known by the group in which it is stored.

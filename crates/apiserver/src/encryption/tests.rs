@@ -190,7 +190,7 @@ fn resources_are_chosen_by_name_then_group_then_all() {
 
 #[test]
 fn every_mistake_in_the_file_is_told_with_its_field_and_no_secret() {
-    let told = |rules: &[(&str, &[&str])]| Encryption::parse(&file(rules)).unwrap_err().to_string();
+    let error_text = |rules: &[(&str, &[&str])]| Encryption::parse(&file(rules)).unwrap_err().to_string();
     let good = provider("aescbc", &[("a", K32)]);
     for (resources, expected) in [
         ("", "resources[0].resources: Required value: at least one resource"),
@@ -219,11 +219,11 @@ fn every_mistake_in_the_file_is_told_with_its_field_and_no_secret() {
             "resources[0].resources: Invalid value: [\"secrets\",\"*.\"]: a resource and a wildcard that contains it cannot stand in one list, such as secrets and *.",
         ),
     ] {
-        assert_eq!(told(&[(resources, &[&good])]), expected);
+        assert_eq!(error_text(&[(resources, &[&good])]), expected);
     }
     let short = provider("secretbox", &[("a", K16), ("", "!!")]);
     let both = format!("{{identity: {{}}, {}", &good[1..]);
-    let text = told(&[("secrets", &["{kms: {name: x}}", &short, "{}", &both])]);
+    let text = error_text(&[("secrets", &["{kms: {name: x}}", &short, "{}", &both])]);
     let providers = "resources[0].providers";
     let expected = [
         format!(

@@ -34,7 +34,7 @@ pub async fn run(server: Arc<ApiServer>, stop: CancellationToken) -> Result<(), 
     let mut schemas = server.store.watch(&format!("{SCHEMAS}/"), None).await?;
     let mut levels = server.store.watch(&format!("{LEVELS}/"), None).await?;
     loop {
-        for done in [ensure(&server).await, obey(&server).await, tell(&server).await] {
+        for done in [ensure(&server).await, obey(&server).await, report(&server).await] {
             if let Err(error) = done {
                 tracing::warn!(%error, "FlowSchemas and PriorityLevelConfigurations cannot be kept");
             }
@@ -92,7 +92,7 @@ async fn obey(server: &Arc<ApiServer>) -> Result<(), ApiError> {
 }
 
 /// Writes the condition of each FlowSchema that has the wrong one.
-async fn tell(server: &Arc<ApiServer>) -> Result<(), ApiError> {
+async fn report(server: &Arc<ApiServer>) -> Result<(), ApiError> {
     let levels = server.objects(LEVELS).await?;
     for schema in server.objects(SCHEMAS).await? {
         let level = schema.str_at("spec.priorityLevelConfiguration.name");

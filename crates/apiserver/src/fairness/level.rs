@@ -124,7 +124,7 @@ impl Level {
         let response = self.offer.lock().response;
         if let (Some(queues), Some(response)) = (&self.queues, response) {
             let seated = queues.lock().configure(self.now(), limit, response);
-            self.tell(seated);
+            self.notify(seated);
         }
     }
 
@@ -143,7 +143,7 @@ impl Level {
             receiver = Some(own);
             sender
         });
-        self.tell(seated);
+        self.notify(seated);
         match (arrival, receiver) {
             (Arrival::Runs(ticket), _) => Ok(Some(ticket)),
             (Arrival::Waits(position), Some(receiver)) => {
@@ -159,7 +159,7 @@ impl Level {
     pub fn finish(&self, ticket: Ticket) {
         if let Some(queues) = &self.queues {
             let seated = queues.lock().finish(self.now(), ticket);
-            self.tell(seated);
+            self.notify(seated);
         }
     }
 
@@ -168,7 +168,7 @@ impl Level {
     }
 
     /// Tells those whose turn has come; the seat of one who left in this moment goes on.
-    fn tell(&self, seated: Seated<oneshot::Sender<Ticket>>) {
+    fn notify(&self, seated: Seated<oneshot::Sender<Ticket>>) {
         for (sender, ticket) in seated {
             if let Err(ticket) = sender.send(ticket) {
                 self.finish(ticket);

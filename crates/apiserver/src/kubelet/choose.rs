@@ -19,7 +19,7 @@ pub async fn plan(call: &Call, head: &Head) -> Result<Plan, ApiError> {
             rest: &asked.rest,
             may_be_redirected: matches!(head.method, Method::GET | Method::HEAD) && head.upgrade.is_none(),
         };
-        return Ok(proxy::plan(place(call).await?, sent));
+        return Ok(proxy::plan(destination(call).await?, sent));
     }
     if !asked.rest.is_empty() {
         return Err(ApiError::no_such_path());
@@ -38,7 +38,7 @@ pub async fn plan(call: &Call, head: &Head) -> Result<Plan, ApiError> {
     plan(&pod, node.as_ref(), &parameters, settings)
 }
 
-async fn place(call: &Call) -> Result<proxy::Place, ApiError> {
+async fn destination(call: &Call) -> Result<proxy::Destination, ApiError> {
     let (server, asked) = (&call.server, &call.request);
     let missing = |id: proxy::Id<'_>| ApiError::not_found(&asked.resource, "", id.name);
     match asked.resource.as_str() {

@@ -70,11 +70,11 @@ fn late(patience: Duration) -> Failure {
 }
 
 fn trouble(failures: &[(&Endpoint, Failure)]) -> Trouble {
-    let told = |(endpoint, failure): &(&Endpoint, Failure)| match failure {
+    let describe = |(endpoint, failure): &(&Endpoint, Failure)| match failure {
         Failure::NotAllowed(why) => format!("{endpoint} {why}"),
         Failure::Failed(why) => format!("dial tcp {endpoint}: {why}"),
     };
-    let text = failures.iter().map(told).collect::<Vec<_>>().join("; ");
+    let text = failures.iter().map(describe).collect::<Vec<_>>().join("; ");
     match failures.iter().all(|(_, failure)| matches!(failure, Failure::NotAllowed(_))) {
         true => Trouble::NotAllowed(text),
         false => Trouble::Unreachable(text),

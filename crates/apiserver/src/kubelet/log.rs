@@ -51,12 +51,12 @@ async fn complaint(mut body: Incoming) -> String {
 }
 
 /// A kubelet's refusal as a Status: its own words where upstream passes them on.
-fn refused(code: u16, said: &str, pod: &str) -> ApiError {
+fn refused(code: u16, message: &str, pod: &str) -> ApiError {
     let (reason, message) = match code {
-        400 => return ApiError::bad_request(said),
-        500 => return ApiError::internal(said),
+        400 => return ApiError::bad_request(message),
+        500 => return ApiError::internal(message),
         401 => ("Unauthorized", "the server has asked for the client to provide credentials".to_owned()),
-        403 => ("Forbidden", said.to_owned()),
+        403 => ("Forbidden", message.to_owned()),
         404 => ("NotFound", "the server could not find the requested resource".to_owned()),
         405 => ("MethodNotAllowed", "the server does not allow this method on the requested resource".to_owned()),
         429 => (
@@ -70,7 +70,7 @@ fn refused(code: u16, said: &str, pod: &str) -> ApiError {
                 .to_owned(),
         ),
         code if code > 500 => {
-            ("InternalError", format!("an error on the server ({said:?}) has prevented the request from succeeding"))
+            ("InternalError", format!("an error on the server ({message:?}) has prevented the request from succeeding"))
         }
         code => ("", format!("the server responded with the status code {code} but did not return more information")),
     };

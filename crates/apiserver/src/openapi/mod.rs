@@ -163,11 +163,11 @@ fn same_resources<'a>(
     ours: impl IntoIterator<Item = &'a Arc<Resource>>,
     theirs: impl IntoIterator<Item = &'a Arc<Resource>>,
 ) -> bool {
-    fn said(resource: &Resource) -> impl PartialEq + '_ {
+    fn signature(resource: &Resource) -> impl PartialEq + '_ {
         let Resource { group, version, kind, list_kind, plural, scope, verbs, subresources, custom, .. } = resource;
         ((group, version, kind, list_kind), (plural, scope, verbs, subresources, custom))
     }
-    ours.into_iter().map(|resource| said(resource)).eq(theirs.into_iter().map(|resource| said(resource)))
+    ours.into_iter().map(|resource| signature(resource)).eq(theirs.into_iter().map(|resource| signature(resource)))
 }
 
 fn group_versions<'a>(resources: impl IntoIterator<Item = &'a Arc<Resource>>) -> BTreeSet<(&'a str, &'a str)> {
@@ -212,7 +212,7 @@ fn mark_options(definitions: &mut Definitions, group_versions: &BTreeSet<(&str, 
 }
 
 /// Puts an operation into the object of paths.
-fn place(paths: &mut Map<String, Value>, path: &str, method: &str, operation: Value) {
+fn insert(paths: &mut Map<String, Value>, path: &str, method: &str, operation: Value) {
     paths.entry(path).or_insert_with(|| json!({}))[method] = operation;
 }
 

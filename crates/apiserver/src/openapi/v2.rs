@@ -21,7 +21,7 @@ pub(super) fn document(resources: &[Arc<Resource>], schemas: &Schemas) -> Value 
         super::add_types(&mut definitions, Dialect::V2, resource, schemas);
         for operation in operations::of(resource) {
             let written = write(&mut definitions, &operation);
-            super::place(&mut paths, &operation.path, operation.method, written);
+            super::insert(&mut paths, &operation.path, operation.method, written);
         }
     }
     super::mark_options(&mut definitions, &group_versions(resources));

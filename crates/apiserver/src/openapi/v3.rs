@@ -29,7 +29,7 @@ pub(super) fn document(
         super::add_types(&mut definitions, Dialect::V3, resource, schemas);
         for operation in operations::of(resource) {
             let written = write(&mut definitions, &operation);
-            super::place(&mut paths, &operation.path, operation.method, written);
+            super::insert(&mut paths, &operation.path, operation.method, written);
         }
     }
     super::mark_options(&mut definitions, group_versions);

@@ -13,7 +13,7 @@ use http::Method;
 
 /// What is at the end of a path.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Place<'a> {
+enum Level<'a> {
     /// Objects of one namespace, or of the cluster.
     Collection,
     /// Objects of all namespaces.
@@ -26,8 +26,8 @@ enum Place<'a> {
 
 /// Refuses what is not served, and names that no object can have.
 pub fn check(resource: &Resource, asked: &ResourceRequest, method: &Method) -> Result<(), ApiError> {
-    let place = place(resource, asked).ok_or_else(ApiError::no_such_path)?;
-    let served = if resource.custom { custom(place, asked) } else { built_in(resource, place, asked, method) };
+    let level = level(resource, asked).ok_or_else(ApiError::no_such_path)?;
+    let served = if resource.custom { custom(level, asked) } else { built_in(resource, level, asked, method) };
     match served {
         Served::Yes => {}
         Served::NoSuchPath => return Err(ApiError::no_such_path()),
@@ -41,7 +41,7 @@ pub fn check(resource: &Resource, asked: &ResourceRequest, method: &Method) -> R
     Ok(())
 }
 
-fn place<'a>(resource: &'a Resource, asked: &ResourceRequest) -> Option<Place<'a>> {
+fn level<'a>(resource: &'a Resource, asked: &ResourceRequest) -> Option<Level<'a>> {
     // `namespaces` is the one resource whose own path names a namespace.
     let its_own = resource.group.is_empty() && resource.plural == "namespaces" && asked.namespace == asked.name;
     let inside = match resource.scope {
@@ -49,16 +49,16 @@ fn place<'a>(resource: &'a Resource, asked: &ResourceRequest) -> Option<Place<'a
         Scope::Cluster => !asked.nested && (asked.namespace.is_empty() || its_own),
     };
     let everywhere = resource.scope == Scope::Namespaced && !asked.nested && asked.namespace.is_empty();
-    let place = match (asked.name.as_str(), asked.subresource.as_str()) {
-        ("", "") if inside => Place::Collection,
-        ("", "") if everywhere => Place::Everywhere,
+    let level = match (asked.name.as_str(), asked.subresource.as_str()) {
+        ("", "") if inside => Level::Collection,
+        ("", "") if everywhere => Level::Everywhere,
         ("", _) => return None,
-        (_, "") if inside => Place::Item,
-        (_, name) if inside => Place::Below(resource.subresource(name)?),
+        (_, "") if inside => Level::Item,
+        (_, name) if inside => Level::Below(resource.subresource(name)?),
         _ => return None,
     };
-    let goes_on = matches!(place, Place::Below(Subresource::Named("proxy")));
-    (asked.rest.is_empty() || goes_on).then_some(place)
+    let goes_on = matches!(level, Level::Below(Subresource::Named("proxy")));
+    (asked.rest.is_empty() || goes_on).then_some(level)
 }
 
 /// Whether a request is served.
@@ -72,35 +72,35 @@ fn when(allowed: bool) -> Served {
     if allowed { Served::Yes } else { Served::NotAllowed }
 }
 
-fn built_in(resource: &Resource, place: Place<'_>, asked: &ResourceRequest, method: &Method) -> Served {
+fn built_in(resource: &Resource, level: Level<'_>, asked: &ResourceRequest, method: &Method) -> Served {
     let stored = resource.verbs != Verbs::CreateOnly;
     if asked.verb_in_path {
-        let watched = asked.verb == "watch" && stored && !matches!(place, Place::Below(_));
+        let watched = asked.verb == "watch" && stored && !matches!(level, Level::Below(_));
         return if watched { when(*method == Method::GET) } else { Served::NoSuchPath };
     }
-    match place {
-        Place::Collection => {
+    match level {
+        Level::Collection => {
             let deletes = *method == Method::DELETE && resource.verbs == Verbs::All;
             when(*method == Method::POST || (stored && *method == Method::GET) || deletes)
         }
-        Place::Everywhere | Place::Item if !stored => Served::NoSuchPath,
-        Place::Everywhere => when(*method == Method::GET),
-        Place::Item => when([Method::GET, Method::PUT, Method::PATCH, Method::DELETE].contains(method)),
-        Place::Below(Subresource::Named("proxy")) => when(crate::kubelet::proxy::METHODS.contains(method)),
-        Place::Below(subresource) => {
+        Level::Everywhere | Level::Item if !stored => Served::NoSuchPath,
+        Level::Everywhere => when(*method == Method::GET),
+        Level::Item => when([Method::GET, Method::PUT, Method::PATCH, Method::DELETE].contains(method)),
+        Level::Below(Subresource::Named("proxy")) => when(crate::kubelet::proxy::METHODS.contains(method)),
+        Level::Below(subresource) => {
             let shown = resource.shown_subresource(subresource);
             when(*method != Method::HEAD && shown.verbs.contains(&asked.verb))
         }
     }
 }
 
-fn custom(place: Place<'_>, asked: &ResourceRequest) -> Served {
-    match place {
-        Place::Everywhere if !matches!(asked.verb, "list" | "watch") => Served::NoSuchPath,
-        Place::Collection | Place::Everywhere => {
+fn custom(level: Level<'_>, asked: &ResourceRequest) -> Served {
+    match level {
+        Level::Everywhere if !matches!(asked.verb, "list" | "watch") => Served::NoSuchPath,
+        Level::Collection | Level::Everywhere => {
             when(["list", "watch", "create", "deletecollection"].contains(&asked.verb))
         }
-        Place::Item => when(["get", "watch", "update", "patch", "delete"].contains(&asked.verb)),
-        Place::Below(_) => when(["get", "update", "patch"].contains(&asked.verb)),
+        Level::Item => when(["get", "watch", "update", "patch", "delete"].contains(&asked.verb)),
+        Level::Below(_) => when(["get", "update", "patch"].contains(&asked.verb)),
     }
 }

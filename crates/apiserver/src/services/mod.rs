@@ -10,15 +10,15 @@ pub mod kubernetes;
 mod metrics;
 pub mod pools;
 pub mod ranges;
+mod reconcile;
 pub mod repair;
 mod reserved;
-mod run;
 mod settings;
 
 pub use api::families::RuleSet;
 pub use kind::ServiceKind;
+pub use reconcile::{StartError, bootstrap, load, run};
 pub use reserved::Reserved;
-pub use run::{StartError, bootstrap, load, run};
 pub use settings::{Advertised, KubernetesService, Settings};
 
 use crate::{ApiServer, call::Call};

@@ -6,7 +6,7 @@
 use super::{
     claims::{self, Claimed},
     event::{self, Note},
-    run::StartError,
+    reconcile::StartError,
 };
 use crate::{ApiServer, client, stored};
 use api::{

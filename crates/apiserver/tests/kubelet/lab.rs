@@ -3,9 +3,9 @@
 use super::standin::{StandIn, Trust};
 use api::object::Fields;
 use apiserver::{
-    ApiServer,
+    ApiServer, handle,
     kubelet::{Kubelets, Settings, reach::Reach},
-    service, stored, testing,
+    stored, testing,
 };
 use bytes::Bytes;
 use http::{Request, Response};
@@ -88,7 +88,7 @@ impl Lab {
         let address = listener.local_addr().unwrap();
         let tls = tls::server_config(Rotating::new(&serving).unwrap(), Some(authority.bundle())).unwrap();
         let handler = Arc::clone(&server);
-        let serve = tower::service_fn(move |request| service::handle(Arc::clone(&handler), request));
+        let serve = tower::service_fn(move |request| handle::handle(Arc::clone(&handler), request));
         let listening = Server { listeners: vec![listener], tls: Some(tls), limits: Limits::default() };
         TaskTracker::new().spawn(listening.run(serve, server.stop.clone()));
         Self { server, authority, address }

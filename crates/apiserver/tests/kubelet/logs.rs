@@ -80,8 +80,8 @@ async fn what_cannot_be_read_is_told() {
         assert_eq!(reply.refusal(), (code, message.to_owned()), "{asked}");
     }
     let angry = lab.get("/api/v1/namespaces/default/pods/odd/log?container=angry").await.refusal();
-    let said = angry.1.strip_prefix("Internal error occurred: ").map(str::len);
-    assert_eq!((angry.0, said), (500, Some(50_000)), "of a long complaint the beginning");
+    let length = angry.1.strip_prefix("Internal error occurred: ").map(str::len);
+    assert_eq!((angry.0, length), (500, Some(50_000)), "of a long complaint the beginning");
     let waiting = lab.get("/api/v1/namespaces/default/pods/waiting/log").await;
     assert_eq!((waiting.status, waiting.bytes.len()), (204, 0));
     assert_eq!(lab.ask("POST", LOG, &[], "{}").await.refusal().0, 405);

@@ -64,18 +64,18 @@ async fn answer(
 ) -> Result<Response<Body>, Infallible> {
     let path = request.uri().path().to_owned();
     let segments: Vec<&str> = path.split('/').skip(1).collect();
-    let told = |status: u16, body: Bytes| {
+    let respond = |status: u16, body: Bytes| {
         let mut response = Response::new(full(body));
         *response.status_mut() = StatusCode::from_u16(status).unwrap();
         response
     };
     Ok(match segments.as_slice() {
-        [.., "angry"] => told(500, vec![b'x'; 60_000].into()),
-        [.., "bad"] => told(400, "bad line count".into()),
-        [.., "gone"] => told(404, "container not found (\"gone\")".into()),
-        [.., "idle"] => told(200, "nothing to upgrade".into()),
+        [.., "angry"] => respond(500, vec![b'x'; 60_000].into()),
+        [.., "bad"] => respond(400, "bad line count".into()),
+        [.., "gone"] => respond(404, "container not found (\"gone\")".into()),
+        [.., "idle"] => respond(200, "nothing to upgrade".into()),
         [.., "moved"] => {
-            let mut response = told(302, Bytes::new());
+            let mut response = respond(302, Bytes::new());
             response.headers_mut().insert(header::LOCATION, HeaderValue::from_static("/elsewhere?a=b"));
             response.headers_mut().insert("access-control-allow-origin", HeaderValue::from_static("*"));
             response
@@ -84,7 +84,7 @@ async fn answer(
             endless(end)
         }
         ["exec" | "attach" | "portForward", ..] | ["socket"] => upgraded(request, end, &tunnels),
-        _ => told(200, mirror(request).await),
+        _ => respond(200, mirror(request).await),
     })
 }
 
@@ -101,9 +101,9 @@ async fn mirror(request: Request<Incoming>) -> Bytes {
 }
 
 /// Tells when it is dropped, which is when the connection under it ends.
-struct Told(UnboundedSender<&'static str>, &'static str);
+struct NotifyOnDrop(UnboundedSender<&'static str>, &'static str);
 
-impl Drop for Told {
+impl Drop for NotifyOnDrop {
     fn drop(&mut self) {
         let _ = self.0.send(self.1);
     }
@@ -111,11 +111,11 @@ impl Drop for Told {
 
 /// A line, and then silence.
 fn endless(end: UnboundedSender<&'static str>) -> Response<Body> {
-    let told = Told(end, "log");
+    let guard = NotifyOnDrop(end, "log");
     let line = futures::stream::iter([Ok::<_, BoxError>(Frame::data(Bytes::from("first line\n")))]);
     let silence = futures::stream::pending();
     let frames = line.chain(silence).inspect(move |_| {
-        let _kept_as_long_as_the_stream = &told;
+        let _kept_as_long_as_the_stream = &guard;
     });
     Response::new(StreamBody::new(frames).boxed_unsync())
 }
@@ -142,7 +142,7 @@ fn upgraded(
     let greeting = format!("{} {}\n", request.method(), request.uri());
     let connection = hyper::upgrade::on(&mut request);
     tunnels.spawn(async move {
-        let _told = Told(end, "stream");
+        let _guard = NotifyOnDrop(end, "stream");
         let mut stream = TokioIo::new(connection.await.unwrap());
         stream.write_all(greeting.as_bytes()).await.unwrap();
         let mut buffer = [0; 1024];

@@ -3,7 +3,7 @@
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, reason = "each test uses a part of it")]
 
 use access::authn::User;
-use apiserver::{ApiServer, service::Insider};
+use apiserver::{ApiServer, handle::Insider};
 use bytes::Bytes;
 use flate2::read::GzDecoder;
 use http::{HeaderMap, Request};
@@ -112,7 +112,7 @@ impl Events {
     pub async fn open(server: &Arc<ApiServer>, path: &str) -> Self {
         let admin = User::new("admin", ["system:masters", "system:authenticated"]);
         let request = Request::get(path).extension(Insider(admin)).body(Full::new(Bytes::new())).unwrap();
-        let response = apiserver::service::handle(Arc::clone(server), request).await.unwrap();
+        let response = apiserver::handle::handle(Arc::clone(server), request).await.unwrap();
         assert_eq!(response.status(), 200);
         Self { body: response.into_body(), rest: Vec::new() }
     }
@@ -131,7 +131,7 @@ impl Events {
 }
 
 pub async fn send(server: &Arc<ApiServer>, request: Request<Full<Bytes>>) -> Reply {
-    let response = apiserver::service::handle(Arc::clone(server), request).await.unwrap();
+    let response = apiserver::handle::handle(Arc::clone(server), request).await.unwrap();
     let (parts, body) = response.into_parts();
     Reply { status: parts.status.as_u16(), headers: parts.headers, bytes: body.collect().await.unwrap().to_bytes() }
 }

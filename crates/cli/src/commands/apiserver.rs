@@ -81,7 +81,7 @@ pub(crate) const FLAGS: &[Flag] = &[
 fn run(settings: Settings) -> anyhow::Result<()> {
     let (log, options) = settings.read(|given| Some((component::log(given), read(given)?)))?;
     component::run(&log, async |admin, tasks| {
-        let started = apiserver::serve::start(options, admin, &tasks).await?;
+        let started = apiserver::launch::start(options, admin, &tasks).await?;
         for address in &started.addresses {
             tracing::info!(%address, "listening");
         }

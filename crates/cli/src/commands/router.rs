@@ -6,7 +6,7 @@ use crate::{
     flag::{Flag, flag},
     kubeconfig, read,
 };
-use ingress::router::{self, Options, haproxy::User, settings::Settings as RouterSettings};
+use ingress::router::{self, RouterOptions, haproxy::User, settings::Settings as RouterSettings};
 use runtime::{client, config::Settings, watch::report};
 use std::path::PathBuf;
 
@@ -40,7 +40,12 @@ fn run(settings: Settings) -> anyhow::Result<()> {
     serve(&log, kubeconfig, settings, options)
 }
 
-fn serve(log: &Log, kubeconfig: Option<PathBuf>, settings: RouterSettings, options: Options) -> anyhow::Result<()> {
+fn serve(
+    log: &Log,
+    kubeconfig: Option<PathBuf>,
+    settings: RouterSettings,
+    options: RouterOptions,
+) -> anyhow::Result<()> {
     let grace = router::grace(&settings);
     component::run_within(log, grace, async |admin, tasks| {
         let client = client::connect(kubeconfig.as_deref(), "twinstack-router").await?;
@@ -50,9 +55,9 @@ fn serve(log: &Log, kubeconfig: Option<PathBuf>, settings: RouterSettings, optio
     })
 }
 
-fn options(given: &mut Settings) -> Options {
+fn options(given: &mut Settings) -> RouterOptions {
     let text = |text: &str| Ok::<_, String>(text.to_owned());
-    Options {
+    RouterOptions {
         haproxy: given.or("haproxy", "haproxy".to_owned(), "a program", text),
         folder: given.or("working-dir", PathBuf::from("/var/lib/twinstack/router"), "a folder", read::path),
         user: given.or(

@@ -8,7 +8,7 @@ use crate::{
     flag::{Flag, flag},
     read,
 };
-use ::apiserver::serve;
+use ::apiserver::launch;
 use anyhow::Context;
 use banner::Banner;
 use runtime::config::Settings;
@@ -65,7 +65,7 @@ fn run(settings: Settings) -> anyhow::Result<()> {
     objects.extend(dns_operator::objects(&objects, &options.service_ranges, pods));
     objects.extend(ingress_operator::objects(&objects, ingress.domain()));
     component::run(&log, async |admin, tasks| {
-        let started = serve::start(options, admin.clone(), &tasks).await.context("the API server did not come up")?;
+        let started = launch::start(options, admin.clone(), &tasks).await.context("the API server did not come up")?;
         init::apply::apply(&started.server, &objects).await?;
         control.housekeeping.root_ca = controller_manager::root_ca(&started.kubeconfig);
         let context =

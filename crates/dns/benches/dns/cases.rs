@@ -1,6 +1,6 @@
 //! What is measured, one after the other.
 
-use crate::load::{self, Pace, Seen, question, wait_for};
+use crate::load::{self, LoadResult, Pace, question, wait_for};
 use crate::report::{self, Row, Templates};
 use crate::server::{Kind, Process, leave_the_first_core};
 use crate::{Result, api, upstream};
@@ -175,7 +175,7 @@ impl Bench<'_> {
 fn row(server: &'static str, what: String, process: &Process, questions: &[(String, u16)]) -> Result<Row> {
     let packets = packets(questions)?;
     // Once through all, so that what can be kept is kept.
-    let _warm: Seen = load::run(process, &packets, Pace::Full, Duration::from_millis(500))?;
+    let _warm: LoadResult = load::run(process, &packets, Pace::Full, Duration::from_millis(500))?;
     let full = best(process, &packets)?;
     let paced = load::run(process, &packets, Pace::Rate(10_000), PACED)?;
     let names: String =
@@ -185,7 +185,7 @@ fn row(server: &'static str, what: String, process: &Process, questions: &[(Stri
 }
 
 /// As fast as it goes, a few times; the best.
-fn best(process: &Process, packets: &[Vec<u8>]) -> Result<Seen> {
+fn best(process: &Process, packets: &[Vec<u8>]) -> Result<LoadResult> {
     let rounds = (0..ROUNDS).map(|_| load::run(process, packets, Pace::Full, LENGTH)).collect::<Result<Vec<_>>>()?;
     let best = rounds.into_iter().min_by(|a, b| a.cpu_per_query().total_cmp(&b.cpu_per_query()));
     best.ok_or_else(|| "there was no round".into())

@@ -15,7 +15,7 @@ const WINDOW: usize = 64;
 const LOST: Duration = Duration::from_millis(300);
 
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Seen {
+pub(crate) struct LoadResult {
     pub(crate) answered: u64,
     pub(crate) sent: u64,
     pub(crate) elapsed: Duration,
@@ -23,7 +23,7 @@ pub(crate) struct Seen {
     pub(crate) p99: Duration,
 }
 
-impl Seen {
+impl LoadResult {
     pub(crate) fn per_second(&self) -> f64 {
         self.answered as f64 / self.elapsed.as_secs_f64()
     }
@@ -146,7 +146,7 @@ impl Client {
 }
 
 /// Asks a server for these, again and again, for a time.
-pub(crate) fn run(process: &Process, packets: &[Vec<u8>], pace: Pace, length: Duration) -> Result<Seen> {
+pub(crate) fn run(process: &Process, packets: &[Vec<u8>], pace: Pace, length: Duration) -> Result<LoadResult> {
     let mut clients = (0..CLIENTS).map(|_| Client::new(process.address)).collect::<Result<Vec<_>>>()?;
     let mut all = packets.iter().cycle();
     let mut times: Vec<u32> = Vec::with_capacity(1 << 20);
@@ -182,7 +182,7 @@ pub(crate) fn run(process: &Process, packets: &[Vec<u8>], pace: Pace, length: Du
     let cpu = process.cpu()? - cpu;
     times.sort_unstable();
     let p99 = times.get(times.len() * 99 / 100).map_or(Duration::ZERO, |time| Duration::from_nanos(u64::from(*time)));
-    Ok(Seen { answered: times.len() as u64, sent, elapsed, cpu, p99 })
+    Ok(LoadResult { answered: times.len() as u64, sent, elapsed, cpu, p99 })
 }
 
 /// Queries per second that dnsperf reaches, and the share it loses, if it is installed.

@@ -1,13 +1,13 @@
 //! The tables.
 
-use crate::load::Seen;
+use crate::load::LoadResult;
 
 /// A row of the first table.
 pub(crate) struct Row {
     pub(crate) server: &'static str,
     pub(crate) what: String,
-    pub(crate) full: Seen,
-    pub(crate) paced: Seen,
+    pub(crate) full: LoadResult,
+    pub(crate) paced: LoadResult,
     pub(crate) dnsperf: Option<(f64, f64)>,
     pub(crate) resident: u64,
 }
@@ -59,8 +59,8 @@ pub(crate) struct Templates {
     pub(crate) server: &'static str,
     pub(crate) templates: u32,
     pub(crate) zones: u32,
-    pub(crate) passed: Seen,
-    pub(crate) filtered: Option<Seen>,
+    pub(crate) passed: LoadResult,
+    pub(crate) filtered: Option<LoadResult>,
     pub(crate) resident: u64,
 }
 

@@ -1,7 +1,7 @@
 //! Text to words. Words are between spaces; a word that begins with a quote goes on to the next quote that has no
 //! backslash before it; `#` begins a comment anywhere outside quotes.
 
-use super::{Place, Problem, Token};
+use super::{Location, Problem, Token};
 use std::sync::Arc;
 
 /// A word as it stands in the file.
@@ -29,7 +29,7 @@ pub(super) fn words(file: &Arc<str>, text: &str) -> Result<Vec<Word>, Problem> {
     let mut letters = text.chars().filter(|letter| *letter != '\r').peekable();
     while let Some(letter) = letters.next() {
         column += 1;
-        let place = Place { file: Arc::clone(file), line, column };
+        let place = Location { file: Arc::clone(file), line, column };
         match letter {
             '\n' => (line, column, first) = (line + 1, 0, true),
             '#' => while letters.next_if(|letter| *letter != '\n').is_some() {},

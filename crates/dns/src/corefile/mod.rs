@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// Where in which file.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Location {
     /// As it was named.
     pub file: Arc<str>,
     /// From 1.
@@ -22,7 +22,7 @@ pub struct Place {
     pub column: u32,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}:{}", self.file, self.line, self.column)
     }
@@ -34,7 +34,7 @@ pub struct Token {
     /// Without quotes, with environment variables filled in.
     pub text: String,
     /// Where it stands.
-    pub place: Place,
+    pub place: Location,
 }
 
 impl PartialEq for Token {
@@ -75,7 +75,7 @@ pub struct Corefile {
 /// What is wrong, where, and the text in question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    place: Place,
+    place: Location,
     text: String,
     message: String,
 }

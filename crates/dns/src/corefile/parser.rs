@@ -1,7 +1,7 @@
 //! Words to server blocks, with imports, snippets and environment variables.
 
 use super::lexer::{self, Word};
-use super::{Block, Corefile, Directive, Place, Problem, Token};
+use super::{Block, Corefile, Directive, Location, Problem, Token};
 use std::collections::HashMap;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -77,7 +77,7 @@ pub fn parse(name: &str, text: &str, files: &dyn Files) -> Result<Corefile, Prob
     let mut words = lexer::words(&name.into(), text)?;
     // From here on words are taken from the end.
     words.reverse();
-    let end = Place { file: name.into(), line: text.lines().count().max(1) as u32, column: 1 };
+    let end = Location { file: name.into(), line: text.lines().count().max(1) as u32, column: 1 };
     let mut parser = Parser {
         words,
         files,

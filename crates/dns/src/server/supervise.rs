@@ -238,7 +238,7 @@ impl Server {
             let look = self.next_look();
             tokio::select! {
                 () = stop.cancelled() => break Ok(()),
-                reason = fatal.told() => break Err(StartError::System(std::io::Error::other(reason))),
+                reason = fatal.raised() => break Err(StartError::System(std::io::Error::other(reason))),
                 _ = reload_signal.recv() => self.look(true).await,
                 () = look => self.look(false).await,
                 Some(_) = self.connections.join_next() => {}

@@ -127,7 +127,7 @@ impl Request {
     }
 }
 
-fn opt(packet: &[u8], place: read::Place) -> Result<Edns, Malformed> {
+fn opt(packet: &[u8], place: read::RecordSpan) -> Result<Edns, Malformed> {
     let ttl = read::u32(packet, place.fixed + 4)?;
     let mut edns = Edns {
         size: read::u16(packet, place.fixed + 2)?.max(512),

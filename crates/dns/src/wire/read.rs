@@ -67,7 +67,7 @@ pub(super) fn skip_name(packet: &[u8], mut at: usize) -> Result<usize, Malformed
 
 /// A record's place in a packet.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
+pub(super) struct RecordSpan {
     /// Where its owner begins.
     pub(super) start: usize,
     /// Where its type is.
@@ -79,12 +79,12 @@ pub(super) struct Place {
 }
 
 /// The record at `start`.
-pub(super) fn place(packet: &[u8], start: usize) -> Result<Place, Malformed> {
+pub(super) fn place(packet: &[u8], start: usize) -> Result<RecordSpan, Malformed> {
     let fixed = skip_name(packet, start)?;
     let data = fixed + 10;
     let end = data + usize::from(u16(packet, fixed + 8)?);
     if end > packet.len() {
         return Err(Malformed);
     }
-    Ok(Place { start, fixed, data, end })
+    Ok(RecordSpan { start, fixed, data, end })
 }

@@ -2,7 +2,7 @@
 
 use super::Name;
 use super::code::{class, rtype};
-use super::read::{self, Malformed, Place};
+use super::read::{self, Malformed, RecordSpan};
 use std::net::IpAddr;
 
 /// A resource record.
@@ -106,7 +106,7 @@ impl Record {
     }
 
     /// The record at `place` of a packet.
-    pub(super) fn read(packet: &[u8], place: Place) -> Result<Self, Malformed> {
+    pub(super) fn read(packet: &[u8], place: RecordSpan) -> Result<Self, Malformed> {
         let (name, _) = read::name(packet, place.start)?;
         let rtype = read::u16(packet, place.fixed)?;
         let mut data = Vec::with_capacity(place.end - place.data);

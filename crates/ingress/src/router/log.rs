@@ -1,6 +1,6 @@
 //! Access logs for standard output, and for sockets that HAProxy does not see: it sends them to a socket here.
 
-use super::{haproxy::Places, settings::LogTo};
+use super::{haproxy::Layout, settings::LogTo};
 use std::{io::Write, os::unix::fs::PermissionsExt, time::Duration};
 use tokio::net::UnixDatagram;
 use tokio_util::sync::CancellationToken;
@@ -12,14 +12,14 @@ const LONGEST: usize = 65_535;
 const LOOK: Duration = Duration::from_secs(5);
 
 /// Opens the socket; HAProxy finds it when it writes its first line, and nobody else may.
-pub(super) fn open(places: &Places) -> std::io::Result<UnixDatagram> {
-    let path = places.log();
-    places.make_sockets()?;
+pub(super) fn open(layout: &Layout) -> std::io::Result<UnixDatagram> {
+    let path = layout.log();
+    layout.make_sockets()?;
     // A socket without an owner stays behind when a process is killed.
     let _ = std::fs::remove_file(&path);
     let socket = UnixDatagram::bind(&path)?;
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600))?;
-    if let Some(jail) = places.jail() {
+    if let Some(jail) = layout.jail() {
         std::os::unix::fs::chown(&path, Some(jail.uid), Some(jail.gid))?;
     }
     Ok(socket)
@@ -28,19 +28,19 @@ pub(super) fn open(places: &Places) -> std::io::Result<UnixDatagram> {
 /// Passes on what arrives until it is told to stop. A socket whose file was removed is opened again.
 pub(super) async fn pass_on(
     mut socket: UnixDatagram,
-    places: Places,
+    layout: Layout,
     to: LogTo,
     stop: CancellationToken,
 ) -> std::io::Result<()> {
     let mut line = vec![0; LONGEST];
     let outward = UnixDatagram::unbound()?;
-    let path = places.log();
+    let path = layout.log();
     loop {
         let length = tokio::select! {
             () = stop.cancelled() => return Ok(()),
             received = socket.recv(&mut line) => received?,
             () = tokio::time::sleep(LOOK) => {
-                if !path.exists() && places.folder().is_dir() && let Ok(again) = open(&places) {
+                if !path.exists() && layout.folder().is_dir() && let Ok(again) = open(&layout) {
                     socket = again;
                 }
                 continue;

@@ -10,6 +10,7 @@ mod log;
 mod metrics;
 pub mod model;
 pub mod object;
+mod reachable;
 mod run;
 mod secrets;
 mod select;
@@ -18,7 +19,6 @@ pub mod settings;
 mod status;
 pub(crate) mod text;
 mod watch;
-mod ways;
 
-pub use run::{Options, grace, start};
+pub use run::{RouterOptions, grace, start};
 pub use select::Selector;

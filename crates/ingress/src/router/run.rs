@@ -2,15 +2,15 @@
 
 use super::{
     default_certificate, families,
-    haproxy::{Files, Haproxy, HaproxyError, Jail, Live, Need, Places, Process, Socket, User, write},
+    haproxy::{Files, Haproxy, HaproxyError, Jail, Layout, Live, Need, Process, Socket, User, write},
     log,
     metrics::RouterMetrics,
     model::{self, Certificate, Delta, Model, Source},
+    reachable,
     serve::Health,
     settings::{ProxyProtocol, Settings},
     status::{StatusWriter, Verdict, Verdicts, Whose},
     watch::{Changes, Watched},
-    ways,
 };
 use kube::Client;
 use runtime::{
@@ -33,7 +33,7 @@ const TICK: Duration = Duration::from_secs(1);
 
 /// What the command line says.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct RouterOptions {
     /// HAProxy's program.
     pub haproxy: String,
     /// Where its files and sockets are kept.
@@ -57,43 +57,43 @@ pub fn grace(settings: &Settings) -> Duration {
 pub fn start(
     client: Client,
     settings: Settings,
-    options: Options,
+    options: RouterOptions,
     admin: &Admin,
     tasks: &Tasks,
 ) -> Result<(), BoxError> {
-    let places = Places::new(&options.folder)?.with_jail(jail(&options.user)?);
-    let process = Process::new(&options.haproxy, places.clone());
+    let layout = Layout::new(&options.folder)?.with_jail(jail(&options.user)?);
+    let process = Process::new(&options.haproxy, layout.clone());
     if !process.has("PCRE") {
         return Err("this HAProxy was built without PCRE, by which requests are checked".into());
     }
     let listen = families::of_this_machine(settings.listen.clone())?;
     let settings = Arc::new(within_limits(with_lua(Settings { listen, ..settings }, &process)));
-    runtime::atomic_file::private_directory(places.folder())?;
+    runtime::atomic_file::private_directory(layout.folder())?;
     let certificate = default_certificate::read(&settings.tls)?;
     let context = Context::new(client.clone(), (), admin, tasks);
     let watched = Arc::new(Watched::new(&context, &settings));
     let health = Arc::new(Health {
         settings: Arc::clone(&settings),
-        admin: places.admin(),
+        admin: layout.admin(),
         metrics: admin.metrics.clone(),
         synced: false.into(),
         stopping: false.into(),
         claims: Default::default(),
     });
     serve_health(&health, tasks)?;
-    let jailed = places.jail().is_some();
+    let jailed = layout.jail().is_some();
     if let Some(log) = settings.log.as_ref().filter(|log| log.goes_through_router(jailed)) {
-        let (socket, places, to) = (log::open(&places)?, places.clone(), log.to.clone());
-        tasks.once("access-log", |stop| log::pass_on(socket, places, to, stop));
+        let (socket, layout, to) = (log::open(&layout)?, layout.clone(), log.to.clone());
+        tasks.once("access-log", |stop| log::pass_on(socket, layout, to, stop));
     }
     let verdicts = Verdicts::default();
     let statuses = context.queue::<Whose>("router-status");
     let router = Router {
         process,
-        socket: Socket::new(&places.admin()),
+        socket: Socket::new(&layout.admin()),
         model: Model::new(settings.admission.clone()),
         live: None,
-        ways: ways::fingerprint(),
+        reachable: reachable::fingerprint(),
         need: Some(Need::Start),
         last_replaced: None,
         setbacks: 0,
@@ -104,7 +104,7 @@ pub fn start(
         verdicts: Arc::clone(&verdicts),
         health,
         certificate,
-        places,
+        layout,
         settings: Arc::clone(&settings),
     };
     let writer = StatusWriter { events: context.events("router"), client: client.clone(), settings, watched, verdicts };
@@ -175,13 +175,13 @@ fn serve_health(health: &Arc<Health>, tasks: &Tasks) -> Result<(), BoxError> {
 
 struct Router {
     settings: Arc<Settings>,
-    places: Places,
+    layout: Layout,
     process: Process,
     socket: Socket,
     model: Model,
     live: Option<Live>,
     /// The machine's routes, to see when they change.
-    ways: String,
+    reachable: String,
     /// Why HAProxy is to be replaced as soon as it may.
     need: Option<Need>,
     last_replaced: Option<Instant>,
@@ -238,7 +238,7 @@ impl Router {
             () = self.watched.secrets_synced(&named) => {}
         }
         tokio::task::block_in_place(|| self.take_changes());
-        self.tell(&first);
+        self.report(&first);
         loop {
             let due = self.next_replacement();
             tokio::select! {
@@ -315,7 +315,7 @@ impl Router {
                 self.show_claims();
             }
         }
-        self.tell(&delta);
+        self.report(&delta);
     }
 
     fn show_claims(&self) {
@@ -326,7 +326,7 @@ impl Router {
     }
 
     /// Writes what became of objects into their status.
-    fn tell(&self, delta: &Delta) {
+    fn report(&self, delta: &Delta) {
         let Some(statuses) = &self.statuses else { return };
         for (source, key) in &delta.objects {
             let whose = Whose { source: *source, key: key.clone() };
@@ -362,9 +362,9 @@ impl Router {
                 Err(error) => tracing::warn!(error, "the default certificate cannot be read; the last one stays"),
             }
         }
-        let ways = ways::fingerprint();
-        if self.ways != ways {
-            self.ways = ways;
+        let reachable = reachable::fingerprint();
+        if self.reachable != reachable {
+            self.reachable = reachable;
             self.model.reach_changed();
             self.settle();
         }
@@ -378,7 +378,7 @@ impl Router {
     /// Makes the working folder again when somebody removed it, once, unless what held it is gone as well: then this router
     /// was left behind by whoever gave it the folder.
     fn restore_folder(&mut self) -> Result<(), FolderGone> {
-        let folder = self.places.folder();
+        let folder = self.layout.folder();
         if folder.is_dir() {
             return Ok(());
         }
@@ -430,21 +430,21 @@ impl Router {
     fn try_replace(&mut self) -> Result<(Live, Duration, Duration), HaproxyError> {
         let begun = Instant::now();
         let number = self.process.last_generation() + 1;
-        let files = Files { settings: &self.settings, places: &self.places, default_certificate: &self.certificate };
+        let files = Files { settings: &self.settings, layout: &self.layout, default_certificate: &self.certificate };
         let generation = write(files, number, &self.model)?;
         let written = begun.elapsed();
         let started = self.process.check(number).and_then(|()| self.process.start(number));
         if let Err(error) = started {
             // Kept for whoever wants to know what was refused.
-            let refused = self.places.folder().join("refused");
+            let refused = self.layout.folder().join("refused");
             let _ = std::fs::remove_dir_all(&refused);
-            std::fs::rename(self.places.generation(number), refused)?;
+            std::fs::rename(self.layout.generation(number), refused)?;
             return Err(error);
         }
         self.socket.reset();
         self.process.forget_generations_but(number);
         self.process.reap();
-        let live = Live::new(Arc::clone(&self.settings), self.places.clone(), generation, &self.model);
+        let live = Live::new(Arc::clone(&self.settings), self.layout.clone(), generation, &self.model);
         Ok((live, written, begun.elapsed() - written))
     }
 

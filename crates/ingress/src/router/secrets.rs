@@ -31,7 +31,7 @@ pub(super) struct Secrets {
 /// One of them; its watch ends with it.
 struct Named {
     store: Store<Secret>,
-    _told: Subscription,
+    _subscription: Subscription,
     _watch: DropGuard,
 }
 
@@ -68,7 +68,7 @@ impl Secrets {
     fn watch(&self, key: &Key) -> Named {
         let store = Store::<Secret>::default();
         let pending = Arc::clone(&self.pending);
-        let told = store.on_change(move |change: &Change<'_, Secret>| pending.secret_changed(change.key()));
+        let subscription = store.on_change(move |change: &Change<'_, Secret>| pending.secret_changed(change.key()));
         let (stop, followed) = (CancellationToken::new(), store.clone());
         let api = Api::<Secret>::namespaced(self.client.clone(), &key.namespace);
         let events = watch(api, watch::Config::default().fields(&format!("metadata.name={}", key.name)));
@@ -81,7 +81,7 @@ impl Secrets {
         };
         // Refused only when everything ends.
         let _ = self.followers.send(Box::pin(follow));
-        Named { store, _told: told, _watch: stop.drop_guard() }
+        Named { store, _subscription: subscription, _watch: stop.drop_guard() }
     }
 }
 

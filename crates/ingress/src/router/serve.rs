@@ -48,10 +48,10 @@ impl Health {
         }
         match request.uri().path() {
             "/healthz" | "/livez" => text(StatusCode::OK, "ok"),
-            "/healthz/ready" => told(self.ready().await),
+            "/healthz/ready" => respond(self.ready().await),
             // Beside what kubelets ask: whether what is served is still what the API holds. An API that is away must not
             // take routers out of service, so no probe asks here.
-            "/readyz" => told(self.ready().await.and_then(|()| current())),
+            "/readyz" => respond(self.ready().await.and_then(|()| current())),
             "/metrics" if !self.is_allowed(&request) => {
                 let mut refusal = text(StatusCode::UNAUTHORIZED, "a user name and password are needed\n");
                 refusal
@@ -103,7 +103,7 @@ impl Health {
     }
 }
 
-fn told(ready: Result<(), String>) -> Response<Body> {
+fn respond(ready: Result<(), String>) -> Response<Body> {
     match ready {
         Ok(()) => text(StatusCode::OK, "ok"),
         Err(reason) => text(StatusCode::INTERNAL_SERVER_ERROR, format!("not ready: {reason}\n")),

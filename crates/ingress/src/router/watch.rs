@@ -210,6 +210,6 @@ impl Objects for Watched {
     }
 
     fn reaches(&self, ip: IpAddr) -> bool {
-        super::ways::reaches(ip)
+        super::reachable::reaches(ip)
     }
 }

@@ -125,18 +125,18 @@ impl World {
             let Some(wanted) = change.one("ResourceRecordSet").map(Set::read) else {
                 return Err(refused("MalformedInput", "A change without a record set"));
             };
-            let told = format!("[name='{}', type='{}']", wanted.name, wanted.kind);
+            let record = format!("[name='{}', type='{}']", wanted.name, wanted.kind);
             if wanted.name != domain && !wanted.name.ends_with(&format!(".{domain}")) {
                 return Err(invalid(format!("RRSet with DNS name {} is not permitted in zone {domain}", wanted.name)));
             }
             let at = sets.iter().position(|one| one.is(&wanted));
             match (change.text("Action"), at) {
                 ("DELETE", None) => {
-                    return Err(invalid(format!("Tried to delete resource record set {told} but it was not found")));
+                    return Err(invalid(format!("Tried to delete resource record set {record} but it was not found")));
                 }
                 ("DELETE", Some(at)) if sets[at] != wanted => {
                     let message = format!(
-                        "Tried to delete resource record set {told} but the values provided do not match the current values"
+                        "Tried to delete resource record set {record} but the values provided do not match the current values"
                     );
                     return Err(invalid(message));
                 }
@@ -145,7 +145,7 @@ impl World {
                     continue;
                 }
                 ("CREATE", Some(_)) => {
-                    return Err(invalid(format!("Tried to create resource record set {told} but it already exists")));
+                    return Err(invalid(format!("Tried to create resource record set {record} but it already exists")));
                 }
                 (_, Some(at)) => sets[at] = wanted.clone(),
                 (_, None) => sets.push(wanted.clone()),

@@ -137,8 +137,8 @@ impl Cluster {
         let field = format!("involvedObject.name={object},reason=CloudConfigInvalid");
         let words =
             ["-n", namespace, "get", "events", "--field-selector", &field, "-o", "jsonpath={.items[*].message}"];
-        let told = wait_for(PATIENCE, || self.kubectl.ok(&words).contains(part).then_some(()));
-        assert!(told.is_some(), "{part:?} is not told of {object}: {}\n{}", self.kubectl.ok(&words), sync.output());
+        let reported = wait_for(PATIENCE, || self.kubectl.ok(&words).contains(part).then_some(()));
+        assert!(reported.is_some(), "{part:?} is not told of {object}: {}\n{}", self.kubectl.ok(&words), sync.output());
     }
 
     /// An object `cluster` of config.openshift.io with this spec and status.

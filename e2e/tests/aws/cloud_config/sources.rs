@@ -101,14 +101,14 @@ fn the_source_is_chosen_as_upstream_chooses_it_and_all_of_it_goes_along() {
         cluster.kubectl.ok(&["-n", MANAGED, "delete", "configmap", "kube-cloud-config"]);
         let before = cluster.until(&sync, "the named one again", holds("vpc-2"));
         cluster.kubectl.ok(&["-n", NAMED, "delete", "configmap", "mine"]);
-        let told =
+        let reported =
             wait_for(PATIENCE, || (sync.output().matches("is not in openshift-config").count() > 1).then_some(()));
-        assert!(told.is_some(), "{}", sync.output());
+        assert!(reported.is_some(), "{}", sync.output());
         assert_eq!(cluster.target().unwrap(), before, "one that is named and gone leaves the target");
         // On another platform the target is somebody else's.
         cluster.infrastructure("Azure", "mine", "config");
-        let told = wait_for(PATIENCE, || sync.output().contains("the platform is Azure and not AWS").then_some(()));
-        assert!(told.is_some(), "{}", sync.output());
+        let reported = wait_for(PATIENCE, || sync.output().contains("the platform is Azure and not AWS").then_some(()));
+        assert!(reported.is_some(), "{}", sync.output());
         cluster.source("[Global]\nVPC = vpc-9\n");
         assert_eq!(cluster.target().unwrap(), before);
         cluster.infrastructure("AWS", "mine", "config");

@@ -57,7 +57,7 @@ impl Cloud {
         account::limited("cloud-controller-manager", &kubectl, &server.kubeconfig());
         let port = free_port();
         let manager = manage(&server, &aws, port, flags);
-        let empty = aws.told();
+        let empty = aws.describe();
         Some(Self { manager, kubectl, aws, example, empty, flags, port, server })
     }
 
@@ -96,7 +96,7 @@ impl Cloud {
         let found = wait_for(PATIENCE, ask);
         let events = || self.kubectl.ok(&["get", "events"]);
         found.unwrap_or_else(|| {
-            panic!("{what}: not within {PATIENCE:?}\n{}\n{}\n{}", self.aws.told(), events(), self.logs())
+            panic!("{what}: not within {PATIENCE:?}\n{}\n{}\n{}", self.aws.describe(), events(), self.logs())
         })
     }
 
@@ -177,8 +177,8 @@ impl Cloud {
 
     /// Nothing of ours is left.
     pub(super) fn is_empty(&self) {
-        let found = wait_for(PATIENCE, || (self.aws.told() == self.empty).then_some(()));
-        assert!(found.is_some(), "left:\n{}\nbefore:\n{}\n{}", self.aws.told(), self.empty, self.logs());
+        let found = wait_for(PATIENCE, || (self.aws.describe() == self.empty).then_some(()));
+        assert!(found.is_some(), "left:\n{}\nbefore:\n{}\n{}", self.aws.describe(), self.empty, self.logs());
         account::nothing_was_forbidden(&self.manager.output());
     }
 

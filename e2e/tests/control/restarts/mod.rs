@@ -152,17 +152,17 @@ fn servers_that_operators_run_go_on_while_the_api_is_away() {
     cluster.make(0);
     cluster.is_in_effect(0);
     let operators = ["dns-operator", "ingress-operator"];
-    let says = |cluster: &mut Cluster, operator: &str, words: &str| {
-        let said = e2e::wait_for(Duration::from_secs(60), || {
+    let until_logged = |cluster: &mut Cluster, operator: &str, words: &str| {
+        let logged = e2e::wait_for(Duration::from_secs(60), || {
             cluster.component(operator).output().contains(words).then_some(())
         });
-        assert!(said.is_some(), "{operator} never says {words:?}:\n{}", cluster.component(operator).output());
+        assert!(logged.is_some(), "{operator} never says {words:?}:\n{}", cluster.component(operator).output());
     };
 
     cluster.api.kill();
     cluster.goes_on_serving(0);
     for operator in operators {
-        says(&mut cluster, operator, "no longer leads");
+        until_logged(&mut cluster, operator, "no longer leads");
     }
     cluster.goes_on_serving(0);
     cluster.stays_away();
@@ -170,7 +170,7 @@ fn servers_that_operators_run_go_on_while_the_api_is_away() {
 
     cluster.api.start();
     for operator in operators {
-        says(&mut cluster, operator, "leads again");
+        until_logged(&mut cluster, operator, "leads again");
         assert!(cluster.component(operator).ended(Duration::ZERO).is_none(), "{operator} never ended");
     }
     cluster.make(1);

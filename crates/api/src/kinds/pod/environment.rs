@@ -40,7 +40,7 @@ const RESOURCES: [&str; 6] = [
 
 /// Where a reference stands: not every field fits everywhere.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum RefTarget {
     /// In the environment of a container.
     Variable,
     /// In a file of a volume.
@@ -89,8 +89,8 @@ fn value_from(errors: &mut Errors, path: &Path, variable: &Value) {
     for source in &given {
         let (at, reference) = (path.child(source), from.at(source));
         match *source {
-            "fieldRef" => field_ref(errors, &at, reference, Place::Variable),
-            "resourceFieldRef" => resource_ref(errors, &at, reference, Place::Variable),
+            "fieldRef" => field_ref(errors, &at, reference, RefTarget::Variable),
+            "resourceFieldRef" => resource_ref(errors, &at, reference, RefTarget::Variable),
             "fileKeyRef" => file_key(errors, &at, reference),
             _ => key_ref(errors, &at, reference),
         }
@@ -105,14 +105,14 @@ fn value_from(errors: &mut Errors, path: &Path, variable: &Value) {
 }
 
 /// A reference to a field of the pod itself.
-pub(super) fn field_ref(errors: &mut Errors, path: &Path, reference: &Value, place: Place) {
+pub(super) fn field_ref(errors: &mut Errors, path: &Path, reference: &Value, target: RefTarget) {
     for field in ["apiVersion", "fieldPath"] {
         if reference.str_at(field).is_empty() {
             errors.push(FieldError::required(&path.child(field), ""));
             return;
         }
     }
-    let accepted: &[&str] = if place == Place::File { &FILE_FIELDS } else { &VARIABLE_FIELDS };
+    let accepted: &[&str] = if target == RefTarget::File { &FILE_FIELDS } else { &VARIABLE_FIELDS };
     let field = reference.str_at("fieldPath");
     let at = path.child("fieldPath");
     let readable = reference.str_at("apiVersion") == "v1";
@@ -132,10 +132,10 @@ fn subscript(field: &str) -> Option<(&str, &str)> {
 }
 
 /// A reference to a resource of a container.
-pub(super) fn resource_ref(errors: &mut Errors, path: &Path, reference: &Value, place: Place) {
+pub(super) fn resource_ref(errors: &mut Errors, path: &Path, reference: &Value, target: RefTarget) {
     let resource = reference.str_at("resource");
     let pages = ["limits.hugepages-", "requests.hugepages-"].iter().any(|prefix| resource.starts_with(prefix));
-    if place == Place::File && reference.str_at("containerName").is_empty() {
+    if target == RefTarget::File && reference.str_at("containerName").is_empty() {
         errors.push(FieldError::required(&path.child("containerName"), ""));
     } else if resource.is_empty() {
         errors.push(FieldError::required(&path.child("resource"), ""));

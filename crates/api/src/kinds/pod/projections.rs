@@ -1,7 +1,7 @@
 //! Files that Kubernetes writes into volumes: keys of ConfigMaps and Secrets, facts about the pod, tokens.
 
 use super::{
-    environment::{self, Place},
+    environment::{self, RefTarget},
     paths,
 };
 use crate::{
@@ -93,7 +93,7 @@ fn downward_files(errors: &mut Errors, path: &Path, source: &Value) {
         paths::file(errors, &path.child("path"), file.str_at("path"));
         let (field, resource) = (file.at("fieldRef"), file.at("resourceFieldRef"));
         if field.is_object() {
-            environment::field_ref(errors, &path.child("fieldRef"), field, Place::File);
+            environment::field_ref(errors, &path.child("fieldRef"), field, RefTarget::File);
             if resource.is_object() {
                 errors.push(FieldError::invalid(
                     path,
@@ -102,7 +102,7 @@ fn downward_files(errors: &mut Errors, path: &Path, source: &Value) {
                 ));
             }
         } else if resource.is_object() {
-            environment::resource_ref(errors, &path.child("resourceFieldRef"), resource, Place::File);
+            environment::resource_ref(errors, &path.child("resourceFieldRef"), resource, RefTarget::File);
         } else {
             errors.push(FieldError::required(path, "fieldRef or resourceFieldRef"));
         }

@@ -54,8 +54,8 @@ pub(super) fn applied(config: &Value) -> Value {
         kept.set("spec.resources", config.at("spec.resources").clone());
     }
     for list in LISTS {
-        let says = |container: &&Value| OF_A_CONTAINER.iter().any(|field| !container.at(field).is_null());
-        let containers = config.list_at(&format!("spec.{list}")).iter().filter(says).map(|container| {
+        let sets_resources = |container: &&Value| OF_A_CONTAINER.iter().any(|field| !container.at(field).is_null());
+        let containers = config.list_at(&format!("spec.{list}")).iter().filter(sets_resources).map(|container| {
             let mut only = json!({"name": container.at("name")});
             for field in OF_A_CONTAINER {
                 take_over(&mut only, container, field);

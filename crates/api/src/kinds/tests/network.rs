@@ -100,7 +100,7 @@ fn ingresses() {
     let (at, kind, backend, port) =
         (path("path"), path("pathType"), path("backend"), path("backend.service.port.number"));
     let (name, port_name) = (path("backend.service.name"), path("backend.service.port.name"));
-    let place = "/spec/rules/0/http/paths/0/path";
+    let pointer = "/spec/rules/0/http/paths/0/path";
     let service = "/spec/rules/0/http/paths/0/backend/service";
     let mut mistakes = vec![
         ("/spec/rules", json!([]), "spec", Invalid),
@@ -134,7 +134,7 @@ fn ingresses() {
         ),
     ];
     for bad in ["x", "/a//b", "/a/./b", "/a/../b", "/a/..", "/a/.", "/a%2fb", "/a%2Fb"] {
-        mistakes.push((place, json!(bad), at.as_str(), Invalid));
+        mistakes.push((pointer, json!(bad), at.as_str(), Invalid));
     }
     refuses("networking.k8s.io", "ingresses", &good, &mistakes);
     let rules = resource("networking.k8s.io", "ingresses");

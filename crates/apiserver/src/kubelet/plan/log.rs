@@ -15,7 +15,7 @@ use serde_json::Value;
 
 /// What of a log is wanted.
 #[derive(Debug)]
-struct Options {
+struct LogOptions {
     since_seconds: Option<i64>,
     since_time: Option<jiff::Timestamp>,
     tail_lines: Option<i64>,
@@ -26,7 +26,7 @@ struct Options {
 /// The names of a log's two halves and of both.
 const STREAMS: [&str; 3] = ["All", "Stdout", "Stderr"];
 
-impl Options {
+impl LogOptions {
     fn new(parameters: &Parameters) -> Result<Self, ApiError> {
         let mut unreadable = Unreadable::default();
         let mut number = |key| unreadable.read(parameters, key, "a whole number", |text| text.parse().ok());
@@ -68,7 +68,7 @@ impl Options {
 
 /// Where the log of `pod` is. `node` is the node that the Pod names, if there is such a node.
 pub fn plan(pod: &Value, node: Option<&Value>, parameters: &Parameters, settings: &Settings) -> Result<Plan, ApiError> {
-    let options = Options::new(parameters)?;
+    let options = LogOptions::new(parameters)?;
     let name = pod.str_at("metadata.name");
     let errors = options.errors();
     if !errors.is_empty() {

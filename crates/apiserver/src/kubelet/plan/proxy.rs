@@ -62,13 +62,13 @@ impl<'a> Id<'a> {
 
 /// Who answers a proxied request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct Destination {
     to: Vec<Endpoint>,
     security: Security,
 }
 
 /// A Pod, on the port asked for, else on the first that it declares.
-pub fn pod(id: Id<'_>, pod: &Value) -> Result<Place, ApiError> {
+pub fn pod(id: Id<'_>, pod: &Value) -> Result<Destination, ApiError> {
     let declared = || {
         let ports = pod.list_at("spec.containers").iter().flat_map(|container| container.list_at("ports"));
         ports.filter_map(|port| port.int_at("containerPort")).find_map(|port| u16::try_from(port).ok())
@@ -79,18 +79,18 @@ pub fn pod(id: Id<'_>, pod: &Value) -> Result<Place, ApiError> {
     if to.is_empty() {
         return Err(ApiError::bad_request(format!("address not allowed: pod {} has no address yet", id.name)));
     }
-    Ok(Place { to, security: id.security() })
+    Ok(Destination { to, security: id.security() })
 }
 
 /// A node: its kubelet, unless another port is asked for.
-pub fn node(id: Id<'_>, node: &Value, settings: &Settings) -> Result<Place, ApiError> {
+pub fn node(id: Id<'_>, node: &Value, settings: &Settings) -> Result<Destination, ApiError> {
     let mut to = node::kubelet(node, settings)?;
     match id.number("node")? {
         Some(port) if port != node::port(node, settings) => {
             to.iter_mut().for_each(|endpoint| endpoint.port = port);
-            Ok(Place { to, security: id.security() })
+            Ok(Destination { to, security: id.security() })
         }
-        _ => Ok(Place { to, security: Security::Kubelet }),
+        _ => Ok(Destination { to, security: Security::Kubelet }),
     }
 }
 
@@ -102,7 +102,7 @@ pub fn service(
     slices: &[Value],
     is_pod: impl Fn(&str, &str) -> bool,
     chance: usize,
-) -> Result<Place, ApiError> {
+) -> Result<Destination, ApiError> {
     let port_name = port_name(id, service)?;
     let preferred = match service.list_at("spec.ipFamilies").first().and_then(Value::as_str) {
         Some("IPv6") => Family::V6,
@@ -123,7 +123,7 @@ pub fn service(
     if to.is_empty() {
         return Err(ApiError::unavailable(format!("no endpoints available for service {:?}", id.name)));
     }
-    Ok(Place { to, security: id.security() })
+    Ok(Destination { to, security: id.security() })
 }
 
 /// An Endpoints object in the form of slices, for Services that have no slices.
@@ -178,8 +178,8 @@ pub struct Sent<'a> {
     pub may_be_redirected: bool,
 }
 
-/// The request to send to `place`.
-pub fn plan(place: Place, sent: Sent<'_>) -> Plan {
+/// The request to send to `destination`.
+pub fn plan(destination: Destination, sent: Sent<'_>) -> Plan {
     let query = sent.query.map(|query| format!("?{query}")).unwrap_or_default();
     let prefix = path::prefix(sent.rest, sent.path);
     let below = match path::below(sent.rest, sent.path) {
@@ -187,17 +187,17 @@ pub fn plan(place: Place, sent: Sent<'_>) -> Plan {
         nothing if nothing.is_empty() => "/".to_owned(),
         below => below,
     };
-    Plan::Proxy { target: Target { to: place.to, security: place.security, path: below + &query }, prefix }
+    Plan::Proxy { target: Target { to: destination.to, security: destination.security, path: below + &query }, prefix }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn shown(place: Result<Place, ApiError>) -> Result<String, (u16, String)> {
-        let place = place.map_err(|error| (error.code, error.message))?;
-        let to: Vec<_> = place.to.iter().map(ToString::to_string).collect();
-        Ok(format!("{:?} {}", place.security, to.join(" ")))
+    fn shown(destination: Result<Destination, ApiError>) -> Result<String, (u16, String)> {
+        let destination = destination.map_err(|error| (error.code, error.message))?;
+        let to: Vec<_> = destination.to.iter().map(ToString::to_string).collect();
+        Ok(format!("{:?} {}", destination.security, to.join(" ")))
     }
 
     #[test]
@@ -318,13 +318,14 @@ mod tests {
 
     #[test]
     fn the_root_has_a_slash() {
-        let place = Place { to: vec![Endpoint { host: Host::new("192.0.2.1"), port: 80 }], security: Security::Plain };
+        let destination =
+            Destination { to: vec![Endpoint { host: Host::new("192.0.2.1"), port: 80 }], security: Security::Plain };
         let whole = "/api/v1/nodes/n/proxy";
         let sent = Sent { path: whole, query: Some("a=b"), rest: "", may_be_redirected: true };
-        assert_eq!(plan(place.clone(), sent), Plan::Redirect(format!("{whole}/?a=b")));
+        assert_eq!(plan(destination.clone(), sent), Plan::Redirect(format!("{whole}/?a=b")));
         let doubled = Sent { path: "//api/v1/nodes/n/proxy", ..sent };
         assert_eq!(
-            plan(place.clone(), doubled),
+            plan(destination.clone(), doubled),
             Plan::Redirect(format!("{whole}/?a=b")),
             "no host may be read into it"
         );
@@ -333,7 +334,7 @@ mod tests {
             (Sent { path: &format!("{whole}/"), ..sent }, "/?a=b"),
             (Sent { path: &format!("{whole}/x/y"), rest: "x/y", query: None, ..sent }, "/x/y"),
         ] {
-            let Plan::Proxy { target, prefix } = plan(place.clone(), sent) else { panic!("{sent:?}") };
+            let Plan::Proxy { target, prefix } = plan(destination.clone(), sent) else { panic!("{sent:?}") };
             assert_eq!((target.path.as_str(), prefix.as_str()), (want, whole));
         }
     }

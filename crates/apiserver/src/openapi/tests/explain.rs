@@ -22,8 +22,8 @@ fn explain(key: &str, resource_path: &str, fields: &[&str]) -> Vec<(String, Stri
 
 /// Through lists, maps and references.
 fn inner<'a>(document: &'a Value, schema: &'a Value) -> &'a Value {
-    for way in ["/items", "/additionalProperties", "/allOf/0"] {
-        if let Some(next) = schema.pointer(way) {
+    for step in ["/items", "/additionalProperties", "/allOf/0"] {
+        if let Some(next) = schema.pointer(step) {
             return inner(document, next);
         }
     }

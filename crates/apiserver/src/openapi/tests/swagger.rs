@@ -47,9 +47,9 @@ fn bare(value: &Value) -> Value {
 struct Differences(Vec<String>);
 
 impl Differences {
-    fn note(&mut self, place: &str, ours: &Value, theirs: &Value) {
+    fn note(&mut self, path: &str, ours: &Value, theirs: &Value) {
         if ours != theirs {
-            self.0.push(format!("{place}: {ours}, not {theirs}"));
+            self.0.push(format!("{path}: {ours}, not {theirs}"));
         }
     }
 

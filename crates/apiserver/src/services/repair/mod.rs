@@ -5,7 +5,7 @@
 
 mod plan;
 
-pub use plan::{Seen, Step, plan};
+pub use plan::{Observed, Step, plan};
 
 use super::{claims, event, ranges};
 use crate::ApiServer;
@@ -55,14 +55,14 @@ pub async fn repair(server: &Arc<ApiServer>) -> Result<Report, ReadError> {
     Ok(report)
 }
 
-async fn look(server: &ApiServer) -> Result<Seen, ReadError> {
+async fn look(server: &ApiServer) -> Result<Observed, ReadError> {
     let revision = server.store.revision().await?;
     let list = async |prefix: &str| -> Result<Vec<Entry>, ReadError> {
         Ok(server.store.list(prefix, None, None, Some(revision)).await?.entries)
     };
     let mut known = ranges::stored_ranges(&list(ranges::RANGES).await?);
     known.extend(server.services.pools.ranges());
-    Ok(Seen {
+    Ok(Observed {
         services: plan::read(&list("services/specs/").await?),
         addresses: plan::read(&list(claims::ADDRESSES).await?),
         ports: list(claims::PORTS).await?,

@@ -22,7 +22,7 @@ pub struct Object {
 }
 
 /// Everything that matters, as of one revision.
-pub struct Seen {
+pub struct Observed {
     /// All Services.
     pub services: Vec<Object>,
     /// All IPAddress objects.
@@ -50,7 +50,7 @@ pub(super) fn read(entries: &[Entry]) -> Vec<Object> {
 }
 
 /// All findings.
-pub fn plan(seen: &Seen, now: jiff::Timestamp) -> Vec<Step> {
+pub fn plan(seen: &Observed, now: jiff::Timestamp) -> Vec<Step> {
     let mut steps = Vec::new();
     let mut services: Vec<&Object> = seen.services.iter().collect();
     // Of two that have the same, the older one keeps it.
@@ -72,7 +72,7 @@ fn while_unchanged(service: &Object) -> Txn {
 
 fn addresses(
     steps: &mut Vec<Step>,
-    seen: &Seen,
+    seen: &Observed,
     services: &[&Object],
     now: jiff::Timestamp,
 ) -> HashMap<IpAddr, Holder> {
@@ -134,7 +134,7 @@ fn addresses(
 }
 
 /// IPAddress objects that the server made for Services which do not have them.
-fn unowned_addresses(steps: &mut Vec<Step>, seen: &Seen, owners: &HashMap<IpAddr, Holder>) {
+fn unowned_addresses(steps: &mut Vec<Step>, seen: &Observed, owners: &HashMap<IpAddr, Holder>) {
     for address in &seen.addresses {
         let key = address.entry.key();
         let Some(Claimed::Address(ip)) = Claimed::of_key(key) else { continue };
@@ -152,14 +152,14 @@ fn unowned_addresses(steps: &mut Vec<Step>, seen: &Seen, owners: &HashMap<IpAddr
 }
 
 /// The Service that is said to have it has not come, gone or changed since.
-fn guard_against_return(writes: Txn, seen: &Seen, holder: &Holder) -> Txn {
+fn guard_against_return(writes: Txn, seen: &Observed, holder: &Holder) -> Txn {
     let key: Key = format!("services/specs/{}/{}", holder.namespace, holder.name).into();
     let service = seen.services.iter().find(|service| *service.entry.key() == key);
     let compare = service.map_or(Compare::Absent, |service| Compare::ModRevision(service.entry.mod_revision()));
     writes.when(key, compare)
 }
 
-fn ports(steps: &mut Vec<Step>, seen: &Seen, services: &[&Object]) {
+fn ports(steps: &mut Vec<Step>, seen: &Observed, services: &[&Object]) {
     let by_port: BTreeMap<u16, &Entry> = seen
         .ports
         .iter()

@@ -1,4 +1,4 @@
-//! The flags of the API server as `apiserver::serve::Options`; every mistake in them is noted before anything happens.
+//! The flags of the API server as `apiserver::launch::ApiServerOptions`; every mistake in them is noted before anything happens.
 
 use super::SERVICE_RANGES;
 use crate::read;
@@ -7,7 +7,7 @@ use apiserver::{
     admission::{AdmissionConfiguration, Plugins},
     audit::Target,
     kubelet::settings::{AddressTypes, Settings as Kubelets},
-    serve::{Audit, Options, Tokens},
+    launch::{ApiServerOptions, Audit, Tokens},
     services::{KubernetesService, RuleSet},
 };
 use net::flags;
@@ -25,7 +25,7 @@ const AT_LEAST_ONE: &str = "a number from 1 on";
 const DURATION: &str = "a length of time such as 90s or 1h30m";
 
 /// Reads them all.
-pub(crate) fn read(given: &mut Settings) -> Option<Options> {
+pub(crate) fn read(given: &mut Settings) -> Option<ApiServerOptions> {
     let data_dir = given.required("data-dir", "a folder", read::path);
     let hosts = given.or("bind-address", Hosts::Everywhere, "one address, or one of each family", Hosts::from_str);
     let port = given.or("secure-port", 6443, "a port from 0 to 65535", str::parse::<u16>);
@@ -45,7 +45,7 @@ pub(crate) fn read(given: &mut Settings) -> Option<Options> {
     );
     let etcd = etcd(given);
     let serving = pair(given, "tls-cert-file", "tls-private-key-file");
-    let options = Options {
+    let options = ApiServerOptions {
         etcd,
         hosts,
         port,

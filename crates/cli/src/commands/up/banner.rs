@@ -2,7 +2,7 @@
 //! others why not.
 
 use super::super::{dns_operator, ingress_operator};
-use apiserver::serve::Started;
+use apiserver::launch::Started;
 use runtime::task::Tasks;
 use std::{convert::Infallible, net::SocketAddr, path::PathBuf, time::Duration};
 

@@ -16,14 +16,14 @@ use crate::text;
 use crate::wire::code::{rcode, rtype};
 use crate::wire::{Message, Reply, Section};
 use futures::future::BoxFuture;
-use parse::{Options, Stale};
+use parse::{CacheOptions, Stale};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 struct Kept {
-    options: Options,
+    options: CacheOptions,
     /// Positive and negative answers.
     tables: [Cache; 2],
     metrics: Metrics,

@@ -11,7 +11,7 @@ const KNOWN: &[&str] =
 const CAPACITY: usize = 9984;
 
 /// What a stanza says.
-pub(super) struct Options {
+pub(super) struct CacheOptions {
     pub(super) zones: Vec<Name>,
     pub(super) success: Limits,
     pub(super) denial: Limits,
@@ -57,7 +57,7 @@ pub(super) struct Stale {
     pub(super) recheck: Duration,
 }
 
-pub(super) fn options(line: &Directive, block: &[Name]) -> Result<Options, Problem> {
+pub(super) fn options(line: &Directive, block: &[Name]) -> Result<CacheOptions, Problem> {
     let mut zones = line.args.as_slice();
     let mut both = None;
     if let [first, rest @ ..] = zones
@@ -67,7 +67,7 @@ pub(super) fn options(line: &Directive, block: &[Name]) -> Result<Options, Probl
         zones = rest;
     }
     let limits = |most| Limits { capacity: CAPACITY, least: 5, most: both.unwrap_or(most), disabled: Vec::new() };
-    let mut options = Options {
+    let mut options = CacheOptions {
         zones: text::zones_or(zones, block)?,
         success: limits(3600),
         denial: limits(1800),
@@ -83,7 +83,7 @@ pub(super) fn options(line: &Directive, block: &[Name]) -> Result<Options, Probl
     Ok(options)
 }
 
-fn property(line: &Directive, block: &[Name], options: &mut Options) -> Result<(), Problem> {
+fn property(line: &Directive, block: &[Name], options: &mut CacheOptions) -> Result<(), Problem> {
     match line.name.text.as_str() {
         "success" => sort(line, &mut options.success)?,
         "denial" => sort(line, &mut options.denial)?,

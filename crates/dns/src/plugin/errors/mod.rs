@@ -101,19 +101,19 @@ impl Rule {
             None => {
                 *seen = Some((Instant::now(), 1));
                 if self.show_first {
-                    self.say(error);
+                    self.log(error);
                 }
             }
             Some((begun, count)) if begun.elapsed() < self.every => *count += 1,
             Some((begun, count)) => {
                 let pattern = self.pattern.as_str();
-                self.say(&format!("{count} errors like '{pattern}' occurred in last {:?}", self.every));
+                self.log(&format!("{count} errors like '{pattern}' occurred in last {:?}", self.every));
                 (*begun, *count) = (Instant::now(), 1);
             }
         }
     }
 
-    fn say(&self, text: &str) {
+    fn log(&self, text: &str) {
         match self.level {
             Level::Error => tracing::error!("plugin/errors: {text}"),
             Level::Warning => tracing::warn!("plugin/errors: {text}"),

@@ -14,7 +14,7 @@ use crate::random;
 use crate::wire::code::rcode;
 use crate::wire::{Message, Name, Reply};
 use futures::future::BoxFuture;
-use parse::{Options, Policy};
+use parse::{ForwardOptions, Policy};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -24,7 +24,7 @@ use upstream::Upstream;
 const BUDGET: Duration = Duration::from_secs(5);
 
 struct Forward {
-    options: Options,
+    options: ForwardOptions,
     /// Whether there is another stanza after this one.
     has_next: bool,
     upstreams: Vec<Arc<Upstream>>,

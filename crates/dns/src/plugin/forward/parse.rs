@@ -57,7 +57,7 @@ pub(super) struct Server {
 
 /// What a stanza says.
 #[derive(Clone)]
-pub(super) struct Options {
+pub(super) struct ForwardOptions {
     pub(super) from: Name,
     pub(super) servers: Vec<Server>,
     pub(super) except: Vec<Name>,
@@ -85,12 +85,12 @@ pub(super) struct Options {
     pub(super) check_name: Name,
 }
 
-pub(super) fn options(line: &Directive, folder: &Path) -> Result<Options, Problem> {
+pub(super) fn options(line: &Directive, folder: &Path) -> Result<ForwardOptions, Problem> {
     let [from, to @ ..] = line.args.as_slice() else {
         return Err(Problem::at(&line.name, "needs a zone and at least one server"));
     };
     let first = zones(&from.text).map_err(|problem| Problem::at(from, problem))?.into_iter().next();
-    let mut options = Options {
+    let mut options = ForwardOptions {
         from: first.unwrap_or(Name::ROOT),
         servers: Vec::new(),
         except: Vec::new(),
@@ -161,7 +161,7 @@ fn source(line: &Directive, found: &mut Vec<IpAddr>) -> Result<(), Problem> {
     Ok(())
 }
 
-fn property(line: &Directive, options: &mut Options) -> Result<(), Problem> {
+fn property(line: &Directive, options: &mut ForwardOptions) -> Result<(), Problem> {
     match line.name.text.as_str() {
         "except" => options.except = text::zones_or(&line.args, &[])?,
         "policy" => {

@@ -1,7 +1,7 @@
 //! One upstream server: whether it is thought healthy, and its idle connections.
 
 use super::exchange;
-use super::parse::{Options, Server};
+use super::parse::{ForwardOptions, Server};
 use crate::metrics::Counters;
 use crate::plugin::rewrite::edns0;
 use crate::wire::code::{class, rcode, rtype};
@@ -36,7 +36,7 @@ struct Idle {
 }
 
 impl Upstream {
-    pub(super) fn new(server: Server, options: &Options, counters: &Arc<Counters>) -> Self {
+    pub(super) fn new(server: Server, options: &ForwardOptions, counters: &Arc<Counters>) -> Self {
         let check = Request {
             id: 0,
             rd: options.check_recursion,

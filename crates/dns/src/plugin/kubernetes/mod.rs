@@ -22,7 +22,7 @@ use crate::wire::code::rcode;
 use crate::wire::{Name, Reply, Section};
 use answer::Found;
 use futures::future::BoxFuture;
-use parse::Options;
+use parse::KubernetesOptions;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -71,12 +71,12 @@ pub(crate) fn setup(lines: &[&Directive], building: &mut Building<'_>) -> Result
     let ready = Arc::clone(&plugin);
     building.whole.checks.push(("kubernetes", Arc::new(move || ready.cluster.records.synced())));
     building.cluster = Some(Arc::clone(&plugin));
-    building.plugins.push(Box::new(Shared(plugin)));
+    building.plugins.push(Box::new(SharedKubernetes(plugin)));
     Ok(())
 }
 
 /// The cluster of a stanza: the one that is watched already, or a new one with its job.
-fn watched(options: &Options, building: &mut Building<'_>) -> Arc<Cluster> {
+fn watched(options: &KubernetesOptions, building: &mut Building<'_>) -> Arc<Cluster> {
     let key = options.source();
     let mut clusters = building.lasting.clusters.lock();
     if let Some(cluster) = clusters.get(&key).and_then(std::sync::Weak::upgrade) {
@@ -102,7 +102,7 @@ fn watched(options: &Options, building: &mut Building<'_>) -> Arc<Cluster> {
 }
 
 impl Kubernetes {
-    pub(crate) fn new(options: &Options, local: Vec<IpAddr>, cluster: Arc<Cluster>) -> Self {
+    pub(crate) fn new(options: &KubernetesOptions, local: Vec<IpAddr>, cluster: Arc<Cluster>) -> Self {
         Self {
             zones: options.zones.clone(),
             primary: options.primary,
@@ -170,9 +170,9 @@ impl Kubernetes {
 }
 
 /// Shared with `autopath`.
-struct Shared(Arc<Kubernetes>);
+struct SharedKubernetes(Arc<Kubernetes>);
 
-impl Plugin for Shared {
+impl Plugin for SharedKubernetes {
     fn name(&self) -> &'static str {
         "kubernetes"
     }

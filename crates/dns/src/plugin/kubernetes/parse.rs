@@ -28,7 +28,7 @@ const KNOWN: &[&str] = &[
 
 /// What a stanza says.
 #[derive(Clone, Debug)]
-pub(crate) struct Options {
+pub(crate) struct KubernetesOptions {
     pub(super) zones: Vec<Name>,
     pub(super) primary: Name,
     pub(super) pods: Pods,
@@ -77,14 +77,14 @@ pub(super) struct Watch {
     pub(super) pod_names: bool,
 }
 
-impl Options {
+impl KubernetesOptions {
     /// Two stanzas with the same one share what they watch.
     pub(super) fn source(&self) -> String {
         format!("{:?} {}", self.watch, self.ttl)
     }
 }
 
-pub(crate) fn options(line: &Directive, block: &[Name], folder: &Path) -> Result<Options, Problem> {
+pub(crate) fn options(line: &Directive, block: &[Name], folder: &Path) -> Result<KubernetesOptions, Problem> {
     let zones = text::zones_or(&line.args, block)?;
     let reverse = |zone: &&Name| {
         let text = zone.to_string();
@@ -93,7 +93,7 @@ pub(crate) fn options(line: &Directive, block: &[Name], folder: &Path) -> Result
     let Some(primary) = zones.iter().find(|zone| !reverse(zone)).copied() else {
         return Err(Problem::at(&line.name, "needs a zone that is not a reverse one"));
     };
-    let mut options = Options {
+    let mut options = KubernetesOptions {
         zones,
         primary,
         pods: Pods::Disabled,
@@ -113,7 +113,7 @@ pub(crate) fn options(line: &Directive, block: &[Name], folder: &Path) -> Result
     Ok(options)
 }
 
-fn property(line: &Directive, folder: &Path, options: &mut Options) -> Result<(), Problem> {
+fn property(line: &Directive, folder: &Path, options: &mut KubernetesOptions) -> Result<(), Problem> {
     let watch = &mut options.watch;
     if watch.source.property(line, folder)? {
         return Ok(());

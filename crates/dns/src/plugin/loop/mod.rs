@@ -101,7 +101,7 @@ impl Plugin for Loop {
             query.request.rtype == rtype::HINFO && !watch.over.load(Ordering::Relaxed) && query.lower == watch.name;
         if ours && watch.seen.fetch_add(1, Ordering::Relaxed) >= SEEN {
             let from = query.source;
-            watch.fatal.tell(format!(
+            watch.fatal.raise(format!(
                 "plugin/loop: a query for {} came back from {from}: this server forwards to itself",
                 watch.name
             ));
@@ -125,6 +125,6 @@ mod tests {
             let mut query = testing::query("1.2.test.", rtype::HINFO);
             assert_eq!(plugin.before(&mut query, &mut Reply::new()), Step::Next);
         }
-        assert!(fatal.told().await.contains("forwards to itself"));
+        assert!(fatal.raised().await.contains("forwards to itself"));
     }
 }

@@ -1,7 +1,7 @@
 //! Reading `rewrite` lines.
 
 use super::edns0;
-use super::rule::{Answers, Change, Lifetime, Pattern, Place, Rule};
+use super::rule::{Answers, Change, Lifetime, Pattern, RecordPart, Rule};
 use crate::corefile::{Directive, Problem, Token};
 use crate::wire::code::{class, rcode, rtype};
 use regex::Regex;
@@ -108,13 +108,13 @@ fn name(field: &Token, words: &[&Token]) -> Result<Change, Problem> {
                 answers.extend(back(&pattern, &to_text, option)?);
                 more
             }
-            [place, from, to, more @ ..] if place.text == "name" || place.text == "value" => {
-                let place = if place.text == "name" { Place::Owner } else { Place::Data };
-                answers.push(Answers { place, from: regex(from)?, to: to.text.clone() });
+            [part, from, to, more @ ..] if part.text == "name" || part.text == "value" => {
+                let part = if part.text == "name" { RecordPart::Owner } else { RecordPart::Data };
+                answers.push(Answers { part, from: regex(from)?, to: to.text.clone() });
                 more
             }
             [from, to, more @ ..] => {
-                answers.push(Answers { place: Place::Owner, from: regex(from)?, to: to.text.clone() });
+                answers.push(Answers { part: RecordPart::Owner, from: regex(from)?, to: to.text.clone() });
                 more
             }
             _ => return Err(Problem::at(option, "accepted: answer auto, answer name FROM TO, answer value FROM TO")),
@@ -131,7 +131,7 @@ fn back(pattern: &Pattern, to: &str, option: &Token) -> Result<Option<Answers>, 
         _ => return Err(Problem::at(option, "auto goes with exact and suffix only")),
     };
     let from = Regex::new(&from).map_err(|error| Problem::at(option, error.to_string()))?;
-    Ok(Some(Answers { place: Place::Both, from, to }))
+    Ok(Some(Answers { part: RecordPart::Both, from, to }))
 }
 
 fn lifetime(word: &Token) -> Result<Lifetime, Problem> {

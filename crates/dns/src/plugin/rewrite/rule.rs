@@ -67,14 +67,14 @@ pub(super) struct Lifetime {
 /// How names in answers are changed back.
 #[derive(Clone, Debug)]
 pub(super) struct Answers {
-    pub(super) place: Place,
+    pub(super) part: RecordPart,
     pub(super) from: Regex,
     pub(super) to: String,
 }
 
 /// Where in a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum RecordPart {
     Owner,
     Data,
     Both,
@@ -149,10 +149,10 @@ impl Answers {
             let new = self.from.captures(&text).and_then(|groups| Name::parse(&filled(&self.to, &groups)).ok());
             new.unwrap_or(name)
         };
-        if self.place != Place::Data {
+        if self.part != RecordPart::Data {
             record.name = change(record.name);
         }
-        if self.place != Place::Owner {
+        if self.part != RecordPart::Owner {
             record.map_names(change);
         }
     }

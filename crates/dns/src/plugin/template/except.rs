@@ -27,19 +27,19 @@ pub fn complement(zone: &Name) -> Vec<String> {
 /// A label that is another one: shorter, longer, or with a first letter that differs.
 fn differs(label: &str) -> String {
     let length = label.len();
-    let mut ways = Vec::new();
+    let mut alternatives = Vec::new();
     if length > 1 {
-        ways.push(format!("[^.]{{1,{}}}", length - 1));
+        alternatives.push(format!("[^.]{{1,{}}}", length - 1));
     }
-    ways.push(format!("[^.]{{{},}}", length + 1));
+    alternatives.push(format!("[^.]{{{},}}", length + 1));
     for (index, letter) in label.char_indices() {
         let rest = match length - index - 1 {
             0 => String::new(),
             rest => format!("[^.]{{{rest}}}"),
         };
-        ways.push(format!("{}[^.{letter}]{rest}", &label[..index]));
+        alternatives.push(format!("{}[^.{letter}]{rest}", &label[..index]));
     }
-    format!("({})", ways.join("|"))
+    format!("({})", alternatives.join("|"))
 }
 
 /// The zone whose [`complement`] these patterns are.

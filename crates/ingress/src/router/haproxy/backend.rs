@@ -1,7 +1,7 @@
 //! The text of one backend and of one server. The same words go into the file and through the socket.
 
 use super::{
-    Places,
+    Layout,
     spare::{cookie_path, own_path},
 };
 use crate::router::{
@@ -167,7 +167,7 @@ pub(crate) fn headers(rule: &str, rules: &[HeaderRule]) -> String {
 }
 
 /// A server's words after its address.
-pub(crate) fn server_words(backend: &Backend, server: &Server, settings: &Settings, places: &Places) -> String {
+pub(crate) fn server_words(backend: &Backend, server: &Server, settings: &Settings, layout: &Layout) -> String {
     let claim = &backend.claim;
     let mut words = format!("weight {}", server.weight);
     let _ = claim.options.limits.per_pod.map(|limit| write!(words, " maxconn {limit}"));
@@ -176,7 +176,7 @@ pub(crate) fn server_words(backend: &Backend, server: &Server, settings: &Settin
     }
     if claim.termination == Termination::Reencrypt {
         words += " ssl";
-        let own = claim.destination_ca.as_ref().map(|pem| places.authority(pem));
+        let own = claim.destination_ca.as_ref().map(|pem| layout.authority(pem));
         let service_ca = settings.tls.destination_ca.as_ref();
         match (own, service_ca) {
             (Some(file), _) => {

@@ -5,7 +5,7 @@
 //! so heals whatever a lost command left behind.
 
 use super::{
-    Generation, Places, Socket, SocketError, backend,
+    Generation, Layout, Socket, SocketError, backend,
     servers::{Known, Leaving},
     spare::{self, Pool, Tuning},
     write::value,
@@ -49,7 +49,7 @@ impl Need {
 #[derive(Debug)]
 pub struct Live {
     pub(super) settings: Arc<Settings>,
-    pub(super) places: Places,
+    pub(super) layout: Layout,
     number: u64,
     names: HashMap<Id, String>,
     pub(super) running: HashMap<String, Running>,
@@ -105,7 +105,7 @@ impl Wanted {
 
 impl Live {
     /// What a generation holds right after its start.
-    pub fn new(settings: Arc<Settings>, places: Places, generation: Generation, model: &Model) -> Self {
+    pub fn new(settings: Arc<Settings>, layout: Layout, generation: Generation, model: &Model) -> Self {
         let Generation { number, names, spares, authorities } = generation;
         let running = model.backends().filter_map(|(id, backend)| {
             let servers = backend.servers.iter().map(|server| (server.name.clone(), Known::of(server, backend)));
@@ -118,7 +118,7 @@ impl Live {
         });
         let running = running.collect();
         let entries = model.hosts().map(|(host, entries)| (host.clone(), resolved(entries, &names))).collect();
-        Self { settings, places, number, names, running, spares, entries, leaving: Vec::new(), authorities }
+        Self { settings, layout, number, names, running, spares, entries, leaving: Vec::new(), authorities }
     }
 
     pub fn number(&self) -> u64 {
@@ -215,8 +215,8 @@ impl Live {
     /// Sets on a spare what its claim asks for.
     fn tune(&mut self, name: &str, wanted: &Tuning, socket: &mut Socket) -> Result<(), SocketError> {
         let Some(Running { sort: Sort::Spare(_, tuning), .. }) = self.running.get_mut(name) else { return Ok(()) };
-        for command in spare::commands(&self.places, self.number, name, tuning, wanted) {
-            socket.tell(&command, str::is_empty)?;
+        for command in spare::commands(&self.layout, self.number, name, tuning, wanted) {
+            socket.execute(&command, str::is_empty)?;
         }
         tuning.clone_from(wanted);
         Ok(())
@@ -228,17 +228,17 @@ impl Live {
         let known = self.entries.remove(host).unwrap_or_default();
         let mut new: BTreeMap<Map, Vec<String>> = BTreeMap::new();
         for ((map, key), value) in &wanted {
-            let path = self.places.map(self.number, *map);
+            let path = self.layout.map(self.number, *map);
             match known.get(&(*map, key.clone())) {
                 Some(old) if old == value => {}
                 Some(_) => {
-                    socket.tell(&format!("set map {} {} {value}", path.display(), escaped(key)), str::is_empty)?;
+                    socket.execute(&format!("set map {} {} {value}", path.display(), escaped(key)), str::is_empty)?;
                 }
                 None => new.entry(*map).or_default().push(format!("{key} {value}\n")),
             }
         }
         for (map, lines) in new {
-            let path = self.places.map(self.number, map);
+            let path = self.layout.map(self.number, map);
             // A command must fit into one of HAProxy's buffers, which hold 16 KB at least; a line is at most half of that.
             let mut command = String::new();
             for (at, line) in lines.iter().enumerate() {
@@ -246,13 +246,13 @@ impl Live {
                 let next = lines.get(at + 1).map_or(usize::MAX, String::len);
                 if command.len().saturating_add(next) > 12_000 {
                     let command = std::mem::take(&mut command);
-                    socket.tell(&format!("add map {} <<\n{command}", path.display()), str::is_empty)?;
+                    socket.execute(&format!("add map {} <<\n{command}", path.display()), str::is_empty)?;
                 }
             }
         }
         for (map, key) in known.keys().filter(|at| !wanted.contains_key(*at)) {
-            let path = self.places.map(self.number, *map);
-            socket.tell(&format!("del map {} {}", path.display(), escaped(key)), str::is_empty)?;
+            let path = self.layout.map(self.number, *map);
+            socket.execute(&format!("del map {} {}", path.display(), escaped(key)), str::is_empty)?;
         }
         if !wanted.is_empty() {
             self.entries.insert(host.clone(), wanted);
@@ -264,7 +264,7 @@ impl Live {
     fn retire(&mut self, name: &str, socket: &mut Socket) -> Result<(), SocketError> {
         let Some(running) = self.running.get_mut(name) else { return Ok(()) };
         for (server, known) in std::mem::take(&mut running.servers) {
-            socket.tell(&format!("set server {name}/{server} state maint"), str::is_empty)?;
+            socket.execute(&format!("set server {name}/{server} state maint"), str::is_empty)?;
             self.leaving.push(Leaving { backend: name.to_owned(), server, known });
         }
         match self.leaving.iter().any(|old| old.backend == name) {
@@ -278,7 +278,7 @@ impl Live {
         let mut emptied = BTreeSet::new();
         for old in std::mem::take(&mut self.leaving) {
             let command = format!("del server {}/{}", old.backend, old.server);
-            match socket.tell(&command, |answer| answer.contains("deleted")) {
+            match socket.execute(&command, |answer| answer.contains("deleted")) {
                 Ok(()) => emptied.extend([old.backend]),
                 Err(_) => self.leaving.push(old),
             }

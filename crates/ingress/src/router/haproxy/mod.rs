@@ -5,8 +5,8 @@
 
 mod backend;
 mod jail;
+mod layout;
 mod live;
-mod places;
 mod process;
 mod request;
 mod senders;
@@ -19,8 +19,8 @@ mod tests;
 mod write;
 
 pub use jail::{Jail, User};
+pub use layout::Layout;
 pub use live::{Live, Need};
-pub use places::Places;
 pub use process::{Haproxy, HaproxyError, Process};
 pub use socket::{Socket, SocketError};
 pub use stat::{Row, rows};

@@ -4,7 +4,7 @@
 //! earlier generation. A new one takes the listening sockets from the old one and then tells it to finish, so no connection is
 //! refused or cut.
 
-use super::{Places, Socket};
+use super::{Layout, Socket};
 use kernel::process::{self, ProcessError};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process};
 use std::{fs, io};
@@ -37,20 +37,20 @@ pub trait Haproxy: Send {
 #[derive(Clone, Debug)]
 pub struct Process {
     program: String,
-    places: Places,
+    layout: Layout,
     /// The one that was started last: it is still known when its file is gone.
     last: Option<i32>,
 }
 
 impl Process {
     /// `program` is the path or name of HAProxy.
-    pub fn new(program: &str, places: Places) -> Self {
-        Self { program: program.to_owned(), places, last: None }
+    pub fn new(program: &str, layout: Layout) -> Self {
+        Self { program: program.to_owned(), layout, last: None }
     }
 
     /// The process that serves now, whoever started it.
     pub fn pid(&self) -> Option<i32> {
-        let folder = format!("{}/", self.places.folder().display());
+        let folder = format!("{}/", self.layout.folder().display());
         // A number that was given to another program since must not be signalled.
         let is_ours = |pid: &i32| {
             let words = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
@@ -60,7 +60,7 @@ impl Process {
     }
 
     fn written_pid(&self) -> Option<i32> {
-        fs::read_to_string(self.places.pid()).ok()?.trim().parse().ok()
+        fs::read_to_string(self.layout.pid()).ok()?.trim().parse().ok()
     }
 
     /// Whether HAProxy was built with this, such as `LUA`. One that cannot be asked says so when it is started.
@@ -73,14 +73,14 @@ impl Process {
 
     /// The highest number of a generation that is there, to go on from.
     pub fn last_generation(&self) -> u64 {
-        let names = fs::read_dir(self.places.folder()).into_iter().flatten().flatten();
+        let names = fs::read_dir(self.layout.folder()).into_iter().flatten().flatten();
         let number = |entry: fs::DirEntry| entry.file_name().to_str()?.strip_prefix("generation-")?.parse().ok();
         names.filter_map(number).max().unwrap_or(0)
     }
 
     /// Removes the files of all generations but this one.
     pub fn forget_generations_but(&self, kept: u64) {
-        let names = fs::read_dir(self.places.folder()).into_iter().flatten().flatten();
+        let names = fs::read_dir(self.layout.folder()).into_iter().flatten().flatten();
         for entry in names {
             let number =
                 entry.file_name().to_str().and_then(|name| name.strip_prefix("generation-")?.parse::<u64>().ok());
@@ -116,19 +116,19 @@ impl Process {
 
 impl Haproxy for Process {
     fn check(&mut self, number: u64) -> Result<(), HaproxyError> {
-        let config = self.places.config(number).display().to_string();
+        let config = self.layout.config(number).display().to_string();
         process::run(&self.program, &["-c", "-q", "-f", &config], "").map(|_| ()).map_err(HaproxyError::Refused)
     }
 
     fn start(&mut self, number: u64) -> Result<(), HaproxyError> {
         let text = |path: std::path::PathBuf| path.display().to_string();
         let (config, pid_file, admin) =
-            (text(self.places.config(number)), text(self.places.pid()), text(self.places.admin()));
+            (text(self.layout.config(number)), text(self.layout.pid()), text(self.layout.admin()));
         let old = self.pid().map(|pid| pid.to_string());
         let mut words = vec!["-D", "-f", &config, "-p", &pid_file];
         if let Some(old) = &old {
             // The sockets come from the old one only if it answers.
-            if Socket::new(&self.places.admin()).ask("show info").is_ok() {
+            if Socket::new(&self.layout.admin()).ask("show info").is_ok() {
                 words.extend(["-x", &admin]);
             }
             words.extend(["-sf", old]);

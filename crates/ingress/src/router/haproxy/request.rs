@@ -43,7 +43,7 @@ const CHECKS: &str = r"  http-request deny deny_status 405 if METH_TRACE or METH
 /// The name itself is looked up first, then the wildcard above it. Only a name that nobody has claimed comes to rules without a
 /// host, be it with another path or over another protocol.
 pub(super) fn rules(files: Files<'_>, number: u64, exact: Map, prefix: Map, proto: &str) -> String {
-    let path = |map| files.places.map(number, map).display().to_string();
+    let path = |map| files.layout.map(number, map).display().to_string();
     let (exact, prefix, claimed) = (path(exact), path(prefix), path(Map::Claimed));
     let (http, admission) = (&files.settings.http, &files.settings.admission);
     let unique = http.unique_id_header.as_ref();

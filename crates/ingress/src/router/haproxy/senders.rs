@@ -4,7 +4,7 @@
 //! until the header is whole and hands everything to the real one through a socket. That takes Lua; without it, or when the
 //! settings say so, HAProxy reads the header itself.
 
-use super::{Files, Places};
+use super::{Files, Layout};
 use crate::router::settings::{ProxyProtocol, Settings};
 use std::{fmt::Write, net::IpAddr, path::PathBuf};
 
@@ -12,8 +12,8 @@ use std::{fmt::Write, net::IpAddr, path::PathBuf};
 pub(super) const SCRIPT: &str = include_str!("proxy_header.lua");
 
 /// Where the script of a generation is.
-pub(super) fn script(places: &Places, number: u64) -> PathBuf {
-    places.generation(number).join("proxy_header.lua")
+pub(super) fn script(layout: &Layout, number: u64) -> PathBuf {
+    layout.generation(number).join("proxy_header.lua")
 }
 
 /// Whether headers may arrive in pieces.
@@ -23,9 +23,9 @@ pub(super) fn waits(settings: &Settings) -> bool {
 
 /// The sections before a frontend, and the binds of the frontend itself.
 pub(super) fn binds(files: Files<'_>, name: &str, port: u16, number: u64) -> (String, String) {
-    let Files { settings, places, .. } = files;
+    let Files { settings, layout, .. } = files;
     let listen = &settings.listen;
-    let list = places.generation(number).join("proxy-senders.list");
+    let list = layout.generation(number).join("proxy-senders.list");
     let (list, senders) = (list.display(), &listen.proxy_protocol);
     if !waits(settings) {
         let accept = if *senders == ProxyProtocol::Everybody { " accept-proxy" } else { "" };
@@ -36,8 +36,8 @@ pub(super) fn binds(files: Files<'_>, name: &str, port: u16, number: u64) -> (St
         }
         return (String::new(), binds);
     }
-    let socket = places.behind_header(name);
-    let (bound, seen, words) = (socket.display(), places.as_seen(&socket), places.own_socket_words());
+    let socket = layout.behind_header(name);
+    let (bound, seen, words) = (socket.display(), layout.as_seen(&socket), layout.own_socket_words());
     let seen = seen.display();
     let mut text = format!("frontend header_{name} from tcp\n{}", families(settings, port, ""));
     // The frontend behind logs what is served.

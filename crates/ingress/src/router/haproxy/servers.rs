@@ -61,10 +61,10 @@ impl Live {
                 Some(old) if old.h2c == wanted.h2c => {
                     if old.address != wanted.address {
                         let (ip, port) = (wanted.address.ip(), wanted.address.port());
-                        socket.tell(&format!("set server {at} addr {ip} port {port}"), is_address_answer)?;
+                        socket.execute(&format!("set server {at} addr {ip} port {port}"), is_address_answer)?;
                     }
                     if old.weight != wanted.weight {
-                        socket.tell(&format!("set server {at} weight {}", wanted.weight), str::is_empty)?;
+                        socket.execute(&format!("set server {at} weight {}", wanted.weight), str::is_empty)?;
                     }
                     // A server that was made without checks gets them with the next generation, which nothing waits for.
                     let checked = old.checked;
@@ -82,7 +82,7 @@ impl Live {
             known.keys().filter(|name| !backend.servers.iter().any(|server| server.name == **name)).cloned().collect();
         for server in gone {
             let Some(old) = known.remove(&server) else { continue };
-            socket.tell(&format!("set server {name}/{server} state maint"), str::is_empty)?;
+            socket.execute(&format!("set server {name}/{server} state maint"), str::is_empty)?;
             self.leaving.push(Leaving { backend: name.to_owned(), server, known: old });
         }
         Ok(())
@@ -99,22 +99,22 @@ impl Live {
         let is_same = |old: &Leaving| format!("{}/{}", old.backend, old.server) == at && old.known.h2c == server.h2c;
         if let Some(index) = self.leaving.iter().position(is_same) {
             // A pod that was not ready for a while comes back as it was.
-            socket.tell(&format!("set server {at} addr {ip} port {port}"), is_address_answer)?;
-            socket.tell(&format!("set server {at} weight {}", server.weight), str::is_empty)?;
-            socket.tell(&format!("set server {at} state ready"), str::is_empty)?;
+            socket.execute(&format!("set server {at} addr {ip} port {port}"), is_address_answer)?;
+            socket.execute(&format!("set server {at} weight {}", server.weight), str::is_empty)?;
+            socket.execute(&format!("set server {at} state ready"), str::is_empty)?;
             self.leaving.remove(index);
             return Ok(());
         }
-        let words = backend::server_words(backend, server, &self.settings, &self.places);
+        let words = backend::server_words(backend, server, &self.settings, &self.layout);
         // HAProxy computes the cookie of an address when the address changes, not when a server is added.
         let first = if port == 9 { 10 } else { 9 };
         let begin = SocketAddr::new(ip, first);
-        socket.tell(&format!("add server {at} {begin} {words}"), |answer| answer.contains("registered"))?;
-        socket.tell(&format!("set server {at} addr {ip} port {port}"), is_address_answer)?;
+        socket.execute(&format!("add server {at} {begin} {words}"), |answer| answer.contains("registered"))?;
+        socket.execute(&format!("set server {at} addr {ip} port {port}"), is_address_answer)?;
         if backend.servers.len() > 1 {
-            socket.tell(&format!("enable health {at}"), str::is_empty)?;
+            socket.execute(&format!("enable health {at}"), str::is_empty)?;
         }
-        socket.tell(&format!("set server {at} state ready"), str::is_empty)
+        socket.execute(&format!("set server {at} state ready"), str::is_empty)
     }
 
     /// Makes sure that HAProxy has what the pods of a claim are checked against. It reads no such file while it runs, but takes
@@ -127,7 +127,7 @@ impl Live {
             let file = self.settings.tls.destination_ca.clone()?;
             fs::read_to_string(&file).ok().map(|pem| (file, pem))
         };
-        let own = claim.destination_ca.as_ref().map(|pem| (self.places.authority(pem), pem.clone()));
+        let own = claim.destination_ca.as_ref().map(|pem| (self.layout.authority(pem), pem.clone()));
         let needs_service_ca = own.is_none() && self.settings.tls.destination_ca.is_some();
         let Some((file, pem)) = own.or_else(service_ca) else { return !needs_service_ca };
         if self.authorities.contains(&file) {
@@ -138,15 +138,15 @@ impl Live {
             return false;
         }
         let at = file.display();
-        let told = socket
-            .tell(&format!("new ssl ca-file {at}"), |answer| answer.contains("created"))
+        let outcome = socket
+            .execute(&format!("new ssl ca-file {at}"), |answer| answer.contains("created"))
             .and_then(|()| {
-                socket.tell(&format!("set ssl ca-file {at} <<\n{}\n", pem.trim()), |answer| {
+                socket.execute(&format!("set ssl ca-file {at} <<\n{}\n", pem.trim()), |answer| {
                     answer.contains("transaction")
                 })
             })
-            .and_then(|()| socket.tell(&format!("commit ssl ca-file {at}"), |answer| answer.contains("Success")));
-        match told {
+            .and_then(|()| socket.execute(&format!("commit ssl ca-file {at}"), |answer| answer.contains("Success")));
+        match outcome {
             Ok(()) => self.authorities.insert(file),
             Err(error) => {
                 tracing::info!(%error, "HAProxy does not take an authority while it runs");

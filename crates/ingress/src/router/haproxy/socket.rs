@@ -58,7 +58,7 @@ impl Socket {
     }
 
     /// Sends a command whose answer must be content.
-    pub fn tell(&mut self, command: &str, content: impl Fn(&str) -> bool) -> Result<(), SocketError> {
+    pub fn execute(&mut self, command: &str, content: impl Fn(&str) -> bool) -> Result<(), SocketError> {
         let answer = self.ask(command)?;
         match content(&answer) {
             true => Ok(()),

@@ -3,7 +3,7 @@
 //! A plain spare does what most claims ask for. A tuned one reads timeouts, allow list and the path of its cookie from maps and
 //! a list, which the socket changes. A split one is tuned and takes turns, for claims with several Services.
 
-use super::{Places, backend};
+use super::{Layout, backend};
 use crate::router::{
     model::{Balance, Claim, PathKind, PathMatch},
     settings::Settings,
@@ -117,27 +117,27 @@ impl TuneMap {
     pub(crate) const ALL: [Self; 4] = [Self::ServerTimeout, Self::TunnelTimeout, Self::CookiePath, Self::Guarded];
 
     /// Its file in a generation; also its name on the socket.
-    pub(crate) fn path(self, places: &Places, number: u64) -> PathBuf {
+    pub(crate) fn path(self, layout: &Layout, number: u64) -> PathBuf {
         let name = match self {
             Self::ServerTimeout => "server-timeout.map",
             Self::TunnelTimeout => "tunnel-timeout.map",
             Self::CookiePath => "cookie-path.map",
             Self::Guarded => "guarded.map",
         };
-        places.generation(number).join(name)
+        layout.generation(number).join(name)
     }
 }
 
 /// The allow list of one tuned spare.
-pub(crate) fn allow_file(places: &Places, number: u64, name: &str) -> PathBuf {
-    places.generation(number).join(format!("allow-{}.list", name.replace(':', "-")))
+pub(crate) fn allow_file(layout: &Layout, number: u64, name: &str) -> PathBuf {
+    layout.generation(number).join(format!("allow-{}.list", name.replace(':', "-")))
 }
 
 /// The section of a spare.
-pub(crate) fn section(pool: Pool, name: &str, settings: &Settings, places: &Places, number: u64) -> String {
+pub(crate) fn section(pool: Pool, name: &str, settings: &Settings, layout: &Layout, number: u64) -> String {
     let mut section = format!("backend {name} from {}\n{}", pool.defaults(settings), pool.body(settings));
     if pool.is_tuned() {
-        let file = |map: TuneMap| map.path(places, number).display().to_string();
+        let file = |map: TuneMap| map.path(layout, number).display().to_string();
         for (word, map) in [("server", TuneMap::ServerTimeout), ("tunnel", TuneMap::TunnelTimeout)] {
             let file = file(map);
             // Writing to a text does not fail.
@@ -150,7 +150,7 @@ pub(crate) fn section(pool: Pool, name: &str, settings: &Settings, places: &Plac
             section,
             "  http-request deny deny_status 403 if {{ be_name,map_str({}) -m found }} !{{ src -f {} }}",
             file(TuneMap::Guarded),
-            allow_file(places, number, name).display()
+            allow_file(layout, number, name).display()
         );
         let path = format!("%[be_name,map_str({},/)]", file(TuneMap::CookiePath));
         section += &cookie_path(backend::cookie(settings, None), &path);
@@ -230,15 +230,15 @@ pub(crate) fn fitting(claim: &Claim, settings: &Settings) -> (Vec<Pool>, Tuning)
 
 /// The commands that turn one tuning into another. A guard comes after its list and goes before it; of two lists the new
 /// entries come before the old ones go.
-pub(crate) fn commands(places: &Places, number: u64, name: &str, old: &Tuning, new: &Tuning) -> Vec<String> {
-    let list = allow_file(places, number, name);
+pub(crate) fn commands(layout: &Layout, number: u64, name: &str, old: &Tuning, new: &Tuning) -> Vec<String> {
+    let list = allow_file(layout, number, name);
     let entries = |tuning: &Tuning| tuning.allow.clone().unwrap_or_default();
     let (before, after) = (entries(old), entries(new));
     let added = after.iter().filter(|block| !before.contains(block));
     let gone = before.iter().filter(|block| !after.contains(block));
     let mut commands: Vec<String> = added.map(|block| format!("add acl {} {block}", list.display())).collect();
     for map in TuneMap::ALL {
-        let file = map.path(places, number);
+        let file = map.path(layout, number);
         let file = file.display();
         match (old.value(map), new.value(map)) {
             (None, Some(value)) => commands.push(format!("add map {file} {name} {value}")),
@@ -255,8 +255,8 @@ pub(crate) fn commands(places: &Places, number: u64, name: &str, old: &Tuning, n
 mod tests {
     use super::*;
 
-    fn places() -> Places {
-        Places::new("/w".as_ref()).unwrap()
+    fn layout() -> Layout {
+        Layout::new("/w".as_ref()).unwrap()
     }
 
     fn tuning(server: Option<u64>, path: &str, allow: Option<&[&str]>) -> Tuning {
@@ -305,7 +305,7 @@ mod tests {
                 &["set map server-timeout.map b 2000", "del map cookie-path.map b"],
             ),
         ] {
-            let found: Vec<String> = commands(&places(), 1, "b", old, &new)
+            let found: Vec<String> = commands(&layout(), 1, "b", old, &new)
                 .into_iter()
                 .map(|command| command.replace("/w/generation-1/allow-b.list", "L").replace("/w/generation-1/", ""))
                 .collect();

@@ -4,7 +4,7 @@
 //! reads. Certificates are shared, named by their content.
 
 use super::{
-    Places, backend,
+    Layout, backend,
     jail::Jail,
     request, senders,
     spare::{self, Pool, TuneMap},
@@ -45,23 +45,23 @@ pub struct Files<'a> {
     /// The environment.
     pub settings: &'a Settings,
     /// Where to.
-    pub places: &'a Places,
+    pub layout: &'a Layout,
     /// For names without one of their own.
     pub default_certificate: &'a Certificate,
 }
 
 impl Files<'_> {
     fn map_path(&self, number: u64, map: Map) -> String {
-        self.places.map(number, map).display().to_string()
+        self.layout.map(number, map).display().to_string()
     }
 }
 
 /// Writes a generation for everything the model serves.
 pub fn write(files: Files<'_>, number: u64, model: &Model) -> io::Result<Generation> {
-    let places = files.places;
-    let folder = places.generation(number);
-    fs::create_dir_all(places.folder().join("certificates"))?;
-    places.make_sockets()?;
+    let layout = files.layout;
+    let folder = layout.generation(number);
+    fs::create_dir_all(layout.folder().join("certificates"))?;
+    layout.make_sockets()?;
     if folder.exists() {
         // Left by a process that was cut off.
         fs::remove_dir_all(&folder)?;
@@ -71,14 +71,14 @@ pub fn write(files: Files<'_>, number: u64, model: &Model) -> io::Result<Generat
     let names: HashMap<Id, String> =
         backends.iter().map(|(id, backend)| ((*id).clone(), backend::name(&backend.claim))).collect();
     write_maps(files, number, model, &names)?;
-    put(&places.certificate(files.default_certificate.fingerprint()), files.default_certificate.pem())?;
+    put(&layout.certificate(files.default_certificate.fingerprint()), files.default_certificate.pem())?;
     fs::write(folder.join("certificates.list"), certificate_list(files, model)?)?;
     if let ProxyProtocol::From(blocks) = &files.settings.listen.proxy_protocol {
         let lines: String = blocks.iter().map(|block| format!("{block}\n")).collect();
         fs::write(folder.join("proxy-senders.list"), lines)?;
     }
     if senders::waits(files.settings) {
-        fs::write(senders::script(places, number), senders::SCRIPT)?;
+        fs::write(senders::script(layout, number), senders::SCRIPT)?;
     }
     let mut config = fixed(files, number);
     let mut authorities = HashSet::new();
@@ -87,13 +87,13 @@ pub fn write(files: Files<'_>, number: u64, model: &Model) -> io::Result<Generat
         config += &backend_text(backend, files);
     }
     let spares = write_spares(files, number, &mut config)?;
-    fs::write(places.config(number), config)?;
+    fs::write(layout.config(number), config)?;
     Ok(Generation { number, names, spares, authorities })
 }
 
 /// The file that the pods of a backend are checked against, if HAProxy reads it: only servers make it do so.
 fn authority(backend: &Backend, files: Files<'_>) -> io::Result<Option<PathBuf>> {
-    let own = backend.claim.destination_ca.as_ref().map(|pem| (files.places.authority(pem), pem));
+    let own = backend.claim.destination_ca.as_ref().map(|pem| (files.layout.authority(pem), pem));
     if let Some((path, pem)) = &own {
         put(path, pem)?;
     }
@@ -103,17 +103,17 @@ fn authority(backend: &Backend, files: Files<'_>) -> io::Result<Option<PathBuf>>
 }
 
 fn write_spares(files: Files<'_>, number: u64, config: &mut String) -> io::Result<HashMap<Pool, Vec<String>>> {
-    let Files { settings, places, .. } = files;
+    let Files { settings, layout, .. } = files;
     for map in TuneMap::ALL {
-        fs::write(map.path(places, number), "")?;
+        fs::write(map.path(layout, number), "")?;
     }
     let mut spares = HashMap::new();
     for pool in Pool::ALL {
         let names = pool.names(settings);
         for name in &names {
-            *config += &spare::section(pool, name, settings, places, number);
+            *config += &spare::section(pool, name, settings, layout, number);
             if pool.is_tuned() {
-                fs::write(spare::allow_file(places, number, name), "")?;
+                fs::write(spare::allow_file(layout, number, name), "")?;
             }
         }
         spares.insert(pool, names);
@@ -128,7 +128,7 @@ fn write_maps(files: Files<'_>, number: u64, model: &Model, names: &HashMap<Id, 
         let _ = texts.get_mut(map).map(|text| writeln!(text, "{key} {value}"));
     }
     for (map, text) in texts {
-        fs::write(files.places.map(number, map), text)?;
+        fs::write(files.layout.map(number, map), text)?;
     }
     Ok(())
 }
@@ -152,7 +152,7 @@ fn certificate_list(files: Files<'_>, model: &Model) -> io::Result<String> {
     let mut list = String::new();
     for (host, certificate) in model.certificates() {
         let Some(name) = backend::certificate_name(host) else { continue };
-        let path = files.places.certificate(certificate.fingerprint());
+        let path = files.layout.certificate(certificate.fingerprint());
         put(&path, certificate.pem())?;
         let alone = uses.get(certificate.fingerprint()) == Some(&1) && !matches!(host, Host::Below(_));
         let alpn = if alone && files.settings.tls.http2 { " [alpn h2,http/1.1]" } else { "" };
@@ -178,7 +178,7 @@ fn backend_text(backend: &Backend, files: Files<'_>) -> String {
     let mut text =
         format!("backend {name} from {}\n{}", backend::defaults(claim, settings), backend::body(claim, settings));
     for server in &backend.servers {
-        let words = backend::server_words(backend, server, settings, files.places);
+        let words = backend::server_words(backend, server, settings, files.layout);
         let _ = writeln!(text, "  server {} {} {words}", server.name, server.address);
     }
     text
@@ -186,17 +186,17 @@ fn backend_text(backend: &Backend, files: Files<'_>) -> String {
 
 /// Everything that does not come from Routes.
 fn fixed(files: Files<'_>, number: u64) -> String {
-    let Files { settings, places, .. } = files;
+    let Files { settings, layout, .. } = files;
     let (tls, times, resources) = (&settings.tls, &settings.timeouts, &settings.resources);
     let mut text = "# Written by the router; changes are lost.\nglobal\n".to_owned();
-    if let Some(Jail { uid, gid }) = places.jail() {
-        let _ = writeln!(text, "  chroot {}\n  uid {uid}\n  gid {gid}", places.sockets().display());
+    if let Some(Jail { uid, gid }) = layout.jail() {
+        let _ = writeln!(text, "  chroot {}\n  uid {uid}\n  gid {gid}", layout.sockets().display());
     }
     // A connection that waits for its header is two.
     let each = if senders::waits(settings) { 2 } else { 1 };
     let _ = resources.max_connections.map(|limit| writeln!(text, "  maxconn {}", limit.saturating_mul(each)));
     if senders::waits(settings) {
-        let _ = writeln!(text, "  lua-load-per-thread {}", senders::script(places, number).display());
+        let _ = writeln!(text, "  lua-load-per-thread {}", senders::script(layout, number).display());
     }
     let _ = write!(
         text,
@@ -204,7 +204,7 @@ fn fixed(files: Files<'_>, number: u64) -> String {
          tune.bufsize {}\n  tune.maxrewrite {}\n  ssl-default-bind-ciphers {}\n  \
          ssl-default-bind-ciphersuites {}\n  ssl-default-bind-options ssl-min-ver {}{}\n  tune.ssl.default-dh-param 2048\n",
         resources.threads,
-        places.admin().display(),
+        layout.admin().display(),
         resources.buffer,
         resources.rewrite,
         tls.ciphers,
@@ -213,7 +213,7 @@ fn fixed(files: Files<'_>, number: u64) -> String {
         if tls.max_version.is_empty() { String::new() } else { format!(" ssl-max-ver {}", tls.max_version) },
     );
     let _ = times.hard_stop.as_ref().map(|time| writeln!(text, "  hard-stop-after {time}"));
-    text += &log_lines(settings.log.as_ref(), places);
+    text += &log_lines(settings.log.as_ref(), layout);
     text += &defaults_sections(settings);
     text += &public(files, number);
     text += &public_tls(files, number);
@@ -225,11 +225,11 @@ fn fixed(files: Files<'_>, number: u64) -> String {
     text
 }
 
-fn log_lines(log: Option<&AccessLog>, places: &Places) -> String {
+fn log_lines(log: Option<&AccessLog>, layout: &Layout) -> String {
     let Some(log) = log else { return String::new() };
     let to = match &log.to {
-        LogTo::Syslog(address) if !log.goes_through_router(places.jail().is_some()) => address.clone(),
-        LogTo::Stdout | LogTo::Syslog(_) => places.as_seen(&places.log()).display().to_string(),
+        LogTo::Syslog(address) if !log.goes_through_router(layout.jail().is_some()) => address.clone(),
+        LogTo::Stdout | LogTo::Syslog(_) => layout.as_seen(&layout.log()).display().to_string(),
     };
     format!("  log {to} len {} format rfc3164 {} {}\n", log.max_length, log.facility, log.level)
 }
@@ -331,18 +331,18 @@ fn public_tls(files: Files<'_>, number: u64) -> String {
          backend ending_tls from tcp\n{}  server fe_tls unix@{} send-proxy-v2\n",
         files.settings.timeouts.inspect,
         senders::TIMELESS,
-        files.places.as_seen(&files.places.tls()).display(),
+        files.layout.as_seen(&files.layout.tls()).display(),
     )
 }
 
 fn ending_tls(files: Files<'_>, number: u64) -> String {
-    let (settings, places) = (files.settings, files.places);
-    let default = places.certificate(files.default_certificate.fingerprint());
-    let list = places.generation(number).join("certificates.list");
+    let (settings, layout) = (files.settings, files.layout);
+    let default = layout.certificate(files.default_certificate.fingerprint());
+    let list = layout.generation(number).join("certificates.list");
     let mut bind = format!(
         "  bind unix@{} {} accept-proxy ssl crt {} crt-list {}",
-        places.tls().display(),
-        places.own_socket_words(),
+        layout.tls().display(),
+        layout.own_socket_words(),
         default.display(),
         list.display()
     );

@@ -1,6 +1,6 @@
 //! What one Route, or one path of an Ingress, asks for, after everything in it was checked.
 
-use super::{Certificate, Options};
+use super::{Certificate, RouteOptions};
 use runtime::controller::Key;
 use std::fmt;
 
@@ -164,7 +164,7 @@ pub struct Claim {
     /// PEM of what pods are checked against.
     pub destination_ca: Option<String>,
     /// Everything else.
-    pub options: Options,
+    pub options: RouteOptions,
 }
 
 impl Claim {

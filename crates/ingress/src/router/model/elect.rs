@@ -11,7 +11,7 @@ use std::{collections::HashMap, sync::Arc};
 pub(super) type Verdicts = Vec<(Id, Result<(), Refusal>)>;
 
 /// Something that is given once: a path as it is compared, or the whole name for passthrough.
-type Place = (String, Sort);
+type Slot = (String, Sort);
 
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 enum Sort {
@@ -26,20 +26,20 @@ pub(super) fn elect(claims: &[&Arc<Claim>], above: Option<&Claim>, shared: bool)
     order.sort_by(|a, b| (&a.age, &a.id).cmp(&(&b.age, &b.id)));
     let owner = order.first().map(|first| first.id.key.namespace.clone());
     let mut tls: Option<&Claim> = None;
-    let mut given: HashMap<Place, &Claim> = HashMap::new();
+    let mut given: HashMap<Slot, &Claim> = HashMap::new();
     let mut verdicts = Verdicts::new();
     for claim in order {
         let foreign = if shared { None } else { foreign(claim, owner.as_deref(), above) };
         let clash = tls.filter(|first| claim.termination != Termination::Plain && passes(first) != passes(claim));
         let clash = clash.map(|first| format!("{} with another TLS termination", first.id.key));
-        let taken = places(claim).into_iter().flatten().find_map(|place| given.get(&place));
+        let taken = slots(claim).into_iter().flatten().find_map(|slot| given.get(&slot));
         let taken = taken.map(|first| format!("{} with the same path", first.id.key));
         let verdict = match foreign.or(clash).or(taken) {
             Some(who) => Err(claimed(claim, &who)),
             None => Ok(()),
         };
         if verdict.is_ok() {
-            given.extend(places(claim).into_iter().flatten().map(|place| (place, &**claim)));
+            given.extend(slots(claim).into_iter().flatten().map(|slot| (slot, &**claim)));
             tls = tls.or_else(|| Some(&**claim).filter(|claim| claim.termination != Termination::Plain));
         }
         verdicts.push((claim.id.clone(), verdict));
@@ -61,7 +61,7 @@ fn foreign(claim: &Claim, owner: Option<&str>, above: Option<&Claim>) -> Option<
 }
 
 /// Passthrough takes the name, and the path of plain HTTP only to redirect it; everything else takes its path.
-fn places(claim: &Claim) -> [Option<Place>; 2] {
+fn slots(claim: &Claim) -> [Option<Slot>; 2] {
     let text = text::canonical_path(&claim.path.text);
     let path = match claim.path.kind {
         PathKind::Exact => (text, Sort::Exact),

@@ -1,7 +1,7 @@
 //! The paths of an Ingress as claims.
 
 use super::{
-    Age, Certificate, Claim, Host, Id, Insecure, Options, PathKind, PathMatch, Port, Refusal, Source, Target,
+    Age, Certificate, Claim, Host, Id, Insecure, PathKind, PathMatch, Port, Refusal, RouteOptions, Source, Target,
     Termination, options, route,
 };
 use crate::router::{settings::Admission, text};
@@ -116,7 +116,7 @@ struct Fields {
 struct Common<'a, F> {
     ingress: &'a Ingress,
     rules: &'a Admission,
-    options: Options,
+    options: RouteOptions,
     age: Age,
     secret: &'a F,
 }

@@ -11,7 +11,7 @@ type Annotations = BTreeMap<String, String>;
 
 /// What may differ from one claim to the next. The default is what a spare backend does.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct RouteOptions {
     /// How servers are chosen.
     pub balance: Option<Balance>,
     /// Who may come; `None` is everybody, an empty list is nobody.
@@ -151,7 +151,7 @@ impl Given<'_> {
 }
 
 /// What the annotations ask for.
-pub(super) fn from_annotations(annotations: Option<&Annotations>) -> Result<Options, Refusal> {
+pub(super) fn from_annotations(annotations: Option<&Annotations>) -> Result<RouteOptions, Refusal> {
     let given = Given { annotations };
     let name = |prefix: &str, rest: &str| format!("{prefix}/{rest}");
     let haproxy = |rest: &str| name(HAPROXY, rest);
@@ -168,7 +168,7 @@ pub(super) fn from_annotations(annotations: Option<&Annotations>) -> Result<Opti
     let token = |value: &str| text::is_token(value).then(|| value.to_owned());
     let path = |value: &str| text::is_path(value).then(|| value.to_owned());
     let lists = [haproxy("ip_allowlist"), haproxy("ip_whitelist")];
-    Ok(Options {
+    Ok(RouteOptions {
         balance: given.read(&[&haproxy("balance")], "random, roundrobin, leastconn, source", balance)?,
         allow: given.read(&[&lists[0], &lists[1]], "addresses and CIDRs between spaces", allow_list)?,
         timeout: given.time(&haproxy("timeout"))?,
@@ -251,20 +251,20 @@ pub(crate) enum Direction {
 const UNTOUCHABLE: [&str; 4] = ["strict-transport-security", "proxy", "cookie", "set-cookie"];
 
 /// A rule of the router's own, for all Routes.
-pub(crate) fn header_rule(name: &str, value: Option<&str>, way: Direction) -> Option<HeaderRule> {
+pub(crate) fn header_rule(name: &str, value: Option<&str>, direction: Direction) -> Option<HeaderRule> {
     let lower = name.to_ascii_lowercase();
     if !text::is_token(name) || UNTOUCHABLE.contains(&lower.as_str()) || lower == "host" {
         return None;
     }
     let value = match value {
-        Some(value) => Some(header_value(value, way)?),
+        Some(value) => Some(header_value(value, direction)?),
         None => None,
     };
     Some(HeaderRule { name: name.to_owned(), value })
 }
 
 /// Header rules; `at` is the field for messages.
-pub(super) fn header_rules(at: &str, rules: &[HeaderAction], way: Direction) -> Result<Vec<HeaderRule>, Refusal> {
+pub(super) fn header_rules(at: &str, rules: &[HeaderAction], direction: Direction) -> Result<Vec<HeaderRule>, Refusal> {
     let rule = |(number, rule): (usize, &HeaderAction)| {
         let at = format!("{at}[{number}]");
         if !text::is_token(&rule.name) || UNTOUCHABLE.contains(&rule.name.to_ascii_lowercase().as_str()) {
@@ -276,7 +276,7 @@ pub(super) fn header_rules(at: &str, rules: &[HeaderAction], way: Direction) -> 
             ("Set", Some(set)) => {
                 let accepted = "text without control characters; %% for a percent sign; %[req.hdr(NAME)], %[res.hdr(NAME)] or %[ssl_c_der], with ,lower and ,base64";
                 let refuse = || Refusal::field(&format!("{at}.action.set.value"), &set.value, accepted);
-                Some(header_value(&set.value, way).ok_or_else(refuse)?)
+                Some(header_value(&set.value, direction).ok_or_else(refuse)?)
             }
             (kind, _) => return Err(Refusal::field(&format!("{at}.action.type"), kind, "Set with a value, Delete")),
         };
@@ -286,7 +286,7 @@ pub(super) fn header_rules(at: &str, rules: &[HeaderAction], way: Direction) -> 
 }
 
 /// A value in HAProxy's log format, if every expression in it is one of the harmless ones.
-fn header_value(value: &str, way: Direction) -> Option<String> {
+fn header_value(value: &str, direction: Direction) -> Option<String> {
     if value.is_empty() || value.len() > 16_384 || !text::is_printable(value) {
         return None;
     }
@@ -299,7 +299,7 @@ fn header_value(value: &str, way: Direction) -> Option<String> {
         }
         let inner = rest.strip_prefix('[')?;
         let end = inner.find(']')?;
-        if !is_harmless(&inner[..end], way) {
+        if !is_harmless(&inner[..end], direction) {
             return None;
         }
         rest = &inner[end + 1..];
@@ -307,10 +307,10 @@ fn header_value(value: &str, way: Direction) -> Option<String> {
     Some(value.to_owned())
 }
 
-fn is_harmless(expression: &str, way: Direction) -> bool {
+fn is_harmless(expression: &str, direction: Direction) -> bool {
     let mut parts = expression.split(',');
     let fetch = parts.next().unwrap_or_default();
-    let header = match way {
+    let header = match direction {
         Direction::Request => fetch.strip_prefix("req.hdr("),
         Direction::Response => fetch.strip_prefix("res.hdr("),
     };

@@ -283,10 +283,10 @@ fn http(reader: &mut Reader) -> Http {
 }
 
 /// `NAME:VALUE:Set` and `NAME:Delete` between commas, with everything else that could be a separator escaped as in URLs.
-fn header_rules(reader: &mut Reader, name: &str, way: Direction) -> Vec<HeaderRule> {
+fn header_rules(reader: &mut Reader, name: &str, direction: Direction) -> Vec<HeaderRule> {
     let rule = |word: &str| match word.split(':').collect::<Vec<_>>()[..] {
-        [name, value, "Set"] => header_rule(&decoded(name)?, Some(&decoded(value)?), way),
-        [name, "Delete"] => header_rule(&decoded(name)?, None, way),
+        [name, value, "Set"] => header_rule(&decoded(name)?, Some(&decoded(value)?), direction),
+        [name, "Delete"] => header_rule(&decoded(name)?, None, direction),
         _ => None,
     };
     let accepted = "NAME:VALUE:Set and NAME:Delete between commas, escaped as in URLs";

@@ -11,13 +11,13 @@ use std::net::Ipv6Addr;
 
 /// Asks EC2 as somebody who is no part of what is tried, by the names of the state.
 fn ec2(strict: &Strict, action: &str, params: &[(&str, &str)]) -> Element {
-    strict.look(Api::Ec2, action, params).unwrap_or_else(|said| panic!("{action}: {}", said.body))
+    strict.look(Api::Ec2, action, params).unwrap_or_else(|failure| panic!("{action}: {}", failure.body))
 }
 
 /// Elastic addresses, and what has them.
 pub(super) fn read_addresses(strict: &Strict, state: &mut State) {
-    let told = ec2(strict, "DescribeAddresses", &[]);
-    for item in told.all("addressesSet/item") {
+    let addresses = ec2(strict, "DescribeAddresses", &[]);
+    for item in addresses.all("addressesSet/item") {
         if let Some(address) = state.addresses.get_mut(item.text("allocationId")) {
             let association = item.text("associationId");
             address.association = (!association.is_empty()).then(|| association.to_owned());

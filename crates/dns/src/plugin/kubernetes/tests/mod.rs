@@ -156,7 +156,8 @@ fn the_cluster_is_answered_as_coredns_does() {
     let lasting = crate::build::Lasting::default();
     let observers = crate::observe::Observers::new(&lasting, &[Name::ROOT], &[5353]);
     assert_eq!(file.blocks.len(), 1);
-    let chain = crate::chain::Chain { plugins: vec![Box::new(Shared(Arc::new(plugin)))], observers, nsid: None };
+    let chain =
+        crate::chain::Chain { plugins: vec![Box::new(SharedKubernetes(Arc::new(plugin)))], observers, nsid: None };
     let mut routes = crate::routes::Routes::default();
     routes.add(&Name::ROOT, &Arc::new(chain));
     let differences = replay(&Arc::new(routes), "cluster.jsonl.gz");

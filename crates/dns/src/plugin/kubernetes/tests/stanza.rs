@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn read(stanza: &str) -> Result<Options, String> {
+fn read(stanza: &str) -> Result<KubernetesOptions, String> {
     let file = corefile::parse("Corefile", &format!("coredns.local {{\n {stanza}\n}}"), &Disk).unwrap();
     let block = [Name::parse("coredns.local").unwrap()];
     parse::options(&file.blocks[0].directives[0], &block, Path::new("")).map_err(|problem| problem.to_string())
@@ -10,7 +10,8 @@ fn read(stanza: &str) -> Result<Options, String> {
 
 #[test]
 fn stanzas_say_what_is_meant() {
-    let zones = |options: &Options| options.zones.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+    let zones =
+        |options: &KubernetesOptions| options.zones.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
     for (stanza, expected) in [
         ("kubernetes", "coredns.local. Disabled 0 ttl 5"),
         ("kubernetes coredns.local test.local", "coredns.local. test.local. Disabled 0 ttl 5"),
@@ -25,8 +26,9 @@ fn stanzas_say_what_is_meant() {
         ("kubernetes 10.0.0.0/24 fd00::/8 a.test", "0.0.10.in-addr.arpa. d.f.ip6.arpa. a.test. Disabled 0 ttl 5"),
     ] {
         let options = read(stanza).unwrap();
-        let said = format!("{} {:?} {} ttl {}", zones(&options), options.pods, options.namespaces.len(), options.ttl);
-        assert_eq!(said, expected, "{stanza}");
+        let described =
+            format!("{} {:?} {} ttl {}", zones(&options), options.pods, options.namespaces.len(), options.ttl);
+        assert_eq!(described, expected, "{stanza}");
     }
     assert_eq!(read("kubernetes 10.0.0.0/24 fd00::/8 a.test").unwrap().primary.to_string(), "a.test.");
     let fall = read("kubernetes {\n fallthrough ip6.arpa in-addr.arpa foo.com\n }").unwrap().fall;
@@ -56,25 +58,25 @@ fn what_is_watched_is_chosen() {
     ] {
         let options = read(&format!("kubernetes {{\n {stanza}\n }}")).unwrap();
         let watch = &options.watch;
-        let mut said = format!("labels {:?}", watch.labels);
+        let mut described = format!("labels {:?}", watch.labels);
         if let Some(labels) = &watch.namespace_labels {
-            said += &format!(" of {:?}", Some(labels));
+            described += &format!(" of {:?}", Some(labels));
         }
         for (word, set) in [
             (" pod_names", watch.pod_names),
             (" no endpoints", !watch.endpoints),
             (" ignore_empty", options.ignore_empty),
         ] {
-            said += if set { word } else { "" };
+            described += if set { word } else { "" };
         }
         if let Some(endpoint) = &watch.source.endpoint {
-            said += &format!(" {endpoint}");
+            described += &format!(" {endpoint}");
         }
         if let Some((file, context)) = &watch.source.kubeconfig {
-            said += &format!(" {file:?}");
-            said += &context.as_ref().map(|context| format!(" in {context}")).unwrap_or_default();
+            described += &format!(" {file:?}");
+            described += &context.as_ref().map(|context| format!(" in {context}")).unwrap_or_default();
         }
-        assert_eq!(said, expected, "{stanza}");
+        assert_eq!(described, expected, "{stanza}");
     }
 }
 

@@ -89,21 +89,21 @@ pub async fn run(server: Arc<ApiServer>, stop: CancellationToken) -> Result<(), 
                         repair::repair(&server).await?;
                     }
                     if ranges::is_any_leaving(&server).await? {
-                        tell(ranges::reconcile(&server).await);
+                        report(ranges::reconcile(&server).await);
                     }
                 }
             }
             event = ports.next() => server.services.note(&server.store, key(&*event?)),
             event = cidrs.next() => {
                 event?;
-                tell(ranges::ensure_default(&server).await);
-                tell(ranges::reconcile(&server).await);
+                report(ranges::ensure_default(&server).await);
+                report(ranges::reconcile(&server).await);
             }
             _ = round.tick() => {
-                tell(ranges::reconcile(&server).await);
+                report(ranges::reconcile(&server).await);
                 repair::repair(&server).await?;
             }
-            _ = lease.tick() => tell(kubernetes::reconcile(&server).await),
+            _ = lease.tick() => report(kubernetes::reconcile(&server).await),
         }
     }
 }
@@ -124,7 +124,7 @@ fn every(period: Duration) -> tokio::time::Interval {
 }
 
 /// What cannot be written now is tried again in the next round; following others must not wait for it.
-fn tell(written: Result<(), ApiError>) {
+fn report(written: Result<(), ApiError>) {
     if let Err(error) = written {
         tracing::warn!(%error, "service addresses: will be tried again");
     }

@@ -1,6 +1,6 @@
 //! Certificates of a server: its own authority, what it shows, whom it believes, and the administrator's. Kept in `--cert-dir`.
 
-use super::Options;
+use super::ApiServerOptions;
 use net::HasFamily as _;
 use runtime::{
     atomic_file,
@@ -40,7 +40,7 @@ pub struct Certificates {
 
 impl Certificates {
     /// Reads or makes them. The server's certificate names every address it can be reached by, in both families.
-    pub fn prepare(options: &Options, addresses: &[SocketAddr]) -> Result<Self, CertificatesError> {
+    pub fn prepare(options: &ApiServerOptions, addresses: &[SocketAddr]) -> Result<Self, CertificatesError> {
         let now = SystemTime::now();
         let folder = options.cert_dir.clone().unwrap_or_else(|| options.data_dir.join("pki"));
         close(&folder).map_err(|source| PkiError::Write { path: folder.clone(), source })?;
@@ -127,7 +127,7 @@ fn close(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-fn purpose(options: &Options, addresses: &[SocketAddr]) -> Purpose {
+fn purpose(options: &ApiServerOptions, addresses: &[SocketAddr]) -> Purpose {
     let mut all: Vec<IpAddr> = net::Family::BOTH.map(net::Family::loopback).into();
     all.extend(addresses.iter().map(SocketAddr::ip).filter(|ip| !ip.is_unspecified()));
     all.extend(options.advertise.iter().flat_map(|pair| pair.iter().copied()));

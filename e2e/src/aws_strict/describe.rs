@@ -4,7 +4,7 @@ use super::{Api, Element, Strict};
 use std::{collections::BTreeMap, fmt::Write};
 
 fn look(strict: &Strict, api: Api, action: &str, params: &[(&str, &str)]) -> Element {
-    strict.look(api, action, params).unwrap_or_else(|said| panic!("{action}: {}", said.body))
+    strict.look(api, action, params).unwrap_or_else(|failure| panic!("{action}: {}", failure.body))
 }
 
 fn pairs(elements: &[&Element]) -> BTreeMap<String, String> {
@@ -124,7 +124,7 @@ fn classic(strict: &Strict, out: &mut String, names: &Names) {
 }
 
 /// Load balancers of both kinds, target groups and security groups.
-pub(super) fn told(strict: &Strict) -> String {
+pub(super) fn describe(strict: &Strict) -> String {
     let (mut out, mut names) = (String::new(), Names::new());
     groups(strict, &mut out, &mut names);
     target_groups(strict, &mut out, &mut names);

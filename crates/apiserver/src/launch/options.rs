@@ -17,7 +17,7 @@ use store::EtcdConfig;
 
 /// Everything `twinstack apiserver` can be told.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ApiServerOptions {
     /// `--data-dir`: state, certificates and the administrator's kubeconfig.
     pub data_dir: PathBuf,
     /// `--etcd-servers` and its kin; without them state is kept in the data folder.

@@ -11,12 +11,12 @@ use std::{
 /// Where things are kept. Only the router's user comes in here; HAProxy, where it is another one, sees the folder of sockets
 /// and nothing else.
 #[derive(Clone, Debug)]
-pub struct Places {
+pub struct Layout {
     folder: PathBuf,
     jail: Option<Jail>,
 }
 
-impl Places {
+impl Layout {
     /// In this folder, whose path must need no quotes.
     pub fn new(folder: &Path) -> Result<Self, String> {
         // A comma ends a word of HAProxy's expressions.

@@ -1,26 +1,26 @@
 //! A server on the network: from what an administrator decided to sockets that answer.
 //!
-//! `Options` come from the command line; `start` opens everything that can fail for outside reasons first (files, sockets, the
+//! `ApiServerOptions` come from the command line; `start` opens everything that can fail for outside reasons first (files, sockets, the
 //! store), then loads, then listens. What keeps running is in `Tasks`.
 
 mod certificates;
 mod options;
 
 pub use certificates::{Certificates, CertificatesError};
-pub use options::{Audit, Options, Tokens};
+pub use options::{ApiServerOptions, Audit, Tokens};
 
 use crate::{
     ApiServer, Config,
     audit::{Auditor, Log, Policy, PolicyError},
     encryption::Encryption,
     fairness::Fairness,
+    handle,
     inflight::Inflight,
     journal::RequestMetrics,
     kubelet::{self, Kubelets},
     openapi::Documents,
-    service,
     services::{self, Services},
-    start::{self, StartError},
+    warm::{self, StartError},
 };
 use access::{
     Access,
@@ -95,7 +95,7 @@ pub struct Started {
 }
 
 /// Brings a server up. It is ready when this returns.
-pub async fn start(options: Options, admin: Admin, tasks: &Tasks) -> Result<Started, ServeError> {
+pub async fn start(options: ApiServerOptions, admin: Admin, tasks: &Tasks) -> Result<Started, ServeError> {
     let folder = &options.data_dir;
     atomic_file::close_directory(folder).map_err(|error| refused("data-dir", folder, error))?;
     let listeners = listen::tcp("bind-address", &options.hosts, options.port)?;
@@ -107,14 +107,14 @@ pub async fn start(options: Options, admin: Admin, tasks: &Tasks) -> Result<Star
     let store = open(&options).await?;
     watch_health(&admin, &store);
     let server = Arc::new(assemble(&options, store, admin, &certificates, advertised)?);
-    start::run(&server, tasks).await?;
+    warm::run(&server, tasks).await?;
     let kubeconfig = options.data_dir.join("admin.kubeconfig");
     write_kubeconfig(&kubeconfig, &reachable, &certificates)?;
     let tls = certificates.server_config()?;
     let (requests, ended) = (Arc::clone(&server), Arc::clone(&server));
     let limits = options.limits;
     tasks.serve("api server", move |stop| async move {
-        let serve = tower::service_fn(move |request| service::handle(Arc::clone(&requests), request));
+        let serve = tower::service_fn(move |request| handle::handle(Arc::clone(&requests), request));
         let serving = Server { listeners, tls: Some(tls), limits }.run(serve, stop.clone());
         // Watches go on until they are told; they must end before the connections can.
         let telling = async {
@@ -131,7 +131,7 @@ pub async fn start(options: Options, admin: Admin, tasks: &Tasks) -> Result<Star
     Ok(Started { server, addresses, reachable, lacking, kubeconfig })
 }
 
-async fn open(options: &Options) -> Result<Store, ServeError> {
+async fn open(options: &ApiServerOptions) -> Result<Store, ServeError> {
     let transform = Arc::new(encryption(options.encryption.as_deref())?);
     match &options.etcd {
         Some(etcd) => Ok(Store::etcd(EtcdConfig { transform, ..etcd.clone() }).await?),
@@ -153,7 +153,7 @@ fn watch_health(admin: &Admin, store: &Store) {
 }
 
 fn assemble(
-    options: &Options,
+    options: &ApiServerOptions,
     store: Store,
     admin: Admin,
     certificates: &Certificates,
@@ -163,7 +163,7 @@ fn assemble(
     let port = advertised.port();
     Ok(ApiServer {
         store,
-        registry: ArcSwap::from_pointee(start::registry()),
+        registry: ArcSwap::from_pointee(warm::registry()),
         definitions: crate::definitions::Definitions::default(),
         services: Services::new(services::Settings {
             ranges: options.service_ranges,
@@ -203,13 +203,13 @@ fn assemble(
 }
 
 /// Where others are told to ask: the first advertised address, or where this machine itself finds the server.
-fn advertised(options: &Options, reachable: &[SocketAddr]) -> SocketAddr {
+fn advertised(options: &ApiServerOptions, reachable: &[SocketAddr]) -> SocketAddr {
     let here = reachable.first().copied().unwrap_or_else(|| (Machine::look().loopback(), options.port).into());
     options.advertise.map_or(here, |addresses| SocketAddr::new(*addresses.primary(), here.port()))
 }
 
 /// Without any limit there is nothing to share out.
-fn fairness(options: &Options, admin: &Admin) -> Option<Fairness> {
+fn fairness(options: &ApiServerOptions, admin: &Admin) -> Option<Fairness> {
     let seats = options.max_requests.saturating_add(options.max_mutating_requests);
     let wanted = options.priority_and_fairness && seats > 0;
     wanted.then(|| Fairness::new(seats, options.request_timeout, &admin.metrics))
