@@ -3,6 +3,7 @@
 use crate::{Target, input};
 use apiserver::{audit, encryption::Encryption};
 use ingress::router::model::Certificate;
+use runtime::config::{Flag, Settings};
 use std::path::Path;
 use store::{StorageKey, Transform};
 
@@ -26,10 +27,10 @@ fn install_file(data: &[u8]) {
 
 /// A configuration file of any component.
 fn settings_file(data: &[u8]) {
-    let settings = runtime::config::Settings::new("proxy").file_content(Path::new("config.yaml"), data);
+    let settings = Settings::new("proxy").file_content(Path::new("config.yaml"), data);
     // Whoever builds from optional settings alone has something to build whatever the file says.
-    let _ = settings
-        .read(|settings| Some(settings.optional("mode", "any text", |text: &str| Ok::<_, String>(text.to_owned()))));
+    let mode = Flag::new("mode", "TEXT", "any text", |text| Ok(text.to_owned()), "");
+    let _ = settings.read(|settings| Some(settings.optional::<String>(&mode)));
 }
 
 fn audit_policy(data: &[u8]) {

@@ -37,19 +37,8 @@ pub struct Config {
     pub body_pace: Pace,
 }
 
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            event_ttl_seconds: 3600,
-            admission: Plugins::default(),
-            server_address: "localhost:6443".into(),
-            jwks_uri: "https://kubernetes.default.svc/openid/v1/jwks".into(),
-            request_timeout: Duration::from_secs(60),
-            // The largest body has a minute and a bit.
-            body_pace: Pace { grace: Duration::from_secs(20), bytes_per_second: 64 * 1024 },
-        }
-    }
-}
+/// The largest body has a minute and a bit.
+pub(crate) const BODY_PACE: Pace = Pace { grace: Duration::from_secs(20), bytes_per_second: 64 * 1024 };
 
 /// A running API server. Requests come through `handle::handle`.
 pub struct ApiServer {

@@ -2,7 +2,7 @@
 
 use crate::{
     ApiServer, Config, admission::Plugins, definitions::Definitions, fairness::Fairness, inflight::Inflight,
-    journal::RequestMetrics, kubelet::Kubelets, openapi::Documents, services::Services, warm,
+    journal::RequestMetrics, kubelet::Kubelets, openapi::Documents, server::BODY_PACE, services::Services, warm,
 };
 use access::{
     Access, Mode,
@@ -56,7 +56,14 @@ impl Lab {
             documents: Documents::default(),
             requests: RequestMetrics::new(&admin.metrics),
             admin,
-            config: Config { admission: Plugins { service_account: false, ..Plugins::default() }, ..Config::default() },
+            config: Config {
+                event_ttl_seconds: 3600,
+                admission: Plugins { service_account: false, ..Plugins::default() },
+                server_address: "localhost:6443".into(),
+                jwks_uri: "https://kubernetes.default.svc/openid/v1/jwks".into(),
+                request_timeout: std::time::Duration::from_secs(60),
+                body_pace: BODY_PACE,
+            },
             stop: CancellationToken::new(),
             writes: tokio_util::task::TaskTracker::new(),
         });

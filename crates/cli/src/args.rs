@@ -1,7 +1,7 @@
 //! From words on the command line to a command and its settings.
 
 use crate::commands::{self, Command};
-use crate::flag::{COMMON, Flag, REST};
+use crate::flag::{AnyFlag, BOOL, COMMON, CONFIG, REST};
 use runtime::config::{Mistakes, Settings};
 use std::{ffi::OsString, path::Path, process::ExitCode};
 
@@ -28,7 +28,7 @@ pub(crate) fn parse(words: impl Iterator<Item = OsString>) -> Result<(&'static C
     };
     let flags = values(command, given);
     let mut settings = Settings::new(&command.name.replace(' ', "-")).flags(flags).environment(std::env::vars());
-    if let Some(path) = command.long_running.then(|| given.get_one::<String>("config")).flatten() {
+    if let Some(path) = command.long_running.then(|| given.get_one::<String>(CONFIG.name)).flatten() {
         // A folder is for `up`, which reads it as what `init` wrote.
         let folder = command.name == "up" && Path::new(path).is_dir();
         settings = match command.name {
@@ -43,10 +43,10 @@ pub(crate) fn parse(words: impl Iterator<Item = OsString>) -> Result<(&'static C
 
 /// Every flag that is given, with its text.
 fn values(command: &Command, given: &clap::ArgMatches) -> Vec<(String, String)> {
-    let text = |flag: &Flag| {
-        let values: Vec<&str> = given.get_many::<String>(flag.name)?.map(String::as_str).collect();
-        let between = if flag.value == REST { LINE } else { "," };
-        Some((flag.name.to_owned(), values.join(between)))
+    let text = |flag: &dyn AnyFlag| {
+        let values: Vec<&str> = given.get_many::<String>(flag.name())?.map(String::as_str).collect();
+        let between = if flag.value() == REST { LINE } else { "," };
+        Some((flag.name().to_owned(), values.join(between)))
     };
     flags(command).filter_map(text).collect()
 }
@@ -65,9 +65,10 @@ pub(crate) fn of(command: &Command, words: Vec<String>) -> anyhow::Result<Vec<(S
     Ok(values(command, &given))
 }
 
-fn flags(command: &Command) -> impl Iterator<Item = &'static Flag> + use<> {
-    let common: &[Flag] = if command.long_running { COMMON } else { &[] };
-    command.flags.iter().copied().flatten().chain(common)
+/// All flags of a command.
+pub(crate) fn flags(command: &Command) -> impl Iterator<Item = &'static dyn AnyFlag> + use<> {
+    let common = if command.long_running { COMMON } else { &[] };
+    command.flags.iter().copied().flatten().chain(common).copied()
 }
 
 /// The whole command line as clap knows it; completions and man pages are made from it.
@@ -106,21 +107,21 @@ fn subcommand(command: &Command) -> clap::Command {
         sub = sub.long_about(format!("{}\n\n{}", capitalised(command.about), command.more));
     }
     for flag in flags(command) {
-        let mut arg = clap::Arg::new(flag.name).value_name(flag.value).help(help(flag));
-        arg = match command.positional == Some(flag.name) {
-            true => arg.required(flag.default.is_empty()),
-            false if flag.value == REST => arg.last(true).num_args(0..),
-            false => arg.long(flag.name),
+        let mut arg = clap::Arg::new(flag.name()).value_name(flag.value()).help(help(flag));
+        arg = match command.positional == Some(flag.name()) {
+            true => arg.required(flag.default_text().is_empty()),
+            false if flag.value() == REST => arg.last(true).num_args(0..),
+            false => arg.long(flag.name()),
         };
-        if let Some(letter) = flag.short {
+        if let Some(letter) = flag.short() {
             arg = arg.short(letter);
         }
         // A list may also be given one value at a time; of anything else the last one counts, as upstream has it.
-        if flag.value.ends_with(",...") {
+        if flag.value().ends_with(",...") {
             arg = arg.action(clap::ArgAction::Append);
         }
         // `--flag` alone means true, as upstream's boolean flags have it.
-        if flag.value == "BOOL" {
+        if flag.value() == BOOL {
             arg = arg.num_args(0..=1).require_equals(true).default_missing_value("true").value_name("true|false");
         }
         sub = sub.arg(arg);
@@ -128,8 +129,11 @@ fn subcommand(command: &Command) -> clap::Command {
     sub
 }
 
-fn help(flag: &Flag) -> String {
-    if flag.default.is_empty() { flag.help.to_owned() } else { format!("{} [default: {}]", flag.help, flag.default) }
+fn help(flag: &dyn AnyFlag) -> String {
+    match flag.default_text() {
+        none if none.is_empty() => flag.help().to_owned(),
+        default => format!("{} [default: {default}]", flag.help()),
+    }
 }
 
 fn capitalised(text: &str) -> String {
@@ -149,19 +153,4 @@ pub(crate) fn exit(result: anyhow::Result<()>) -> ExitCode {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_command_line_is_consistent() {
-        clap().debug_assert();
-    }
-
-    #[test]
-    fn every_command_teaches_with_an_example() {
-        for command in commands::ALL {
-            assert!(command.example.contains("twinstack "), "{}", command.name);
-            assert!(!command.about.ends_with('.'), "{}", command.name);
-        }
-    }
-}
+mod tests;

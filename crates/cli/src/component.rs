@@ -1,5 +1,6 @@
 //! What every long-running command does around its own work: logging, threads, signals, a graceful end.
 
+use crate::flag::{CONFIG, LOG_FORMAT, LOG_LEVEL};
 use kube::Client;
 use runtime::{
     admin::Admin,
@@ -11,7 +12,7 @@ use runtime::{
     task::Tasks,
     watch::{report, view},
 };
-use std::{str::FromStr, time::Duration};
+use std::time::Duration;
 
 /// How to log.
 pub(crate) struct Log {
@@ -19,23 +20,11 @@ pub(crate) struct Log {
     level: Level,
 }
 
-/// Reads the flags of `flag::COMMON`. A number is Kubernetes' `-v`.
+/// Reads the flags of `flag::COMMON`.
 pub(crate) fn log(given: &mut Settings) -> Log {
     // Read by `args` already; asked for here so that it is known.
-    given.optional("config", "a file", |_| Ok::<_, String>(()));
-    let level = |text: &str| match text.parse::<u8>() {
-        Ok(verbosity) => Ok(Level::from_verbosity(verbosity)),
-        Err(_) => Level::from_str(text),
-    };
-    Log {
-        format: given.or("log-format", Format::default(), "text, json", Format::from_str),
-        level: given.or(
-            "log-level",
-            Level::default(),
-            "off, error, warn, info, debug, trace, a number, or a list such as info,hyper=warn",
-            level,
-        ),
-    }
+    given.optional(&CONFIG);
+    Log { format: given.get(&LOG_FORMAT), level: given.get(&LOG_LEVEL) }
 }
 
 /// Shows in a Lease that this process sees the API, for `doctor`.

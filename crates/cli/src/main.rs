@@ -4,10 +4,8 @@ mod args;
 mod commands;
 mod component;
 mod flag;
-mod kubeconfig;
 mod manager;
 mod read;
-mod release_version;
 
 use std::process::ExitCode;
 

@@ -2,8 +2,7 @@
 
 use crate::{
     component,
-    flag::{Flag, flag},
-    kubeconfig, read,
+    flag::{AnyFlag, DefaultFlag, Flag, KUBECONFIG, LOOPBACK, duration, file, hosts, port, switch, word},
 };
 use kube::Client;
 use net::Family;
@@ -18,62 +17,69 @@ use runtime::{
     pki::{Authority, Identity, Purpose, Rotating},
     task::Tasks,
     tls,
+    watch::report,
 };
 use std::{
     path::{Path, PathBuf},
-    str::FromStr,
     time::{Duration, SystemTime},
 };
 
-const LOOPBACK: &str = "127.0.0.1,::1";
-const NAMESPACE: &str = "kube-system";
 /// How long the work of a term may take to end: others wait five seconds longer for the lease than this process renews it.
 const TERM_END: Duration = Duration::from_secs(3);
+
+#[rustfmt::skip]
+mod flags {
+    use super::*;
+
+    pub(super) const ELECT: DefaultFlag<bool> = switch("leader-elect", "work only while holding a lease, so that several can run and one works").or("true");
+    pub(super) const LEASE_DURATION: DefaultFlag<Duration> = duration("leader-elect-lease-duration", "others wait this long after the last sign of life").or("15s");
+    pub(super) const RENEW_DEADLINE: DefaultFlag<Duration> = duration("leader-elect-renew-deadline", "give up after not having renewed for this long").or("10s");
+    pub(super) const RETRY_PERIOD: DefaultFlag<Duration> = duration("leader-elect-retry-period", "time between attempts").or("2s");
+    pub(super) const LEASE: Flag<String> = word("leader-elect-resource-name", "NAME", "a name", "the lease's name");
+    pub(super) const LEASE_NAMESPACE: DefaultFlag<String> = word("leader-elect-resource-namespace", "NAMESPACE", "a namespace", "the lease's namespace").or(report::NAMESPACE);
+    pub(super) const BIND_ADDRESS: DefaultFlag<Hosts> = hosts("bind-address", "where health and metrics are served, to everyone who can reach it").or(LOOPBACK);
+    pub(super) const PORT: Flag<u16> = port("secure-port", "port for them, HTTPS; 0 serves nothing");
+    pub(super) const CERTIFICATE: Flag<PathBuf> = file("tls-cert-file", "certificate to show there; one is made when not given");
+    pub(super) const KEY: Flag<PathBuf> = file("tls-private-key-file", "its key");
+}
 
 /// In what a manager differs from the others.
 #[derive(Clone, Copy)]
 pub(crate) struct Own {
-    lease: Flag,
-    port: Flag,
-    port_number: u16,
+    lease: DefaultFlag<String>,
+    port: DefaultFlag<u16>,
 }
 
 impl Own {
-    /// The lease's name and the port where none are given. What is no port does not compile.
+    /// The lease's name and the port where none are given.
     pub(crate) const fn new(lease: &'static str, port: &'static str) -> Self {
-        let Ok(port_number) = u16::from_str_radix(port, 10) else { panic!("the port is no number") };
-        Self {
-            lease: flag("leader-elect-resource-name", "NAME", lease, "the lease's name"),
-            port: flag("secure-port", "PORT", port, "port for them, HTTPS; 0 serves nothing"),
-            port_number,
-        }
+        Self { lease: flags::LEASE.or(lease), port: flags::PORT.or(port) }
     }
 
     /// The port where none is given.
-    pub(crate) const fn port(&self) -> u16 {
-        self.port_number
+    pub(crate) fn port(&self) -> u16 {
+        self.port.default()
     }
 
     /// The lease is that of the program that this one stands for.
     pub(crate) const fn upstreams(mut self) -> Self {
-        self.lease.help = "the lease's name; upstream's, so that the two never work at the same time";
+        self.lease = self.lease.help("the lease's name; upstream's, so that the two never work at the same time");
         self
     }
 
     /// The flags that [`Manager::read`] reads, but for `--kubeconfig`.
-    #[rustfmt::skip]
-    pub(crate) const fn flags(self) -> [Flag; 10] {
+    pub(crate) const fn flags(&'static self) -> [&'static dyn AnyFlag; 10] {
         [
-            flag("leader-elect", "BOOL", "true", "work only while holding a lease, so that several can run and one works"),
-            flag("leader-elect-lease-duration", "DURATION", "15s", "others wait this long after the last sign of life"),
-            flag("leader-elect-renew-deadline", "DURATION", "10s", "give up after not having renewed for this long"),
-            flag("leader-elect-retry-period", "DURATION", "2s", "time between attempts"),
-            self.lease,
-            flag("leader-elect-resource-namespace", "NAMESPACE", NAMESPACE, "the lease's namespace"),
-            flag("bind-address", "ADDRESS[,ADDRESS]", LOOPBACK, "where health and metrics are served, to everyone who can reach it"),
-            self.port,
-            flag("tls-cert-file", "FILE", "", "certificate to show there; one is made when not given"),
-            flag("tls-private-key-file", "FILE", "", "its key"),
+            &flags::ELECT,
+            &flags::LEASE_DURATION,
+            &flags::RENEW_DEADLINE,
+            &flags::RETRY_PERIOD,
+            &self.lease,
+            &flags::LEASE_NAMESPACE,
+            &flags::BIND_ADDRESS,
+            &self.port,
+            &flags::CERTIFICATE,
+            &flags::KEY,
         ]
     }
 }
@@ -82,6 +88,8 @@ impl Own {
 pub(crate) struct Manager {
     kubeconfig: Option<PathBuf>,
     election: Option<lease::Settings>,
+    /// Where it shows that it is alive.
+    namespace: String,
     hosts: Hosts,
     port: u16,
     identity: Option<(PathBuf, PathBuf)>,
@@ -89,23 +97,23 @@ pub(crate) struct Manager {
 
 impl Manager {
     /// Reads the flags.
-    pub(crate) fn read(given: &mut Settings, own: &Own) -> Option<Self> {
-        let elect = given.or("leader-elect", true, "true, false", str::parse::<bool>);
-        let election = election(given, own.lease.default);
-        let certificate = given.optional("tls-cert-file", "a file", read::path);
-        let key = given.optional("tls-private-key-file", "a file", read::path);
+    pub(crate) fn read(given: &mut Settings, own: &Own) -> Self {
+        let elect = given.get(&flags::ELECT);
+        let election = election(given, own);
+        let certificate = given.optional(&flags::CERTIFICATE);
+        let key = given.optional(&flags::KEY);
         if certificate.is_some() != key.is_some() {
-            let alone = if certificate.is_some() { "tls-cert-file" } else { "tls-private-key-file" };
+            let alone = if certificate.is_some() { flags::CERTIFICATE.name } else { flags::KEY.name };
             given.reject(alone, "needs its other half: give --tls-cert-file and --tls-private-key-file together");
         }
-        let loopback = Hosts::from_str(LOOPBACK).ok()?;
-        Some(Self {
-            kubeconfig: kubeconfig::read(given),
+        Self {
+            kubeconfig: given.optional(&KUBECONFIG),
+            namespace: if elect { election.namespace.clone() } else { flags::LEASE_NAMESPACE.default() },
             election: elect.then_some(election),
-            hosts: given.or("bind-address", loopback, "one address, or one of each family", Hosts::from_str),
-            port: given.or("secure-port", own.port_number, "a port from 0 to 65535", str::parse::<u16>),
+            hosts: given.get(&flags::BIND_ADDRESS),
+            port: given.get(&own.port),
             identity: certificate.zip(key),
-        })
+        }
     }
 
     /// How the API is reached; none for a pod's service account.
@@ -117,8 +125,7 @@ impl Manager {
     pub(crate) async fn connect(&self, agent: &'static str, admin: &Admin, tasks: &Tasks) -> anyhow::Result<Client> {
         let client = client::connect(self.kubeconfig(), agent).await?;
         let component = agent.strip_prefix("twinstack-").unwrap_or(agent);
-        let namespace = self.election.as_ref().map_or(NAMESPACE, |election| &election.namespace);
-        component::report(client.clone(), component, namespace.to_owned(), tasks);
+        component::report(client.clone(), component, self.namespace.clone(), tasks);
         if self.port != 0 {
             serve_admin(&self.hosts, self.port, self.identity.as_ref(), admin, tasks)?;
         }
@@ -240,7 +247,7 @@ fn serve_admin(
             Authority::create("twinstack", now)?.issue(&Purpose::Serving { names, addresses }, now)?
         }
     };
-    let listeners = listen::tcp("bind-address", hosts, port)?;
+    let listeners = listen::tcp(flags::BIND_ADDRESS.name, hosts, port)?;
     for address in listeners.iter().filter_map(|listener| listener.local_addr().ok()) {
         tracing::info!(%address, "health and metrics");
     }
@@ -251,74 +258,27 @@ fn serve_admin(
     Ok(())
 }
 
-/// The flags of leader election; `name` is the lease's where it is not given.
-fn election(given: &mut Settings, name: &str) -> lease::Settings {
-    let mut settings = lease::Settings::new(NAMESPACE, name, lease::identity());
-    let name = |text: &str| if text.is_empty() { Err("is empty") } else { Ok(text.to_owned()) };
-    settings.name = given.or("leader-elect-resource-name", settings.name, "a name", name);
-    settings.namespace = given.or("leader-elect-resource-namespace", settings.namespace, "a namespace", name);
-    settings.lease = given.or("leader-elect-lease-duration", settings.lease, read::DURATION, read::duration);
-    settings.renew = given.or("leader-elect-renew-deadline", settings.renew, read::DURATION, read::duration);
-    settings.retry = given.or("leader-elect-retry-period", settings.retry, read::DURATION, read::duration);
+/// The flags of leader election.
+fn election(given: &mut Settings, own: &Own) -> lease::Settings {
+    let settings = lease::Settings {
+        namespace: given.get(&flags::LEASE_NAMESPACE),
+        name: given.get(&own.lease),
+        identity: lease::identity(),
+        lease: given.get(&flags::LEASE_DURATION),
+        renew: given.get(&flags::RENEW_DEADLINE),
+        retry: given.get(&flags::RETRY_PERIOD),
+    };
     if settings.retry.is_zero() {
-        given.reject("leader-elect-retry-period", "must be longer than 0");
+        given.reject(flags::RETRY_PERIOD.name, "must be longer than 0");
     }
     if settings.renew <= settings.retry {
-        given.reject("leader-elect-renew-deadline", "must be longer than --leader-elect-retry-period");
+        given.reject(flags::RENEW_DEADLINE.name, "must be longer than --leader-elect-retry-period");
     }
     if settings.lease <= settings.renew || settings.lease < Duration::from_secs(1) {
         given.reject(
-            "leader-elect-lease-duration",
+            flags::LEASE_DURATION.name,
             "must be a second or more, and longer than --leader-elect-renew-deadline",
         );
     }
     settings
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(own: Own, flags: &[(&str, &str)]) -> Manager {
-        let flags = flags.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
-        Settings::new("test").flags(flags).read(|given| Manager::read(given, &own)).unwrap()
-    }
-
-    /// Everything but the identity, which is different each time.
-    fn told(manager: Manager) -> String {
-        let Manager { kubeconfig, election, hosts, port, identity } = manager;
-        let election = election.map(|lease| lease::Settings { identity: String::new(), ..lease });
-        format!("{kubeconfig:?} {election:?} {hosts:?} {port} {identity:?}")
-    }
-
-    #[test]
-    fn what_help_shows_as_defaults_is_what_counts_without_them() {
-        for own in [Own::new("a", "1"), Own::new("b", "65535").upstreams()] {
-            let flags = own.flags();
-            let shown: Vec<_> =
-                flags.iter().map(|flag| (flag.name, flag.default)).filter(|row| !row.1.is_empty()).collect();
-            assert_eq!(told(read(own, &shown)), told(read(own, &[])));
-        }
-    }
-
-    #[test]
-    fn every_flag_in_the_table_is_read() {
-        let own = Own::new("a", "1");
-        // They are only taken together.
-        let files = [("tls-cert-file", "y"), ("tls-private-key-file", "y")];
-        let plain = told(read(own, &files));
-        for flag in own.flags().iter().chain([&kubeconfig::FLAG]) {
-            let text = match (flag.value, flag.name) {
-                ("BOOL", _) => "false",
-                ("DURATION", "leader-elect-retry-period") => "3s",
-                ("DURATION", _) => "11s",
-                ("PORT", _) => "7",
-                ("ADDRESS[,ADDRESS]", _) => "::1",
-                _ => "x",
-            };
-            let others = files.into_iter().filter(|row| row.0 != flag.name);
-            let rows: Vec<_> = others.chain([(flag.name, text)]).collect();
-            assert_ne!(told(read(own, &rows)), plain, "{}", flag.name);
-        }
-    }
 }

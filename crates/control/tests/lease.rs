@@ -9,11 +9,14 @@ use std::{sync::atomic::Ordering, time::Duration};
 use support::{Breaking, PATIENCE, client, server};
 
 fn settings(identity: &str) -> Settings {
-    let mut settings = Settings::new("default", "one", identity.to_owned());
-    settings.lease = Duration::from_secs(1);
-    settings.renew = Duration::from_millis(600);
-    settings.retry = Duration::from_millis(20);
-    settings
+    Settings {
+        namespace: "default".to_owned(),
+        name: "one".to_owned(),
+        identity: identity.to_owned(),
+        lease: Duration::from_secs(1),
+        renew: Duration::from_millis(600),
+        retry: Duration::from_millis(20),
+    }
 }
 
 async fn holder(api: &Api<Lease>) -> (Option<String>, Option<i32>) {

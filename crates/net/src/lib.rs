@@ -23,7 +23,7 @@ pub use cidr_text::{CidrError, CidrProblem};
 pub use dual_stack::{DualStack, HasFamily, NotDualStack, SameFamily};
 pub use family::{Families, FamiliesError, Family, UnknownFamily};
 pub use mistakes::Mistakes;
-pub use node_blocks::{MaskError, NodeBlocks, NodeMaskFlags, node_blocks};
+pub use node_blocks::{MaskError, NodeBlocks, NodeMaskFlags, default_node_mask, node_blocks};
 pub use pool::{
     Audit, NodeCidrPool, NodePortPool, Pool, Reservation, ReserveError, RestoreError, ServiceIpPool, Snapshot, Space,
     Span,

@@ -10,10 +10,9 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::{Layer, Registry};
 
 /// `--log-format`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// One readable line per event.
-    #[default]
     Text,
     /// One JSON object per line.
     Json,
@@ -68,12 +67,6 @@ impl Level {
     }
 }
 
-impl Default for Level {
-    fn default() -> Self {
-        Self::from_verbosity(0)
-    }
-}
-
 impl FromStr for Level {
     type Err = LogError;
 
@@ -89,7 +82,7 @@ impl FromStr for Level {
             _ => None,
         };
         let refused = || LogError::Level(text.to_owned());
-        let mut parsed = Self::default();
+        let mut parsed = Self::from_verbosity(0);
         for item in text.split(',') {
             match item.split_once('=') {
                 None => parsed = Self::all(level(item).ok_or_else(refused)?),

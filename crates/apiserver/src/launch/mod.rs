@@ -19,6 +19,7 @@ use crate::{
     journal::RequestMetrics,
     kubelet::{self, Kubelets},
     openapi::Documents,
+    server::BODY_PACE,
     services::{self, Services},
     warm::{self, StartError},
 };
@@ -195,7 +196,7 @@ fn assemble(
             jwks_uri: format!("https://{advertised}/openid/v1/jwks"),
             server_address: advertised.to_string(),
             request_timeout: options.request_timeout,
-            ..Config::default()
+            body_pace: BODY_PACE,
         },
         stop: tokio_util::sync::CancellationToken::new(),
         writes: tokio_util::task::TaskTracker::new(),

@@ -73,10 +73,12 @@ pub struct ApiServerOptions {
 }
 
 /// Service account tokens.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Tokens {
-    /// `--service-account-issuer`, the first signs.
-    pub issuers: Vec<String>,
+    /// `--service-account-issuer`: who signs.
+    pub issuer: String,
+    /// The others of that list, who are believed too.
+    pub other_issuers: Vec<String>,
     /// `--service-account-signing-key-file`; one is made in the certificate folder when not given.
     pub signing_key: Option<PathBuf>,
     /// `--service-account-key-file`: further keys that are believed.
@@ -85,21 +87,19 @@ pub struct Tokens {
     pub audiences: Vec<String>,
     /// `--service-account-max-token-expiration`.
     pub max_expiration: Option<Duration>,
-    /// `--service-account-extend-token-expiration`; on unless it is switched off.
-    pub extend_expiration: Option<bool>,
+    /// `--service-account-extend-token-expiration`.
+    pub extend_expiration: bool,
 }
 
 impl Tokens {
-    /// With what upstream takes for things not given.
+    /// The same for whoever signs and checks them.
     pub fn settings(&self) -> Settings {
-        let mut issuers = self.issuers.iter().cloned();
-        let mut settings =
-            Settings::new(issuers.next().unwrap_or_else(|| "https://kubernetes.default.svc.cluster.local".into()));
-        settings.other_issuers = issuers.collect();
+        let mut settings = Settings::new(&self.issuer);
+        settings.other_issuers.clone_from(&self.other_issuers);
         if !self.audiences.is_empty() {
             settings.audiences = self.audiences.clone();
         }
-        settings.extend_expiration = self.extend_expiration.unwrap_or(true);
+        settings.extend_expiration = self.extend_expiration;
         settings.max_expiration = self.max_expiration.and_then(|limit| i64::try_from(limit.as_secs()).ok());
         settings
     }

@@ -3,10 +3,13 @@
 pub(super) mod sync;
 
 use super::Command;
-use crate::flag::flag;
+use crate::{
+    flag::{DefaultFlag, Flag, flags},
+    read,
+};
+use anyhow::Context;
 use aws::cloud_config::{Gate, transform};
 use runtime::config::Settings;
-use std::io::Read;
 
 const GATE: &str = "AWSServiceLBNetworkSecurityGroup";
 
@@ -18,34 +21,39 @@ pub(super) const COMMAND: Command = Command {
            What is not known is kept, with a warning.",
     example: "printf '[Global]\\nRegion = eu-west-1\\n' > cloud.conf\n\
               twinstack cloud-config transform --cloud-config cloud.conf --feature-gates AWSServiceLBNetworkSecurityGroup=true",
-    flags: &[&[
-        flag("action", "transform", "", "what to do: transform"),
-        flag("cloud-config", "FILE", "-", "the file; - is standard input"),
-        flag(
-            "feature-gates",
-            "NAME=BOOL,...",
-            "",
-            "gates that are known; AWSServiceLBNetworkSecurityGroup=true makes groups managed",
-        ),
-    ]],
+    flags: &[FLAGS],
     positional: Some("action"),
     long_running: false,
+    check: |given| asked(given).map(drop),
     run,
 };
 
+flags! {
+    FLAGS:
+    ACTION: Flag<()> = Flag::new("action", "transform", "transform", action, "what to do: transform");
+    CLOUD_CONFIG: DefaultFlag<Source> = Flag::new("cloud-config", "FILE", "a readable file", source, "the file; - is standard input").or("-");
+    FEATURE_GATES: DefaultFlag<Gate> = Flag::new("feature-gates", "NAME=BOOL,...", "NAME=true or NAME=false, with commas between", gate, "gates that are known; AWSServiceLBNetworkSecurityGroup=true makes groups managed").or("");
+}
+
+/// Where the text is.
+enum Source {
+    /// On standard input.
+    Input,
+    File(String),
+}
+
+fn asked(given: &mut Settings) -> Option<(Source, Gate)> {
+    let action = given.required(&ACTION);
+    let rest = (given.get(&CLOUD_CONFIG), given.get(&FEATURE_GATES));
+    action.map(|()| rest)
+}
+
 fn run(settings: Settings) -> anyhow::Result<()> {
-    let (text, gate) = settings.read(|given| {
-        given.required("action", "transform", |text| match text {
-            "transform" => Ok(()),
-            other => Err(format!("{other:?} is nothing that can be done")),
-        })?;
-        let text = given.or("cloud-config", String::new(), "a readable file", |path| match path {
-            "-" => read_input(),
-            path => std::fs::read_to_string(path),
-        });
-        let gate = given.or("feature-gates", Gate::Off, "NAME=true or NAME=false, with commas between", gate);
-        Some((text, gate))
-    })?;
+    let (source, gate) = settings.read(asked)?;
+    let text = match source {
+        Source::Input => std::io::read_to_string(std::io::stdin()).context("standard input")?,
+        Source::File(text) => text,
+    };
     let (printed, warnings) = transform(&text, gate)?;
     for warning in warnings {
         anstream::eprintln!("\x1b[1;33mwarning:\x1b[0m {warning}");
@@ -54,10 +62,12 @@ fn run(settings: Settings) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn read_input() -> std::io::Result<String> {
-    let mut text = String::new();
-    std::io::stdin().read_to_string(&mut text)?;
-    Ok(text)
+fn action(text: &str) -> Result<(), String> {
+    if text == "transform" { Ok(()) } else { Err(format!("{text:?} is nothing that can be done")) }
+}
+
+fn source(path: &str) -> Result<Source, String> {
+    if path == "-" { Ok(Source::Input) } else { read::content(path).map(Source::File) }
 }
 
 /// Other gates may be listed too: the whole set of a cluster can be given.

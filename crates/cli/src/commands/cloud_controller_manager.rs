@@ -4,13 +4,11 @@ mod account;
 pub(super) mod dns;
 pub(super) mod plan;
 
-use super::Command;
+use super::{Command, controller_manager};
 use crate::{
     component,
-    flag::{Flag, flag},
-    kubeconfig,
+    flag::{DefaultFlag, Flag, KUBECONFIG, cidrs, duration, flags, switch, word},
     manager::{Manager, Own},
-    read,
 };
 use account::{Opened, Place};
 use aws::{
@@ -28,7 +26,7 @@ use control::{
         provider::{Provider, Providers},
     },
 };
-use net::{Cidr, flags};
+use net::{Cidr, DualStack};
 use runtime::{
     config::Settings,
     controller::{self, Controller, Events, Selection, reference},
@@ -46,25 +44,26 @@ pub(super) const COMMAND: Command = Command {
            --aws-account example works on an account in memory that refuses what AWS refuses: to try things out.",
     example: "printf '[Global]\\nNLBSecurityGroupMode = Managed\\n' > cloud.conf\n\
               twinstack cloud-controller-manager --kubeconfig ./data/admin.kubeconfig --cloud-config cloud.conf --aws-account example",
-    flags: &[&[kubeconfig::FLAG], FLAGS, &OWN.flags()],
+    flags: &[&[&KUBECONFIG], FLAGS, &OWN.flags()],
     positional: None,
     long_running: true,
+    check: |given| flags(given).map(drop),
     run,
 };
 
-#[rustfmt::skip]
-const FLAGS: &[Flag] = &[
-    flag("cloud-provider", "NAME", "aws", "the cloud: aws"),
-    flag("cloud-config", "FILE", "", "what to know about the account; gcfg or YAML"),
-    flag("aws-account", "aws|example", "aws", "where the account is: at AWS, or an example in memory"),
-    flag("cluster-name", "NAME", "kubernetes", "part of the names of security groups"),
-    flag("controllers", "NAME,...", "*", "which to run: * for all that are on by default, a name, -name for not that one"),
-    flag("concurrent-service-syncs", "COUNT", "1", "load balancers that are worked on at a time"),
-    flag("configure-cloud-routes", "BOOL", "true", "make routes for pod CIDRs; needs --cluster-cidr"),
-    flag("cluster-cidr", "CIDR[,CIDR]", "", "addresses of pods, one range or one of each family; other routes are left alone"),
-    flag("route-reconciliation-period", "DURATION", "10s", "how often routes are looked at when nothing happens"),
-    flag("leftovers-period", "DURATION", "10m", "how often what is left of Services that are gone is looked for"),
-];
+flags! {
+    pub(crate) FLAGS:
+    CLOUD_PROVIDER: DefaultFlag<()> = Flag::new("cloud-provider", "NAME", "aws", cloud_provider, "the cloud: aws").or("aws");
+    CLOUD_CONFIG: Flag<CloudConfig> = Flag::new("cloud-config", "FILE", "a readable cloud-config", cloud_config, "what to know about the account; gcfg or YAML");
+    AWS_ACCOUNT: DefaultFlag<Place> = Flag::new("aws-account", "aws|example", "aws, example", aws_account, "where the account is: at AWS, or an example in memory").or("aws");
+    CLUSTER_NAME: DefaultFlag<String> = word("cluster-name", "NAME", "a name", "part of the names of security groups").or("kubernetes");
+    CONTROLLERS: DefaultFlag<Picked> = Flag::new("controllers", "NAME,...", "", picked, "which to run: * for all that are on by default, a name, -name for not that one").or("*");
+    CONCURRENT_SERVICE_SYNCS: DefaultFlag<usize> = controller_manager::CONCURRENT_SERVICE_SYNCS;
+    CONFIGURE_CLOUD_ROUTES: DefaultFlag<bool> = switch("configure-cloud-routes", "make routes for pod CIDRs; needs --cluster-cidr").or("true");
+    CLUSTER_CIDR: Flag<DualStack<Cidr>> = cidrs("cluster-cidr", "addresses of pods, one range or one of each family; other routes are left alone");
+    ROUTE_RECONCILIATION_PERIOD: DefaultFlag<Duration> = controller_manager::ROUTE_RECONCILIATION_PERIOD;
+    LEFTOVERS_PERIOD: DefaultFlag<Duration> = duration("leftovers-period", "how often what is left of Services that are gone is looked for").or("10m");
+}
 
 pub(super) const OWN: Own = Own::new("cloud-controller-manager", "10258").upstreams();
 /// Of `control`'s controllers, those that work with a cloud.
@@ -84,7 +83,7 @@ struct Flags {
 }
 
 /// `--controllers`, for the two rooms that controllers come from.
-struct Picked {
+pub(crate) struct Picked {
     shared: Selection,
     own: Selection,
 }
@@ -156,53 +155,42 @@ fn tell_in_events(aws: &Aws, events: Events, tasks: &Tasks) {
     });
 }
 
-/// Reads the flags as [`run`] does, and nothing else.
-pub(super) fn check(given: &mut Settings) -> Option<()> {
-    component::log(given);
-    flags(given).map(drop)
+fn flags(given: &mut Settings) -> Option<Flags> {
+    given.get(&CLOUD_PROVIDER);
+    let routes = given.get(&CONFIGURE_CLOUD_ROUTES);
+    let clusters = given.optional(&CLUSTER_CIDR).filter(|_| routes);
+    Some(Flags {
+        manager: Manager::read(given, &OWN),
+        config: given.optional(&CLOUD_CONFIG).unwrap_or_default(),
+        place: given.get(&AWS_ACCOUNT),
+        cluster_name: given.get(&CLUSTER_NAME),
+        picked: given.get(&CONTROLLERS),
+        workers: given.get(&CONCURRENT_SERVICE_SYNCS),
+        clusters: clusters.map(|pair| pair.into_iter().collect()).unwrap_or_default(),
+        route_period: given.get(&ROUTE_RECONCILIATION_PERIOD),
+        sweep: given.get(&LEFTOVERS_PERIOD),
+    })
 }
 
-fn flags(given: &mut Settings) -> Option<Flags> {
-    given.or("cloud-provider", (), "aws", |text| match text {
-        "aws" => Ok(()),
-        other => Err(format!("there is no provider {other:?} here")),
-    });
-    let config = cloud_config(given);
-    let place = given.or("aws-account", Place::Aws, "aws, example", |text| match text {
+fn cloud_provider(text: &str) -> Result<(), String> {
+    if text == "aws" { Ok(()) } else { Err(format!("there is no provider {text:?} here")) }
+}
+
+fn aws_account(text: &str) -> Result<Place, String> {
+    match text {
         "aws" => Ok(Place::Aws),
         "example" => Ok(Place::Example),
         other => Err(format!("there is no account {other:?} here")),
-    });
-    let routes = given.or("configure-cloud-routes", true, "true, false", str::parse::<bool>);
-    let clusters = given.optional("cluster-cidr", "", |text| flags::one_or_pair::<Cidr>("cluster-cidr", text));
-    let clusters = clusters.filter(|_| routes).map(|pair| pair.into_iter().collect()).unwrap_or_default();
-    let name = |text: &str| if text.is_empty() { Err("is empty") } else { Ok(text.to_owned()) };
-    let default = || picked("*").map_err(anyhow::Error::msg);
-    Some(Flags {
-        manager: Manager::read(given, &OWN)?,
-        config,
-        cluster_name: given.or("cluster-name", "kubernetes".to_owned(), "a name", name),
-        picked: given.optional("controllers", "", picked).or_else(|| default().ok())?,
-        workers: given.or("concurrent-service-syncs", 1, "a number from 1 on", |text| match text.parse::<usize>() {
-            Ok(count) if count > 0 => Ok(count),
-            _ => Err("is not a number from 1 on"),
-        }),
-        clusters,
-        route_period: given.or("route-reconciliation-period", Duration::from_secs(10), read::DURATION, read::duration),
-        sweep: given.or("leftovers-period", Duration::from_secs(600), read::DURATION, read::duration),
-        place,
-    })
+    }
 }
 
-fn cloud_config(given: &mut Settings) -> CloudConfig {
-    given.or("cloud-config", CloudConfig::default(), "a readable cloud-config", |path| {
-        let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
-        let (config, warnings) = CloudConfig::parse(&text).map_err(|error| error.to_string())?;
-        for warning in warnings {
-            anstream::eprintln!("\x1b[1;33mwarning:\x1b[0m {path}: {warning}");
-        }
-        Ok::<_, String>(config)
-    })
+fn cloud_config(path: &str) -> Result<CloudConfig, String> {
+    let text = std::fs::read_to_string(path).map_err(|error| error.to_string())?;
+    let (config, warnings) = CloudConfig::parse(&text).map_err(|error| error.to_string())?;
+    for warning in warnings {
+        anstream::eprintln!("\x1b[1;33mwarning:\x1b[0m {path}: {warning}");
+    }
+    Ok(config)
 }
 
 /// Each word goes to the room that knows it; `*` to both.

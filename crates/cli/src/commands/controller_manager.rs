@@ -3,8 +3,7 @@
 use super::Command;
 use crate::{
     component,
-    flag::{Flag, flag},
-    kubeconfig,
+    flag::{DefaultFlag, Flag, KUBECONFIG, cidrs, count, duration, flags, period, positive, switch, text},
     manager::{Manager, Own},
     read,
 };
@@ -21,7 +20,7 @@ use control::{
         provider::{Provider, Providers},
     },
 };
-use net::{Cidr, DualStack, Families, Family, NodeBlocks, NodeMaskFlags, ServiceRange, flags, node_blocks};
+use net::{Cidr, DualStack, NodeBlocks, NodeMaskFlags, ServiceRange, node_blocks};
 use runtime::config::Settings;
 use std::{path::Path, sync::Arc, time::Duration};
 
@@ -34,43 +33,76 @@ pub(super) const COMMAND: Command = Command {
     example: "twinstack controller-manager --kubeconfig ./data/admin.kubeconfig --allocate-node-cidrs \
               --cluster-cidr 10.244.0.0/16,fd00:10:244::/56\n\
               twinstack controller-manager --kubeconfig ~/.kube/config --controllers endpointslice-controller",
-    flags: &[&[kubeconfig::FLAG], FLAGS, &OWN.flags()],
+    flags: &[&[&KUBECONFIG], FLAGS, &OWN.flags()],
     positional: None,
     long_running: true,
+    check: |given| flags(given).map(drop),
     run,
 };
 
-#[rustfmt::skip]
-const FLAGS: &[Flag] = &[
-    flag("cluster-name", "NAME", "kubernetes", "name of the cluster; kubeadm gives it, and no controller here needs it: load balancers of a cloud have theirs from the cloud provider"),
-    flag("controllers", "NAME,...", "*", "which to run: * for all that are on by default, a name, -name for not that one; the first word for one counts"),
-    flag("allocate-node-cidrs", "BOOL", "false", "give nodes pod CIDRs from --cluster-cidr"),
-    flag("cluster-cidr", "CIDR[,CIDR]", "", "addresses of pods, one range or one of each family; nodes get a CIDR of each in this order"),
-    flag("node-cidr-mask-size", "LENGTH", "", "prefix length of a node's CIDR, when --cluster-cidr is one range"),
-    flag("node-cidr-mask-size-ipv4", "LENGTH", "24", "prefix length of a node's IPv4 CIDR"),
-    flag("node-cidr-mask-size-ipv6", "LENGTH", "64", "prefix length of a node's IPv6 CIDR"),
-    flag("service-cluster-ip-range", "CIDR[,CIDR]", "", "addresses of Services; nodes get none of these"),
-    flag("max-endpoints-per-slice", "COUNT", "100", "endpoints in an EndpointSlice, 1 to 1000"),
-    flag("concurrent-service-endpoint-syncs", "COUNT", "5", "Services whose endpoints are worked on at a time"),
-    flag("endpointslice-updates-batch-period", "DURATION", "0s", "how long changes of Pods are gathered before slices are written"),
-    flag("mirroring-max-endpoints-per-subset", "COUNT", "1000", "addresses of an Endpoints subset that are mirrored, 1 to 1000"),
-    flag("mirroring-concurrent-service-endpoint-syncs", "COUNT", "5", "Endpoints that are mirrored at a time"),
-    flag("cloud-provider", "NAME", "none", "who makes load balancers for Services without a class: lab, none, or external (somebody else)"),
-    flag("load-balancer-ip-range", "CIDR[,CIDR]", "", "addresses that the provider lab gives to Services of type LoadBalancer"),
-    flag("concurrent-service-syncs", "COUNT", "1", "load balancers that are worked on at a time"),
-    flag("configure-cloud-routes", "BOOL", "true", "make routes for pod CIDRs, if the cloud provider can"),
-    flag("route-reconciliation-period", "DURATION", "10s", "how often routes are looked at when nothing happens"),
-    flag("root-ca-file", "FILE", "", "certificates by which pods know the API server, for the ConfigMap kube-root-ca.crt of every namespace"),
-    flag("node-monitor-grace-period", "DURATION", "50s", "how long a node may be silent before it is Unknown"),
-    flag("node-monitor-period", "DURATION", "5s", "how often that is looked at"),
-    flag("terminated-pod-gc-threshold", "COUNT", "12500", "ended pods that may stay; 0 keeps all"),
-    flag("hollow-nodes", "COUNT", "0", "nodes without a machine, whose pods turn Running and Ready: for tests and scale runs"),
-    flag("hollow-start-delay", "DURATION", "0s", "how long a pod on them takes to start, unless its annotation says otherwise"),
-    flag("hollow-stop-delay", "DURATION", "0s", "how long it takes to stop; never longer than its grace period"),
-    flag("hollow-heartbeat", "DURATION", "10s", "how often they say that they are alive"),
-];
+flags! {
+    pub(crate) FLAGS:
+    CLUSTER_NAME: Flag<String> = text("cluster-name", "NAME", "a name", "name of the cluster; kubeadm gives it, and no controller here needs it: load balancers of a cloud have theirs from the cloud provider").otherwise("kubernetes");
+    CONTROLLERS: DefaultFlag<Selection> = Flag::new("controllers", "NAME,...", "", |text| Selection::parse(text, &control::controllers()).map_err(|error| error.to_string()), "which to run: * for all that are on by default, a name, -name for not that one; the first word for one counts").or("*");
+    ALLOCATE_NODE_CIDRS: DefaultFlag<bool> = switch("allocate-node-cidrs", "give nodes pod CIDRs from --cluster-cidr").or("false");
+    CLUSTER_CIDR: Flag<DualStack<Cidr>> = cidrs("cluster-cidr", "addresses of pods, one range or one of each family; nodes get a CIDR of each in this order");
+    NODE_CIDR_MASK_SIZE: Flag<u8> = mask("node-cidr-mask-size", "prefix length of a node's CIDR, when --cluster-cidr is one range");
+    NODE_CIDR_MASK_SIZE_IPV4: Flag<u8> = mask("node-cidr-mask-size-ipv4", "prefix length of a node's IPv4 CIDR").otherwise_made(|| net::default_node_mask(net::Family::V4).to_string());
+    NODE_CIDR_MASK_SIZE_IPV6: Flag<u8> = mask("node-cidr-mask-size-ipv6", "prefix length of a node's IPv6 CIDR").otherwise_made(|| net::default_node_mask(net::Family::V6).to_string());
+    SERVICE_CLUSTER_IP_RANGE: Flag<DualStack<Cidr>> = cidrs("service-cluster-ip-range", "addresses of Services; nodes get none of these");
+    MAX_ENDPOINTS_PER_SLICE: DefaultFlag<usize> = up_to_thousand("max-endpoints-per-slice", "endpoints in an EndpointSlice, 1 to 1000").or_of(|| endpointslice::Options::default().max_endpoints_per_slice);
+    CONCURRENT_SERVICE_ENDPOINT_SYNCS: DefaultFlag<usize> = positive("concurrent-service-endpoint-syncs", "Services whose endpoints are worked on at a time").or_of(|| endpointslice::Options::default().workers);
+    ENDPOINTSLICE_UPDATES_BATCH_PERIOD: DefaultFlag<Duration> = duration("endpointslice-updates-batch-period", "how long changes of Pods are gathered before slices are written").or_shown(|| endpointslice::Options::default().batch_period, read::typed_duration);
+    MIRRORING_MAX_ENDPOINTS_PER_SUBSET: DefaultFlag<usize> = up_to_thousand("mirroring-max-endpoints-per-subset", "addresses of an Endpoints subset that are mirrored, 1 to 1000").or_of(|| mirroring::Options::default().max_endpoints_per_subset);
+    MIRRORING_CONCURRENT_SERVICE_ENDPOINT_SYNCS: DefaultFlag<usize> = positive("mirroring-concurrent-service-endpoint-syncs", "Endpoints that are mirrored at a time").or_of(|| mirroring::Options::default().workers);
+    CLOUD_PROVIDER: DefaultFlag<CloudProvider> = Flag::new("cloud-provider", "NAME", "lab, external, none", cloud_provider, "who makes load balancers for Services without a class: lab, none, or external (somebody else)").or("none");
+    LOAD_BALANCER_IP_RANGE: Flag<Provider> = Flag::named("load-balancer-ip-range", "CIDR[,CIDR]", "", lab_provider, "addresses that the provider lab gives to Services of type LoadBalancer");
+    CONCURRENT_SERVICE_SYNCS: DefaultFlag<usize> = positive("concurrent-service-syncs", "load balancers that are worked on at a time").or_of(|| service_lb::Options::default().workers);
+    CONFIGURE_CLOUD_ROUTES: DefaultFlag<bool> = switch("configure-cloud-routes", "make routes for pod CIDRs, if the cloud provider can").or("true");
+    ROUTE_RECONCILIATION_PERIOD: DefaultFlag<Duration> = duration("route-reconciliation-period", "how often routes are looked at when nothing happens").or_shown(|| routes::Options::default().period, read::typed_duration);
+    ROOT_CA_FILE: Flag<String> = Flag::new("root-ca-file", "FILE", "a file that can be read", read::content, "certificates by which pods know the API server, for the ConfigMap kube-root-ca.crt of every namespace");
+    NODE_MONITOR_GRACE_PERIOD: DefaultFlag<Duration> = duration("node-monitor-grace-period", "how long a node may be silent before it is Unknown").or_shown(|| housekeeping::Options::default().node_monitor_grace_period, read::typed_duration);
+    NODE_MONITOR_PERIOD: DefaultFlag<Duration> = duration("node-monitor-period", "how often that is looked at").or_shown(|| housekeeping::Options::default().node_monitor_period, read::typed_duration);
+    TERMINATED_POD_GC_THRESHOLD: DefaultFlag<usize> = count("terminated-pod-gc-threshold", "ended pods that may stay; 0 keeps all").or_of(|| housekeeping::Options::default().terminated_pod_gc_threshold);
+    HOLLOW_NODES: DefaultFlag<u32> = count("hollow-nodes", "nodes without a machine, whose pods turn Running and Ready: for tests and scale runs").or_of(|| hollow::Options::default().nodes);
+    HOLLOW_START_DELAY: DefaultFlag<Duration> = duration("hollow-start-delay", "how long a pod on them takes to start, unless its annotation says otherwise").or_shown(|| hollow::Options::default().start_delay, read::typed_duration);
+    HOLLOW_STOP_DELAY: DefaultFlag<Duration> = duration("hollow-stop-delay", "how long it takes to stop; never longer than its grace period").or_shown(|| hollow::Options::default().stop_delay, read::typed_duration);
+    HOLLOW_HEARTBEAT: DefaultFlag<Duration> = period("hollow-heartbeat", "how often they say that they are alive").or_shown(|| hollow::Options::default().heartbeat, read::typed_duration);
+}
 
 const OWN: Own = Own::new("kube-controller-manager", "10257").upstreams();
+
+const fn mask(name: &'static str, help: &'static str) -> Flag<u8> {
+    Flag::new(name, "LENGTH", "a prefix length", read::parsed, help)
+}
+
+const fn up_to_thousand(name: &'static str, help: &'static str) -> Flag<usize> {
+    let read: fn(&str) -> Result<usize, String> = |text| match text.parse() {
+        Ok(count) if (1..=1000).contains(&count) => Ok(count),
+        _ => Err("is not from 1 to 1000".to_owned()),
+    };
+    Flag::new(name, "COUNT", "a number from 1 to 1000", read, help)
+}
+
+/// Who makes load balancers for Services without a class.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CloudProvider {
+    Lab,
+    /// Somebody else, or nobody.
+    NotHere,
+}
+
+fn cloud_provider(text: &str) -> Result<CloudProvider, String> {
+    match text {
+        "lab" => Ok(CloudProvider::Lab),
+        "" | "external" | "none" => Ok(CloudProvider::NotHere),
+        other => Err(format!("there is no provider {other:?} here")),
+    }
+}
+
+fn lab_provider(flag: &'static str, text: &str) -> Result<Provider, String> {
+    Lab::new(read::one_or_pair(flag, text)?).map(Provider::new).map_err(|error| error.to_string())
+}
 
 /// Everything the flags say.
 struct Flags {
@@ -102,30 +134,20 @@ pub(crate) fn start(context: &Context, selection: &Selection) {
 }
 
 fn flags(given: &mut Settings) -> Option<Flags> {
-    let selection = selection(given);
-    given.optional("cluster-name", "a name", |text| Ok::<_, String>(text.to_owned()));
-    let ranges = given
-        .optional("service-cluster-ip-range", "", |text| flags::one_or_pair::<Cidr>("service-cluster-ip-range", text));
+    given.optional(&CLUSTER_NAME);
+    let ranges = given.optional(&SERVICE_CLUSTER_IP_RANGE);
     let mut options = options(given, None);
     options.node_ipam.service_ranges = ranges.map(|ranges| ranges.into_iter().collect()).unwrap_or_default();
-    options.housekeeping.root_ca =
-        given.optional("root-ca-file", "a file that can be read", |path| std::fs::read_to_string(path));
-    Some(Flags { manager: Manager::read(given, &OWN)?, selection, options })
+    options.housekeeping.root_ca = given.optional(&ROOT_CA_FILE);
+    Some(Flags { manager: Manager::read(given, &OWN), selection: given.get(&CONTROLLERS), options })
 }
 
-/// `--controllers`.
-pub(crate) fn selection(given: &mut Settings) -> Selection {
-    let known = control::controllers();
-    given.or("controllers", Selection::default(), "", |text| Selection::parse(text, &known))
-}
-
-/// What the controllers of `up` are told: pods have the families that Services have, in their order.
-pub(crate) fn options_for_up(given: &mut Settings, services: &DualStack<ServiceRange>) -> Options {
-    let pods = services.as_ref().map(|family, _| match family {
-        Family::V4 => "10.244.0.0/16".parse::<Cidr>(),
-        Family::V6 => "fd00:10:244::/56".parse::<Cidr>(),
-    });
-    let pods = pods.try_map(|_, cidr| cidr).ok();
+/// What the controllers of `up` are told. `pods` holds where `--cluster-cidr` is not given.
+pub(crate) fn options_for_up(
+    given: &mut Settings,
+    pods: Option<DualStack<Cidr>>,
+    services: &DualStack<ServiceRange>,
+) -> Options {
     let mut options = options(given, pods);
     options.node_ipam.service_ranges = services.iter().map(ServiceRange::cidr).collect();
     options
@@ -139,129 +161,72 @@ pub(crate) fn root_ca(kubeconfig: &Path) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// What all controllers are told. `pods` is `--cluster-cidr` where it is not given; nodes then get their CIDRs from it.
+/// What all controllers are told. `pods` holds where `--cluster-cidr` is not given.
 fn options(given: &mut Settings, pods: Option<DualStack<Cidr>>) -> Options {
-    let clusters = given.optional("cluster-cidr", "", |text| flags::one_or_pair::<Cidr>("cluster-cidr", text)).or(pods);
-    let allocate = given.or("allocate-node-cidrs", pods.is_some(), "true, false", str::parse::<bool>);
-    let blocks = blocks(given, clusters, allocate);
+    let clusters = given.optional(&CLUSTER_CIDR).or(pods);
     let providers = providers(given);
-    let cloud_routes = given.or("configure-cloud-routes", true, "true, false", str::parse::<bool>);
-    let defaults = Options::default();
+    let cloud_routes = given.get(&CONFIGURE_CLOUD_ROUTES);
     Options {
         endpointslice: endpointslice::Options {
-            max_endpoints_per_slice: up_to_thousand(given, "max-endpoints-per-slice", 100),
-            workers: workers(given, "concurrent-service-endpoint-syncs", 5),
-            batch_period: given.or(
-                "endpointslice-updates-batch-period",
-                Duration::ZERO,
-                read::DURATION,
-                read::duration,
-            ),
+            max_endpoints_per_slice: given.get(&MAX_ENDPOINTS_PER_SLICE),
+            workers: given.get(&CONCURRENT_SERVICE_ENDPOINT_SYNCS),
+            batch_period: given.get(&ENDPOINTSLICE_UPDATES_BATCH_PERIOD),
         },
         mirroring: mirroring::Options {
-            max_endpoints_per_subset: up_to_thousand(given, "mirroring-max-endpoints-per-subset", 1000),
-            workers: workers(given, "mirroring-concurrent-service-endpoint-syncs", 5),
+            max_endpoints_per_subset: given.get(&MIRRORING_MAX_ENDPOINTS_PER_SUBSET),
+            workers: given.get(&MIRRORING_CONCURRENT_SERVICE_ENDPOINT_SYNCS),
         },
-        node_ipam: node_ipam::Options { blocks, service_ranges: Vec::new() },
+        node_ipam: node_ipam::Options { blocks: blocks(given, clusters), service_ranges: Vec::new() },
         routes: routes::Options {
             provider: providers.default.clone().filter(|_| cloud_routes),
             clusters: clusters.map(|clusters| clusters.into_iter().collect()).unwrap_or_default(),
-            period: given.or("route-reconciliation-period", Duration::from_secs(10), read::DURATION, read::duration),
+            period: given.get(&ROUTE_RECONCILIATION_PERIOD),
         },
-        service_lb: service_lb::Options { providers, workers: workers(given, "concurrent-service-syncs", 1) },
+        service_lb: service_lb::Options { providers, workers: given.get(&CONCURRENT_SERVICE_SYNCS) },
         hollow: hollow::Options {
-            nodes: given.or("hollow-nodes", 0, "a number", str::parse::<u32>),
-            families: clusters.map_or(Families::both(Family::V4), |clusters| clusters.families()),
-            start_delay: given.or("hollow-start-delay", defaults.hollow.start_delay, read::DURATION, read::duration),
-            stop_delay: given.or("hollow-stop-delay", defaults.hollow.stop_delay, read::DURATION, read::duration),
-            heartbeat: heartbeat(given, defaults.hollow.heartbeat),
+            nodes: given.get(&HOLLOW_NODES),
+            families: clusters.map_or_else(|| hollow::Options::default().families, |clusters| clusters.families()),
+            start_delay: given.get(&HOLLOW_START_DELAY),
+            stop_delay: given.get(&HOLLOW_STOP_DELAY),
+            heartbeat: given.get(&HOLLOW_HEARTBEAT),
         },
-        housekeeping: housekeeping(given),
+        housekeeping: housekeeping::Options {
+            node_monitor_grace_period: given.get(&NODE_MONITOR_GRACE_PERIOD),
+            node_monitor_period: given.get(&NODE_MONITOR_PERIOD),
+            terminated_pod_gc_threshold: given.get(&TERMINATED_POD_GC_THRESHOLD),
+            ..housekeeping::Options::default()
+        },
     }
 }
 
-fn heartbeat(given: &mut Settings, default: Duration) -> Duration {
-    given.or("hollow-heartbeat", default, read::DURATION, |text| match read::duration(text) {
-        Ok(period) if period.is_zero() => Err("must be longer than 0"),
-        read => read,
-    })
-}
-
-fn housekeeping(given: &mut Settings) -> housekeeping::Options {
-    let defaults = housekeeping::Options::default();
-    housekeeping::Options {
-        node_monitor_grace_period: given.or(
-            "node-monitor-grace-period",
-            defaults.node_monitor_grace_period,
-            read::DURATION,
-            read::duration,
-        ),
-        node_monitor_period: given.or(
-            "node-monitor-period",
-            defaults.node_monitor_period,
-            read::DURATION,
-            read::duration,
-        ),
-        terminated_pod_gc_threshold: given.or(
-            "terminated-pod-gc-threshold",
-            defaults.terminated_pod_gc_threshold,
-            "a number",
-            str::parse::<usize>,
-        ),
-        ..defaults
-    }
-}
-
-fn blocks(given: &mut Settings, clusters: Option<DualStack<Cidr>>, allocate: bool) -> Option<DualStack<NodeBlocks>> {
-    let accepted = "a prefix length";
+fn blocks(given: &mut Settings, clusters: Option<DualStack<Cidr>>) -> Option<DualStack<NodeBlocks>> {
     let masks = NodeMaskFlags {
-        plain: given.optional("node-cidr-mask-size", accepted, str::parse::<u8>),
-        ipv4: given.optional("node-cidr-mask-size-ipv4", accepted, str::parse::<u8>),
-        ipv6: given.optional("node-cidr-mask-size-ipv6", accepted, str::parse::<u8>),
+        plain: given.optional(&NODE_CIDR_MASK_SIZE),
+        ipv4: given.optional(&NODE_CIDR_MASK_SIZE_IPV4),
+        ipv6: given.optional(&NODE_CIDR_MASK_SIZE_IPV6),
     };
-    if !allocate {
+    if !given.get(&ALLOCATE_NODE_CIDRS) {
         return None;
     }
     let Some(clusters) = clusters else {
-        given.reject("allocate-node-cidrs", "needs --cluster-cidr: one range, or one of each family");
+        given.reject(ALLOCATE_NODE_CIDRS.name, "needs --cluster-cidr: one range, or one of each family");
         return None;
     };
     match node_blocks(&clusters, masks) {
         Ok(blocks) => Some(blocks),
         Err(mistakes) => {
-            given.reject("cluster-cidr", mistakes.to_string());
+            given.reject(CLUSTER_CIDR.name, mistakes.to_string());
             None
         }
     }
 }
 
 fn providers(given: &mut Settings) -> Providers {
-    let range = given.optional("load-balancer-ip-range", "", |text| {
-        let ranges = flags::one_or_pair::<Cidr>("load-balancer-ip-range", text).map_err(|error| error.to_string())?;
-        Lab::new(ranges).map(Provider::new).map_err(|error| error.to_string())
-    });
-    let is_lab = given.or("cloud-provider", false, "lab, external, none", |text| match text {
-        "lab" => Ok(true),
-        "" | "external" | "none" => Ok(false),
-        other => Err(format!("there is no provider {other:?} here")),
-    });
+    let range = given.optional(&LOAD_BALANCER_IP_RANGE);
+    let is_lab = given.get(&CLOUD_PROVIDER) == CloudProvider::Lab;
     if is_lab && range.is_none() {
-        given.reject("cloud-provider", "lab needs --load-balancer-ip-range: one range, or one of each family");
+        given.reject(CLOUD_PROVIDER.name, "lab needs --load-balancer-ip-range: one range, or one of each family");
     }
     let by_class = range.iter().map(|provider| (lab::CLASS.to_owned(), provider.clone())).collect();
     Providers { default: range.filter(|_| is_lab), by_class }
-}
-
-fn up_to_thousand(given: &mut Settings, name: &'static str, default: usize) -> usize {
-    given.or(name, default, "a number from 1 to 1000", |text| match text.parse::<usize>() {
-        Ok(count) if (1..=1000).contains(&count) => Ok(count),
-        _ => Err("is not from 1 to 1000"),
-    })
-}
-
-fn workers(given: &mut Settings, name: &'static str, default: usize) -> usize {
-    given.or(name, default, "a number from 1 on", |text| match text.parse::<usize>() {
-        Ok(count) if count > 0 => Ok(count),
-        _ => Err("is not a number from 1 on"),
-    })
 }

@@ -3,7 +3,7 @@
 use super::Command;
 use crate::{
     component,
-    flag::{Flag, flag},
+    flag::{DefaultFlag, Flag, file, flags, port},
     read,
 };
 use dns::server::LONGEST_STOP;
@@ -22,24 +22,29 @@ pub(super) const COMMAND: Command = Command {
     flags: &[FLAGS],
     positional: None,
     long_running: true,
+    check: |given| {
+        settings(given);
+        Some(())
+    },
     run,
 };
 
-const FLAGS: &[Flag] = &[
-    flag("conf", "FILE", "Corefile", "the Corefile"),
-    flag("dns.port", "PORT", "53", "port of server blocks that name none"),
-    flag("threads", "COUNT", "one per core", "threads for UDP, each with sockets of its own"),
-];
+flags! {
+    FLAGS:
+    CONF: DefaultFlag<PathBuf> = file("conf", "the Corefile").or("Corefile");
+    DNS_PORT: DefaultFlag<u16> = port("dns.port", "port of server blocks that name none").or("53");
+    THREADS: DefaultFlag<usize> = threads("threads", "threads for UDP, each with sockets of its own");
+}
+
+/// Threads that answer over UDP.
+pub(super) const fn threads(name: &'static str, help: &'static str) -> DefaultFlag<usize> {
+    let cores = || std::thread::available_parallelism().map_or(1, usize::from);
+    Flag::new(name, "COUNT", "a number from 1 to 1024", read::threads, help).or_else("one per core", cores)
+}
 
 /// What the flags say.
 fn settings(given: &mut Settings) -> dns::server::Settings {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = |text: &str| text.parse().ok().filter(|count| (1..=1024).contains(count)).ok_or("is out of range");
-    dns::server::Settings {
-        conf: given.or("conf", PathBuf::from("Corefile"), "a file", read::path),
-        port: given.or("dns.port", 53, "a port", str::parse),
-        threads: given.or("threads", cores, "a number from 1 to 1024", threads),
-    }
+    dns::server::Settings { conf: given.get(&CONF), port: given.get(&DNS_PORT), threads: given.get(&THREADS) }
 }
 
 fn run(given: Settings) -> anyhow::Result<()> {

@@ -1,7 +1,7 @@
 //! `twinstack image`: an OCI image of this very program and of those that it calls.
 
 use super::Command;
-use crate::{flag::flag, read};
+use crate::flag::{DefaultFlag, Flag, IMAGE, file, flags, words};
 use anyhow::Context;
 use install::image;
 use runtime::config::Settings;
@@ -15,30 +15,29 @@ pub(super) const COMMAND: Command = Command {
     example: "twinstack image --tag registry.example.com/twinstack:1 --output twinstack.tar\n\
               ctr --namespace k8s.io images import twinstack.tar\n\
               skopeo copy oci-archive:twinstack.tar docker://registry.example.com/twinstack:1",
-    flags: &[&[
-        flag("tag", "NAME:TAG", TAG, "name of the image"),
-        flag("output", "FILE", "twinstack.tar", "where the archive is written").short('o'),
-        flag(
-            "with",
-            "PROGRAM,...",
-            "haproxy,nft",
-            "programs to take along: haproxy for routers, nft for the proxy; none if empty",
-        ),
-    ]],
+    flags: &[FLAGS],
     positional: None,
     long_running: false,
+    check: |given| {
+        asked(given);
+        Some(())
+    },
     run,
 };
 
-const TAG: &str = "localhost/twinstack:latest";
+flags! {
+    FLAGS:
+    TAG: DefaultFlag<String> = Flag::new("tag", "NAME:TAG", "a name such as registry.example.com/twinstack:1", name, "name of the image").or(IMAGE);
+    OUTPUT: DefaultFlag<PathBuf> = file("output", "where the archive is written").short('o').or("twinstack.tar");
+    WITH: DefaultFlag<Vec<String>> = words("with", "PROGRAM,...", "names of programs", "programs to take along: haproxy for routers, nft for the proxy; none if empty").or("haproxy,nft");
+}
+
+fn asked(given: &mut Settings) -> (String, PathBuf, Vec<String>) {
+    (given.get(&TAG), given.get(&OUTPUT), given.get(&WITH))
+}
 
 fn run(settings: Settings) -> anyhow::Result<()> {
-    let (tag, output, with) = settings.read(|given| {
-        let tag = given.or("tag", TAG.to_owned(), "a name such as registry.example.com/twinstack:1", name);
-        let output = given.or("output", PathBuf::from("twinstack.tar"), "a file", read::path);
-        let with = given.or("with", list("haproxy,nft"), "names of programs", |text| Ok::<_, String>(list(text)));
-        Some((tag, output, with))
-    })?;
+    let (tag, output, with) = settings.read(|given| Some(asked(given)))?;
     let own = std::env::current_exe().context("this program does not know where it is")?;
     let tree = image::tree(&own, &with, &std::env::var("PATH").unwrap_or_default())?;
     // Under another name until it is whole.
@@ -60,12 +59,8 @@ fn run(settings: Settings) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn list(text: &str) -> Vec<String> {
-    text.split(',').map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
-}
-
 /// `host[:port]/path[:tag]`, in the letters that registries take.
-fn name(text: &str) -> Result<String, &'static str> {
+fn name(text: &str) -> Result<String, String> {
     let (path, tag) = match text.rsplit_once(':') {
         Some((path, tag)) if !tag.contains('/') => (path, tag),
         _ => (text, "latest"),
@@ -81,7 +76,7 @@ fn name(text: &str) -> Result<String, &'static str> {
         && tag.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte));
     match path.split('/').all(part) && tagged {
         true => Ok(format!("{path}:{tag}")),
-        false => Err("is no name of an image"),
+        false => Err("is no name of an image".to_owned()),
     }
 }
 
@@ -101,7 +96,7 @@ mod tests {
             ("x:", Err("is no name of an image")),
             ("x y:1", Err("is no name of an image")),
         ] {
-            assert_eq!(name(text), expected.map(str::to_owned), "{text}");
+            assert_eq!(name(text), expected.map(str::to_owned).map_err(str::to_owned), "{text}");
         }
     }
 }

@@ -3,7 +3,10 @@
 pub(super) mod apply;
 
 use super::{Command, apiserver, controller_manager};
-use crate::{flag::flag, read};
+use crate::{
+    flag::{DefaultFlag, Flag, flags, folder, switch},
+    read,
+};
 use install::{KnownFlags, Overwrite};
 use runtime::{build::BUILD, config::Settings};
 use std::{
@@ -19,30 +22,38 @@ pub(super) const COMMAND: Command = Command {
            certificates, kubeconfigs, and a file of flags for every component. Place it at /etc/kubernetes, or start \
            from it with `twinstack up --config`. The directory appears as a whole or not at all.",
     example: "twinstack init --config kubeadm.yaml --output ./lab\ntwinstack up --config ./lab --data-dir ./state",
-    flags: &[&[
-        flag("config", "FILE", "", "kubeadm or install-config file to read"),
-        flag("output", "FOLDER", "twinstack-init", "where to write; must be empty or not there"),
-        flag("dry-run", "BOOL", "false", "print the files, keys and certificates excepted, and write nothing"),
-        flag("force", "BOOL", "false", "replace what init wrote there before; its authority and signing key are kept"),
-    ]],
+    flags: &[FLAGS],
     positional: None,
     long_running: false,
+    check: |given| asked(given).map(drop),
     run,
 };
 
+flags! {
+    FLAGS:
+    CONFIG: Flag<(PathBuf, String)> = Flag::new("config", "FILE", "a readable file", |path| Ok((PathBuf::from(path), read::content(path)?)), "kubeadm or install-config file to read");
+    OUTPUT: DefaultFlag<PathBuf> = folder("output", "where to write; must be empty or not there").or("twinstack-init");
+    DRY_RUN: DefaultFlag<bool> = switch("dry-run", "print the files, keys and certificates excepted, and write nothing").or("false");
+    FORCE: DefaultFlag<bool> = switch("force", "replace what init wrote there before; its authority and signing key are kept").or("false");
+}
+
+/// What the flags say.
+struct Asked {
+    config: (PathBuf, String),
+    output: PathBuf,
+    dry_run: bool,
+    overwrite: Overwrite,
+}
+
+fn asked(given: &mut Settings) -> Option<Asked> {
+    let config = given.required(&CONFIG);
+    let (output, dry_run) = (given.get(&OUTPUT), given.get(&DRY_RUN));
+    let overwrite = if given.get(&FORCE) { Overwrite::Ours } else { Overwrite::No };
+    Some(Asked { config: config?, output, dry_run, overwrite })
+}
+
 fn run(settings: Settings) -> anyhow::Result<()> {
-    let ((config, text), output, dry_run, overwrite) = settings.read(|given| {
-        let config = given.required("config", "a readable file", |path| {
-            std::fs::read_to_string(path).map(|text| (PathBuf::from(path), text))
-        });
-        let output = given.or("output", "twinstack-init".into(), "a folder", read::path);
-        let dry_run = given.or("dry-run", false, "true, false", str::parse::<bool>);
-        let overwrite = match given.or("force", false, "true, false", str::parse::<bool>) {
-            true => Overwrite::Ours,
-            false => Overwrite::No,
-        };
-        Some((config?, output, dry_run, overwrite))
-    })?;
+    let Asked { config: (config, text), output, dry_run, overwrite } = settings.read(asked)?;
     let (api_server, controller_manager) = (names(&apiserver::COMMAND), names(&controller_manager::COMMAND));
     let known = KnownFlags { api_server: &api_server, controller_manager: &controller_manager };
     let install::Read { cluster, warnings } = install::read(&config, &text, known)?;
@@ -58,9 +69,9 @@ fn run(settings: Settings) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The flags of a command.
+/// The flags of a command itself.
 fn names(command: &Command) -> Vec<&'static str> {
-    command.flags.iter().flat_map(|flags| flags.iter()).map(|flag| flag.name).collect()
+    command.flags.iter().flat_map(|flags| flags.iter()).map(|flag| flag.name()).collect()
 }
 
 fn print(cluster: &install::Cluster) {
@@ -85,7 +96,7 @@ fn tell(output: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{commands::proxy, flag::COMMON};
+    use crate::{args, commands::proxy};
 
     #[test]
     fn every_component_knows_every_flag_that_is_written_for_it() {
@@ -102,7 +113,7 @@ mod tests {
                 &super::super::cloud_controller_manager::COMMAND,
                 &proxy::COMMAND,
             ] {
-                let known: Vec<&str> = names(command).into_iter().chain(COMMON.iter().map(|flag| flag.name)).collect();
+                let known: Vec<&str> = args::flags(command).map(|flag| flag.name()).collect();
                 let own = format!("components/{}.yaml", command.name);
                 let Some(file) = install::plan(&cluster, "0").into_iter().find(|file| file.path == own) else {
                     continue;

@@ -5,18 +5,22 @@ mod gather;
 mod print;
 pub(super) mod trace;
 
-use crate::{
-    flag::{Flag, flag},
-    read,
-};
+use crate::flag::{Flag, file};
 use inspect::Snapshot;
 use runtime::config::Settings;
-use std::{io::Read, path::PathBuf};
+use std::path::PathBuf;
 
-const KUBECONFIG: Flag = flag("kubeconfig", "FILE", "$KUBECONFIG, or ~/.kube/config", "how to reach the API");
-const FILENAME: Flag =
-    flag("filename", "FILE", "", "look at the objects in this file, JSON or YAML, instead; - is standard input")
-        .short('f');
+/// For people, who have one where kubectl has it.
+const KUBECONFIG: Flag<PathBuf> =
+    file("kubeconfig", "how to reach the API").otherwise("$KUBECONFIG, or ~/.kube/config");
+const FILENAME: Flag<String> = Flag::new(
+    "filename",
+    "FILE",
+    "a readable file",
+    objects,
+    "look at the objects in this file, JSON or YAML, instead; - is standard input",
+)
+.short('f');
 
 /// Where objects come from.
 struct Source {
@@ -27,12 +31,7 @@ struct Source {
 
 impl Source {
     fn read(given: &mut Settings) -> Self {
-        let kubeconfig = given.optional(KUBECONFIG.name, "a file", read::path);
-        let text = given.optional(FILENAME.name, "a readable file", |path| match path {
-            "-" => standard_input(),
-            path => std::fs::read_to_string(path),
-        });
-        Self { kubeconfig, text }
+        Self { kubeconfig: given.optional(&KUBECONFIG), text: given.optional(&FILENAME) }
     }
 
     /// The objects, and what could not be read.
@@ -45,8 +44,8 @@ impl Source {
 }
 
 /// Kind and name, as kubectl takes them.
-fn object(text: &str) -> Result<(String, String), &'static str> {
-    let (kind, name) = text.split_once('/').ok_or("has no kind")?;
+fn object(text: &str) -> Result<(String, String), String> {
+    let (kind, name) = text.split_once('/').ok_or_else(|| "has no kind".to_owned())?;
     let kind = match kind.to_lowercase().as_str() {
         "svc" | "services" | "service" => "service",
         "po" | "pods" | "pod" => "pod",
@@ -57,7 +56,7 @@ fn object(text: &str) -> Result<(String, String), &'static str> {
         "routes" | "route" => "route",
         "dnsrecords" | "dnsrecord" => "dnsrecord",
         "dnses" | "dns" => "dns",
-        _ => return Err("is of a kind that is not looked at"),
+        _ => return Err("is of a kind that is not looked at".to_owned()),
     };
     Ok((kind.to_owned(), name.to_owned()))
 }
@@ -75,10 +74,10 @@ fn from_text(text: &str) -> anyhow::Result<Snapshot> {
     Ok(snapshot)
 }
 
-fn standard_input() -> std::io::Result<String> {
-    let mut text = String::new();
-    std::io::stdin().read_to_string(&mut text)?;
-    Ok(text)
+/// What is in the file.
+fn objects(path: &str) -> Result<String, String> {
+    let text = if path == "-" { std::io::read_to_string(std::io::stdin()) } else { std::fs::read_to_string(path) };
+    text.map_err(|error| error.to_string())
 }
 
 /// As kubectl finds it; none in a pod.

@@ -6,7 +6,7 @@ mod objects;
 use super::Command;
 use crate::{
     args,
-    flag::{REST, flag},
+    flag::{DefaultFlag, Flag, IMAGE, REST, flags, word},
 };
 use anyhow::{Context, bail};
 use components::{Component, ON_DISK};
@@ -23,55 +23,66 @@ pub(super) const COMMAND: Command = Command {
            itself would check it, and becomes its command line; the file of --cloud-config becomes a ConfigMap.",
     example: "twinstack manifests cloud-controller-manager --image registry.example.com/twinstack:1 -- --cluster-name prod --cloud-config cloud.conf | kubectl apply -f -\n\
               twinstack manifests proxy --image registry.example.com/twinstack:1 --server api.example.com:6443 -- --cluster-cidr 10.244.0.0/16,fd00:10:244::/56",
-    flags: &[&[
-        flag("component", "COMPONENT", "", "which one"),
-        flag(
-            "image",
-            "IMAGE",
-            IMAGE,
-            "an image with twinstack in it; for the proxy with nft too, for the ingress operator with haproxy",
-        ),
-        flag("server", "HOST:PORT", "", "where the API is, for what runs before Services work; the proxy needs it"),
-        flag("output", "yaml|json", "yaml", "form of the objects").short('o'),
-        flag("flags", REST, "", "flags of the component, after --"),
-    ]],
+    flags: &[FLAGS],
     positional: Some("component"),
     long_running: false,
+    check: |given| asked(given).map(drop),
     run,
 };
 
-const IMAGE: &str = "localhost/twinstack:latest";
+flags! {
+    FLAGS:
+    COMPONENT: Flag<&'static Component> = Flag::new("component", "COMPONENT", "", components::named, "which one");
+    POD_IMAGE: DefaultFlag<String> = word("image", "IMAGE", "an image", "an image with twinstack in it; for the proxy with nft too, for the ingress operator with haproxy").or(IMAGE);
+    SERVER: Flag<(String, u16)> = Flag::new("server", "HOST:PORT", "HOST:PORT, such as [2001:db8::1]:6443; Pods that make Services work cannot reach the API through one", host_and_port, "where the API is, for what runs before Services work; the proxy needs it");
+    OUTPUT: DefaultFlag<Output> = Flag::new("output", "yaml|json", "yaml, json", output, "form of the objects").short('o').or("yaml");
+    WORDS: DefaultFlag<Vec<String>> = Flag::new("flags", REST, "", |text| Ok(args::rest(text)), "flags of the component, after --").or_else("", Vec::new);
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Output {
+    Yaml,
+    Json,
+}
+
+fn output(text: &str) -> Result<Output, String> {
+    match text {
+        "yaml" => Ok(Output::Yaml),
+        "json" => Ok(Output::Json),
+        _ => Err("is no form that manifests can have".to_owned()),
+    }
+}
+
+/// What the flags say.
+struct Asked {
+    component: &'static Component,
+    pod: Pod,
+    words: Vec<String>,
+    output: Output,
+}
+
+fn asked(given: &mut Settings) -> Option<Asked> {
+    let component = given.required(&COMPONENT);
+    let image = given.get(&POD_IMAGE).trim().to_owned();
+    let (words, output) = (given.get(&WORDS), given.get(&OUTPUT));
+    let server = match component.is_some_and(|component| component.needs_server) {
+        true => Some(given.required(&SERVER)?),
+        false => given.optional(&SERVER),
+    };
+    let pod = Pod { image, server, files: Vec::new(), words: Vec::new() };
+    Some(Asked { component: component?, pod, words, output })
+}
 
 fn run(settings: Settings) -> anyhow::Result<()> {
-    let (component, mut pod, words, as_json) = settings.read(|given| {
-        let component = given.required("component", &components::names(), components::named);
-        let image = given.or("image", IMAGE.to_owned(), "an image", |text| match text.trim() {
-            "" => Err("is empty"),
-            image => Ok(image.to_owned()),
-        });
-        let words = given.or("flags", Vec::new(), "", |text| Ok::<_, String>(args::rest(text)));
-        let as_json = given.or("output", false, "yaml, json", |text| match text {
-            "yaml" => Ok(false),
-            "json" => Ok(true),
-            _ => Err("is no form that manifests can have"),
-        });
-        let component = component?;
-        let accepted =
-            "HOST:PORT, such as [2001:db8::1]:6443; Pods that make Services work cannot reach the API through one";
-        let server = match component.needs_server {
-            true => Some(given.required("server", accepted, host_and_port)?),
-            false => given.optional("server", accepted, host_and_port),
-        };
-        Some((component, Pod { image, server, files: Vec::new(), words: Vec::new() }, words, as_json))
-    })?;
+    let Asked { component, mut pod, words, output } = settings.read(asked)?;
     fill(component, &mut pod, words)?;
     let all = objects::all(component, &pod);
-    match as_json {
-        true => {
+    match output {
+        Output::Json => {
             let list = json!({"apiVersion": "v1", "kind": "List", "items": all});
             anstream::println!("{}", serde_json::to_string_pretty(&list)?);
         }
-        false => anstream::print!(
+        Output::Yaml => anstream::print!(
             "{}",
             all.iter().map(|object| format!("---\n{}", yaml::render(object))).collect::<String>()
         ),
@@ -83,7 +94,7 @@ fn run(settings: Settings) -> anyhow::Result<()> {
 fn fill(component: &Component, pod: &mut Pod, words: Vec<String>) -> anyhow::Result<()> {
     let given = args::of(component.command, words)?;
     let checked = Settings::new(component.name).flags(given.clone());
-    checked.read(component.check)?;
+    checked.read(|given| component.command.read(given))?;
     for (name, value) in given {
         if name == "cloud-config" {
             let text = std::fs::read_to_string(&value).with_context(|| format!("--cloud-config {value}"))?;

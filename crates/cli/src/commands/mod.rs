@@ -19,7 +19,7 @@ mod router;
 mod up;
 mod version;
 
-use crate::flag::Flag;
+use crate::{component, flag::Flags};
 use runtime::config::Settings;
 
 /// One command.
@@ -33,13 +33,25 @@ pub(crate) struct Command {
     /// A command line to copy, with a word on what it does.
     pub(crate) example: &'static str,
     /// Its flags, in tables: its own, and those that stand beside the code of others that reads them.
-    pub(crate) flags: &'static [&'static [Flag]],
+    pub(crate) flags: &'static [Flags],
     /// The one that is given without its name.
     pub(crate) positional: Option<&'static str>,
     /// Whether it serves until it is stopped, or reads the settings of what does, and so has the flags of `flag::COMMON`.
     pub(crate) long_running: bool,
+    /// Reads its flags as it does itself, and nothing else; `None` comes with a mistake noted.
+    pub(crate) check: fn(&mut Settings) -> Option<()>,
     /// Does it.
     pub(crate) run: fn(Settings) -> anyhow::Result<()>,
+}
+
+impl Command {
+    /// Reads everything that it takes, and does nothing.
+    pub(crate) fn read(&self, given: &mut Settings) -> Option<()> {
+        if self.long_running {
+            component::log(given);
+        }
+        (self.check)(given)
+    }
 }
 
 /// In the order of `--help`.

@@ -8,8 +8,8 @@ pub(crate) mod file;
 use super::{Command, proxy_ipvs};
 use crate::{
     component::{self, Log},
-    flag::{Flag, flag},
-    kubeconfig, read,
+    flag::{DefaultFlag, Flag, KUBECONFIG, LOG_LEVEL, addresses, cidrs, duration, file, flags, period, switch, text},
+    read,
 };
 use anyhow::Context;
 use kernel::{
@@ -17,7 +17,7 @@ use kernel::{
     iptables::{self, RealIptables},
     nft::RealNft,
 };
-use net::{Cidr, DualStack, Family, flags};
+use net::{Cidr, DualStack, Family};
 use proxy::{
     alone::Alone,
     backend::{
@@ -59,46 +59,54 @@ pub(super) const COMMAND: Command = Command {
     example: "twinstack proxy --kubeconfig ./node.kubeconfig --cluster-cidr 10.244.0.0/16,fd00:10:244::/56\n\
               twinstack proxy --kubeconfig ./node.kubeconfig --dry-run | less\n\
               twinstack proxy --cleanup",
-    flags: &[&[kubeconfig::FLAG], FLAGS, conntrack::FLAGS, ONCE],
+    flags: &[&[&KUBECONFIG], FLAGS, conntrack::FLAGS, ONCE],
     positional: None,
     long_running: true,
+    check: |given| {
+        options(given);
+        Some(())
+    },
     run,
 };
 
-#[rustfmt::skip]
-const FLAGS: &[Flag] = &[
-    flag("hostname-override", "NAME", "", "name of this node's Node; the host's name when not given"),
-    flag("bind-address", "ADDRESS[,ADDRESS]", "", "this node's address, or one of each family, where the Node object does not say; nothing listens there"),
-    flag("proxy-mode", "MODE", "nftables", "how to program the kernel: nftables, iptables, ipvs"),
-    flag("cluster-cidr", "CIDR[,CIDR]", "", "the pods' addresses, one block or one of each family; others are masqueraded on their way to cluster IPs"),
-    flag("detect-local-mode", "MODE", "ClusterCIDR", "how pods are told from others: ClusterCIDR, NodeCIDR, BridgeInterface, InterfaceNamePrefix"),
-    flag("pod-bridge-interface", "NAME", "", "the pods' bridge, for BridgeInterface"),
-    flag("pod-interface-name-prefix", "PREFIX", "", "how the names of the pods' interfaces begin, for InterfaceNamePrefix"),
-    flag("nodeport-addresses", "CIDR,...", "primary", "where node ports are open: blocks, primary (the Node's first address of each family) or all (the default with iptables and ipvs); a family without a block has none"),
-    flag("iptables-localhost-nodeports", "BOOL", "true", "with iptables: node ports are open at 127.0.0.1 too, where they are open at all addresses"),
-    flag("masquerade-all", "BOOL", "false", "masquerade everything to cluster IPs"),
-    flag("iptables-masquerade-bit", "BIT", "14", "bit of a packet's mark that asks for masquerading, 0 to 31"),
-    flag("iptables-sync-period", "DURATION", "30s", "how often the rules are looked after when nothing happens"),
-    flag("iptables-min-sync-period", "DURATION", "0s", "shortest time between two changes of the rules"),
-    flag("ipvs-scheduler", "NAME", "rr", "with ipvs: how endpoints are chosen, such as rr, lc, sh"),
-    flag("ipvs-sync-period", "DURATION", "30s", "with ipvs: how often everything is looked after when nothing happens"),
-    flag("ipvs-min-sync-period", "DURATION", "0s", "with ipvs: shortest time between two changes"),
-    flag("ipvs-strict-arp", "BOOL", "false", "with ipvs: interfaces answer ARP for their own addresses alone"),
-    flag("ipvs-exclude-cidrs", "CIDR,...", "", "with ipvs: virtual servers in these blocks are not touched"),
-    flag("ipvs-tcp-timeout", "DURATION", "0s", "with ipvs: how long idle TCP connections are remembered; 0s for the kernel's own"),
-    flag("ipvs-tcpfin-timeout", "DURATION", "0s", "with ipvs: how long ended TCP connections are remembered; 0s for the kernel's own"),
-    flag("ipvs-udp-timeout", "DURATION", "0s", "with ipvs: how long UDP flows are remembered; 0s for the kernel's own"),
-    flag("healthz-bind-address", "ADDRESS:PORT", "[::]:10256", "where /healthz and /livez are served; empty for nowhere"),
-    flag("metrics-bind-address", "ADDRESS:PORT", "127.0.0.1:10249", "where /metrics and /proxyMode are served; empty for nowhere"),
-];
+flags! {
+    pub(super) FLAGS:
+    HOSTNAME_OVERRIDE: Flag<String> = text("hostname-override", "NAME", "the name of a Node", "name of this node's Node; the host's name when not given");
+    BIND_ADDRESS: Flag<DualStack<IpAddr>> = addresses("bind-address", "this node's address, or one of each family, where the Node object does not say; nothing listens there");
+    PROXY_MODE: DefaultFlag<Mode> = Flag::new("proxy-mode", "MODE", "nftables, iptables, ipvs", mode, "how to program the kernel: nftables, iptables, ipvs").or("nftables");
+    CLUSTER_CIDR: Flag<DualStack<Cidr>> = cidrs("cluster-cidr", "the pods' addresses, one block or one of each family; others are masqueraded on their way to cluster IPs");
+    DETECT_LOCAL_MODE: DefaultFlag<DetectLocalMode> = Flag::new("detect-local-mode", "MODE", "ClusterCIDR, NodeCIDR, BridgeInterface, InterfaceNamePrefix", detect_local_mode, "how pods are told from others: ClusterCIDR, NodeCIDR, BridgeInterface, InterfaceNamePrefix").or("ClusterCIDR");
+    POD_BRIDGE_INTERFACE: Flag<String> = Flag::new("pod-bridge-interface", "NAME", "the name of an interface", interface, "the pods' bridge, for BridgeInterface");
+    POD_INTERFACE_NAME_PREFIX: Flag<String> = Flag::new("pod-interface-name-prefix", "PREFIX", "the beginning of a name", interface, "how the names of the pods' interfaces begin, for InterfaceNamePrefix");
+    NODEPORT_ADDRESSES: Flag<NodePortAddresses> = Flag::new("nodeport-addresses", "CIDR,...", "CIDRs, primary, all", read::parsed, "where node ports are open: blocks, primary (the Node's first address of each family) or all (the default with iptables and ipvs); a family without a block has none").otherwise(Mode::Nftables.node_port_addresses());
+    IPTABLES_LOCALHOST_NODEPORTS: DefaultFlag<bool> = switch("iptables-localhost-nodeports", "with iptables: node ports are open at 127.0.0.1 too, where they are open at all addresses").or("true");
+    MASQUERADE_ALL: DefaultFlag<bool> = switch("masquerade-all", "masquerade everything to cluster IPs").or("false");
+    IPTABLES_MASQUERADE_BIT: DefaultFlag<u32> = Flag::new("iptables-masquerade-bit", "BIT", "a number from 0 to 31", bit, "bit of a packet's mark that asks for masquerading, 0 to 31").or("14");
+    IPTABLES_SYNC_PERIOD: DefaultFlag<Duration> = period("iptables-sync-period", "how often the rules are looked after when nothing happens").or("30s");
+    IPTABLES_MIN_SYNC_PERIOD: DefaultFlag<Duration> = duration("iptables-min-sync-period", "shortest time between two changes of the rules").or("0s");
+    IPVS_SCHEDULER: DefaultFlag<String> = Flag::new("ipvs-scheduler", "NAME", "", proxy_ipvs::scheduler, "with ipvs: how endpoints are chosen, such as rr, lc, sh").or("rr");
+    IPVS_SYNC_PERIOD: DefaultFlag<Duration> = period("ipvs-sync-period", "with ipvs: how often everything is looked after when nothing happens").or("30s");
+    IPVS_MIN_SYNC_PERIOD: DefaultFlag<Duration> = duration("ipvs-min-sync-period", "with ipvs: shortest time between two changes").or("0s");
+    IPVS_STRICT_ARP: DefaultFlag<bool> = switch("ipvs-strict-arp", "with ipvs: interfaces answer ARP for their own addresses alone").or("false");
+    IPVS_EXCLUDE_CIDRS: DefaultFlag<Vec<Cidr>> = Flag::new("ipvs-exclude-cidrs", "CIDR,...", "CIDRs, separated by commas", proxy_ipvs::excluded, "with ipvs: virtual servers in these blocks are not touched").or("");
+    IPVS_TCP_TIMEOUT: DefaultFlag<Duration> = duration("ipvs-tcp-timeout", "with ipvs: how long idle TCP connections are remembered; 0s for the kernel's own").or("0s");
+    IPVS_TCPFIN_TIMEOUT: DefaultFlag<Duration> = duration("ipvs-tcpfin-timeout", "with ipvs: how long ended TCP connections are remembered; 0s for the kernel's own").or("0s");
+    IPVS_UDP_TIMEOUT: DefaultFlag<Duration> = duration("ipvs-udp-timeout", "with ipvs: how long UDP flows are remembered; 0s for the kernel's own").or("0s");
+    HEALTHZ_BIND_ADDRESS: DefaultFlag<Option<SocketAddr>> = Flag::new("healthz-bind-address", "ADDRESS:PORT", SERVED_AT, |text| served_at(text, HEALTHZ), "where /healthz and /livez are served; empty for nowhere").or(HEALTHZ);
+    METRICS_BIND_ADDRESS: DefaultFlag<Option<SocketAddr>> = Flag::new("metrics-bind-address", "ADDRESS:PORT", SERVED_AT, |text| served_at(text, METRICS), "where /metrics and /proxyMode are served; empty for nowhere").or(METRICS);
+}
 
-/// What does something once instead of serving.
-#[rustfmt::skip]
-const ONCE: &[Flag] = &[
-    flag("cleanup", "BOOL", "false", "remove all rules of this program and end"),
-    flag("dry-run", "BOOL", "false", "read the API once, print the rules, change nothing and end; needs no root"),
-    flag("write-config-to", "FILE", "", "write these settings as a KubeProxyConfiguration and end"),
-];
+flags! {
+    /// What does something once instead of serving.
+    pub(super) ONCE:
+    CLEANUP: DefaultFlag<bool> = switch("cleanup", "remove all rules of this program and end").or("false");
+    DRY_RUN: DefaultFlag<bool> = switch("dry-run", "read the API once, print the rules, change nothing and end; needs no root").or("false");
+    WRITE_CONFIG_TO: Flag<PathBuf> = file("write-config-to", "write these settings as a KubeProxyConfiguration and end");
+}
+
+const HEALTHZ: &str = "[::]:10256";
+const METRICS: &str = "127.0.0.1:10249";
+const SERVED_AT: &str = "ADDRESS:PORT such as [::]:10256, an address alone, or nothing";
 
 /// Everything the flags say.
 struct Options {
@@ -116,8 +124,8 @@ struct Options {
 }
 
 /// How the kernel is programmed.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Mode {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
     Nftables,
     Iptables,
     Ipvs,
@@ -131,6 +139,14 @@ impl Mode {
             Self::Nftables => "nftables",
             Self::Iptables => "iptables",
             Self::Ipvs => "ipvs",
+        }
+    }
+
+    /// Where node ports are open unless somebody says: kube-proxy's own choice for each mode.
+    const fn node_port_addresses(self) -> &'static str {
+        match self {
+            Self::Nftables => "primary",
+            Self::Iptables | Self::Ipvs => "all",
         }
     }
 
@@ -262,7 +278,7 @@ fn serve_health(
     tasks: &Tasks,
 ) -> anyhow::Result<()> {
     let Some(at) = at else { return Ok(()) };
-    let listeners = listen::tcp("healthz-bind-address", &hosts(at.ip())?, at.port())?;
+    let listeners = listen::tcp(HEALTHZ_BIND_ADDRESS.name, &hosts(at.ip())?, at.port())?;
     let server = Server { listeners, tls: None, limits: Limits::default() };
     let counters = counters.clone();
     let service = health.clone().service(move |path, status| counters.health_answered(path, status));
@@ -272,7 +288,7 @@ fn serve_health(
 
 fn serve_metrics(at: Option<SocketAddr>, admin: Admin, mode: Mode, tasks: &Tasks) -> anyhow::Result<()> {
     let Some(at) = at else { return Ok(()) };
-    let listeners = listen::tcp("metrics-bind-address", &hosts(at.ip())?, at.port())?;
+    let listeners = listen::tcp(METRICS_BIND_ADDRESS.name, &hosts(at.ip())?, at.port())?;
     let server = Server { listeners, tls: None, limits: Limits::default() };
     let service = proxy::metrics::with_mode(admin, mode.name());
     tasks.serve("metrics", |stop| async move { server.run(service, stop).await.map(|_| ()) });
@@ -283,118 +299,146 @@ fn hosts(ip: IpAddr) -> anyhow::Result<Hosts> {
     Ok(Hosts::from_str(&ip.to_string())?)
 }
 
-/// Reads the flags as [`run`] does, and nothing else.
-pub(super) fn check(given: &mut Settings) -> Option<()> {
-    component::log(given);
-    options(given);
-    Some(())
-}
-
 fn options(given: &mut Settings) -> Options {
-    const ADDRESS: &str = "ADDRESS:PORT such as [::]:10256, an address alone, or nothing";
-    let text = |text: &str| Ok::<_, String>(text.to_owned());
-    let node_name = given.optional("hostname-override", "the name of a Node", text).or_else(host_name);
+    let node_name = given.optional(&HOSTNAME_OVERRIDE).or_else(host_name);
     if node_name.is_none() {
-        given.reject("hostname-override", "must be given: this machine does not know its own name");
+        given.reject(HOSTNAME_OVERRIDE.name, "must be given: this machine does not know its own name");
     }
-    let own = given.optional("bind-address", "one address, or one of each family", |text| {
-        flags::one_or_pair::<IpAddr>("bind-address", text)
-    });
-    let mode = given.or("proxy-mode", Mode::Nftables, "nftables, iptables, ipvs", |text| {
-        let known = Mode::ALL.into_iter().find(|mode| mode.name() == text);
-        known.ok_or_else(|| format!("there is no mode {text:?} here"))
-    });
-    let node_ports = if mode == Mode::Nftables { NodePortAddresses::Primary } else { NodePortAddresses::All };
-    let bit = given.or("iptables-masquerade-bit", 14, "a number from 0 to 31", |text| match text.parse::<u32>() {
-        Ok(bit) if bit < 32 => Ok(bit),
-        _ => Err("is no bit of a mark"),
-    });
+    let own = given.optional(&BIND_ADDRESS);
+    let mode = given.get(&PROXY_MODE);
     let ipvs = proxy_ipvs::options(given);
     let mut proxy = ProxySettings {
         node_name: node_name.unwrap_or_default(),
         // 0.0.0.0 and :: mean: as the Node says.
         own_addresses: own.into_iter().flatten().filter(|ip| !ip.is_unspecified()).collect(),
         detect_local: detect_local(given),
-        node_port_addresses: given.or(
-            "nodeport-addresses",
-            node_ports,
-            "CIDRs, primary, all",
-            NodePortAddresses::from_str,
-        ),
-        localhost_node_ports: given.or("iptables-localhost-nodeports", true, "true, false", str::parse::<bool>),
-        masquerade_mark: 1 << bit,
-        masquerade_all: given.or("masquerade-all", false, "true, false", str::parse::<bool>),
-        sync_period: given.or("iptables-sync-period", Duration::from_secs(30), read::DURATION, |text| {
-            read::duration(text).and_then(|time| if time.is_zero() { Err("must be longer than 0") } else { Ok(time) })
-        }),
-        min_sync_period: given.or("iptables-min-sync-period", Duration::ZERO, read::DURATION, read::duration),
+        node_port_addresses: match given.optional(&NODEPORT_ADDRESSES) {
+            Some(addresses) => addresses,
+            None => NODEPORT_ADDRESSES.or(mode.node_port_addresses()).default(),
+        },
+        localhost_node_ports: given.get(&IPTABLES_LOCALHOST_NODEPORTS),
+        masquerade_mark: 1 << given.get(&IPTABLES_MASQUERADE_BIT),
+        masquerade_all: given.get(&MASQUERADE_ALL),
+        sync_period: given.get(&IPTABLES_SYNC_PERIOD),
+        min_sync_period: given.get(&IPTABLES_MIN_SYNC_PERIOD),
         families: settings::families_of_machine(),
     };
     if mode == Mode::Ipvs {
         (proxy.sync_period, proxy.min_sync_period) = (ipvs.sync_period, ipvs.min_sync_period);
     }
     Options {
-        kubeconfig: kubeconfig::read(given),
-        healthz: given.or("healthz-bind-address", "[::]:10256".parse().ok(), ADDRESS, |text| place(text, 10256)),
-        metrics: given.or("metrics-bind-address", "127.0.0.1:10249".parse().ok(), ADDRESS, |text| place(text, 10249)),
-        cleanup: given.or("cleanup", false, "true, false", str::parse::<bool>),
-        dry_run: given.or("dry-run", false, "true, false", str::parse::<bool>),
+        kubeconfig: given.optional(&KUBECONFIG),
+        healthz: given.get(&HEALTHZ_BIND_ADDRESS),
+        metrics: given.get(&METRICS_BIND_ADDRESS),
+        cleanup: given.get(&CLEANUP),
+        dry_run: given.get(&DRY_RUN),
         conntrack: conntrack::options(given),
-        write_config: given.optional("write-config-to", "a file", read::path).map(|path| {
-            let document = proxy::config::write(mode.name(), |flag| {
-                let text = given.optional(flag, "", |text| Ok::<_, String>(text.to_owned()));
-                let default = FLAGS.iter().find(|known| known.name == flag).map(|known| known.default.to_owned());
-                text.or(default).filter(|text| !text.is_empty())
-            });
-            (path, document)
-        }),
+        write_config: given.optional(&WRITE_CONFIG_TO).map(|path| (path, configuration(mode, given))),
         mode,
         ipvs,
         proxy,
     }
 }
 
-fn detect_local(given: &mut Settings) -> DetectLocal {
-    let cidr: Option<DualStack<Cidr>> = given.optional("cluster-cidr", "one CIDR, or one of each family", |text| {
-        flags::one_or_pair::<Cidr>("cluster-cidr", text)
-    });
-    let bridge = given.optional("pod-bridge-interface", "the name of an interface", interface);
-    let prefix = given.optional("pod-interface-name-prefix", "the beginning of a name", interface);
-    let modes = "ClusterCIDR, NodeCIDR, BridgeInterface, InterfaceNamePrefix";
-    let mode = given.or("detect-local-mode", "ClusterCIDR".to_owned(), modes, |mode| {
-        let known = modes.split(", ").any(|known| known == mode);
-        if known { Ok(mode.to_owned()) } else { Err(format!("there is no mode {mode:?}")) }
-    });
-    match (mode.as_str(), cidr, bridge, prefix) {
-        ("ClusterCIDR", Some(cidr), ..) => DetectLocal::ClusterCidr(cidr),
-        ("NodeCIDR", ..) => DetectLocal::NodeCidr,
-        ("BridgeInterface", _, Some(bridge), _) => DetectLocal::Bridge(bridge),
-        ("InterfaceNamePrefix", _, _, Some(prefix)) => DetectLocal::InterfacePrefix(prefix),
-        ("BridgeInterface", ..) => {
-            given.reject("detect-local-mode", "needs --pod-bridge-interface beside it");
-            DetectLocal::Off
+/// These settings as a KubeProxyConfiguration, defaults and all.
+fn configuration(mode: Mode, given: &Settings) -> serde_json::Value {
+    let default = |flag: &str| match flag == NODEPORT_ADDRESSES.name {
+        true => Some(mode.node_port_addresses().to_owned()),
+        false => {
+            COMMAND.flags.iter().copied().flatten().find(|known| known.name() == flag).map(|one| one.default_text())
         }
-        ("InterfaceNamePrefix", ..) => {
-            given.reject("detect-local-mode", "needs --pod-interface-name-prefix beside it");
-            DetectLocal::Off
-        }
-        _ => DetectLocal::Off,
+    };
+    proxy::config::write(mode.name(), |flag| {
+        let text = match given.text(flag) {
+            Some(level) if flag == LOG_LEVEL.name => verbosity(&level),
+            Some(text) => Some(text),
+            None => default(flag),
+        };
+        text.filter(|text| !text.is_empty())
+    })
+}
+
+/// Such a file has a number, which says less than our words.
+fn verbosity(level: &str) -> Option<String> {
+    let number = match level {
+        "off" | "error" | "warn" | "info" => "0",
+        "debug" => "4",
+        "trace" => "6",
+        number => number,
+    };
+    number.parse::<u8>().ok().map(|number| number.to_string())
+}
+
+fn mode(text: &str) -> Result<Mode, String> {
+    let known = Mode::ALL.into_iter().find(|mode| mode.name() == text);
+    known.ok_or_else(|| format!("there is no mode {text:?} here"))
+}
+
+fn bit(text: &str) -> Result<u32, String> {
+    match text.parse() {
+        Ok(bit) if bit < 32 => Ok(bit),
+        _ => Err("is no bit of a mark".to_owned()),
     }
+}
+
+/// How pods are told from others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum DetectLocalMode {
+    ClusterCidr,
+    NodeCidr,
+    BridgeInterface,
+    InterfaceNamePrefix,
+}
+
+fn detect_local_mode(text: &str) -> Result<DetectLocalMode, String> {
+    match text {
+        "ClusterCIDR" => Ok(DetectLocalMode::ClusterCidr),
+        "NodeCIDR" => Ok(DetectLocalMode::NodeCidr),
+        "BridgeInterface" => Ok(DetectLocalMode::BridgeInterface),
+        "InterfaceNamePrefix" => Ok(DetectLocalMode::InterfaceNamePrefix),
+        _ => Err(format!("there is no mode {text:?}")),
+    }
+}
+
+fn detect_local(given: &mut Settings) -> DetectLocal {
+    let cidr = given.optional(&CLUSTER_CIDR);
+    let bridge = given.optional(&POD_BRIDGE_INTERFACE);
+    let prefix = given.optional(&POD_INTERFACE_NAME_PREFIX);
+    let (found, missing) = match given.get(&DETECT_LOCAL_MODE) {
+        DetectLocalMode::NodeCidr => return DetectLocal::NodeCidr,
+        // Without blocks everything counts as from elsewhere, as upstream has it.
+        DetectLocalMode::ClusterCidr => return cidr.map_or(DetectLocal::Off, DetectLocal::ClusterCidr),
+        DetectLocalMode::BridgeInterface => (bridge.map(DetectLocal::Bridge), POD_BRIDGE_INTERFACE.name),
+        DetectLocalMode::InterfaceNamePrefix => {
+            (prefix.map(DetectLocal::InterfacePrefix), POD_INTERFACE_NAME_PREFIX.name)
+        }
+    };
+    found.unwrap_or_else(|| {
+        given.reject(DETECT_LOCAL_MODE.name, format!("needs --{missing} beside it"));
+        DetectLocal::Off
+    })
 }
 
 /// What the kernel takes as a name of an interface, and nft without escapes.
-fn interface(text: &str) -> Result<String, &'static str> {
+fn interface(text: &str) -> Result<String, String> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.:@".contains(&byte);
     match (1..=15).contains(&text.len()) && text.bytes().all(plain) {
         true => Ok(text.to_owned()),
-        false => Err("is no name of an interface: 1 to 15 letters, digits, dots, dashes or underscores"),
+        false => Err("is no name of an interface: 1 to 15 letters, digits, dots, dashes or underscores".to_owned()),
     }
 }
 
-fn place(text: &str, port: u16) -> Result<Option<SocketAddr>, String> {
+/// Where health is told unless somebody says otherwise.
+pub(super) fn health_port() -> u16 {
+    HEALTHZ_BIND_ADDRESS.default().map_or(0, |at| at.port())
+}
+
+/// An address alone has the port of the flag's default.
+fn served_at(text: &str, default: &str) -> Result<Option<SocketAddr>, String> {
     if text.is_empty() {
         return Ok(None);
     }
+    let port = default.parse::<SocketAddr>().map_or(0, |at| at.port());
     let alone = || net::parse_ip(text).map(|ip| SocketAddr::new(ip, port));
     text.parse::<SocketAddr>().or_else(|_| alone()).map(Some).map_err(|error| error.to_string())
 }
@@ -404,4 +448,30 @@ fn host_name() -> Option<String> {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
     let name = name.trim().to_lowercase();
     (!name.is_empty()).then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_is_written_says_what_holds() {
+        for mode in Mode::ALL {
+            let flags = [("proxy-mode", mode.name()), ("log-level", "debug"), ("hostname-override", "node-1")];
+            let settings = || {
+                let flags = flags.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
+                Settings::new("proxy").flags(flags)
+            };
+            let document = configuration(mode, &settings());
+            assert_eq!(document["conntrack"]["maxPerCore"], 32_768, "{document:#}");
+            assert_eq!(document["logging"]["verbosity"], 4, "{document:#}");
+            let read = proxy::config::read(document.to_string().as_bytes()).unwrap();
+            assert_eq!((&read.problems[..], &read.idle[..]), (&[][..], &[][..]));
+            let values = read.values.into_iter().map(|given| (given.flag.to_owned(), given.text));
+            let again = Settings::new("proxy").flags(values);
+            let again = again.read(|given| Some((component::log(given), options(given)))).unwrap().1;
+            let before = settings().read(|given| Some((component::log(given), options(given)))).unwrap().1;
+            assert_eq!(format!("{:?}", again.proxy), format!("{:?}", before.proxy), "{}", mode.name());
+        }
+    }
 }

@@ -1,6 +1,6 @@
 //! `twinstack proxy --proxy-mode=ipvs`: its flags, what it needs of the machine, and removing what it made.
 
-use super::proxy::Rules;
+use super::proxy::{self as flags, Rules};
 use crate::read;
 use kernel::{
     dummy::{FakeLinks, Links, RealLinks},
@@ -28,33 +28,36 @@ pub(super) struct Options {
     pub(super) min_sync_period: Duration,
 }
 
-pub(super) fn options(given: &mut Settings) -> Options {
-    let schedulers = SCHEDULERS.join(", ");
-    let scheduler = given.or("ipvs-scheduler", "rr".to_owned(), &schedulers, |text| match text {
-        "" => Ok("rr".to_owned()),
+/// A scheduler that the kernel may have.
+pub(super) fn scheduler(text: &str) -> Result<String, String> {
+    match text {
+        // kube-proxy's own default for a field that says nothing.
+        "" => Ok(flags::IPVS_SCHEDULER.default()),
         known if SCHEDULERS.contains(&known) => Ok(known.to_owned()),
-        other => Err(format!("there is no scheduler {other:?}")),
-    });
-    let excluded = given.or("ipvs-exclude-cidrs", Vec::new(), "CIDRs, separated by commas", |text| {
-        let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
-        words.map(str::parse::<Cidr>).collect::<Result<Vec<Cidr>, _>>()
-    });
-    let mut time = |flag, default| given.or(flag, default, read::DURATION, read::duration);
-    let timeouts = Timeouts {
-        tcp: time("ipvs-tcp-timeout", Duration::ZERO),
-        tcp_fin: time("ipvs-tcpfin-timeout", Duration::ZERO),
-        udp: time("ipvs-udp-timeout", Duration::ZERO),
-    };
-    let min_sync_period = time("ipvs-min-sync-period", Duration::ZERO);
-    let sync_period = given.or("ipvs-sync-period", Duration::from_secs(30), read::DURATION, |text| {
-        read::duration(text).and_then(|time| if time.is_zero() { Err("must be longer than 0") } else { Ok(time) })
-    });
-    let strict_arp = given.or("ipvs-strict-arp", false, "true, false", str::parse::<bool>);
+        other => Err(format!("there is no scheduler {other:?}; accepted: {}", SCHEDULERS.join(", "))),
+    }
+}
+
+pub(super) fn excluded(text: &str) -> Result<Vec<Cidr>, String> {
+    read::words(text)?.iter().map(|word| read::parsed(word)).collect()
+}
+
+pub(super) fn options(given: &mut Settings) -> Options {
     Options {
-        settings: IpvsSettings { scheduler, excluded },
-        machine: Machine { timeouts, strict_arp },
-        sync_period,
-        min_sync_period,
+        settings: IpvsSettings {
+            scheduler: given.get(&flags::IPVS_SCHEDULER),
+            excluded: given.get(&flags::IPVS_EXCLUDE_CIDRS),
+        },
+        machine: Machine {
+            timeouts: Timeouts {
+                tcp: given.get(&flags::IPVS_TCP_TIMEOUT),
+                tcp_fin: given.get(&flags::IPVS_TCPFIN_TIMEOUT),
+                udp: given.get(&flags::IPVS_UDP_TIMEOUT),
+            },
+            strict_arp: given.get(&flags::IPVS_STRICT_ARP),
+        },
+        sync_period: given.get(&flags::IPVS_SYNC_PERIOD),
+        min_sync_period: given.get(&flags::IPVS_MIN_SYNC_PERIOD),
     }
 }
 

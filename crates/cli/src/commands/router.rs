@@ -3,8 +3,8 @@
 use super::Command;
 use crate::{
     component::{self, Log},
-    flag::{Flag, flag},
-    kubeconfig, read,
+    flag::{DefaultFlag, Flag, KUBECONFIG, flags, folder, switch, text},
+    read,
 };
 use ingress::router::{self, RouterOptions, haproxy::User, settings::Settings as RouterSettings};
 use runtime::{client, config::Settings, watch::report};
@@ -18,23 +18,23 @@ pub(super) const COMMAND: Command = Command {
            honoured. HAProxy goes on serving when the router dies, and the next one takes it over without a gap.",
     example: "ROUTER_IP_V4_V6_MODE=v4v6 ROUTER_SERVICE_HTTP_PORT=8080 ROUTER_SERVICE_HTTPS_PORT=8443 \\\n  \
               twinstack router --kubeconfig ./admin.kubeconfig --working-dir /tmp/router",
-    flags: &[&[kubeconfig::FLAG], FLAGS],
+    flags: &[&[&KUBECONFIG], FLAGS],
     positional: None,
     long_running: true,
+    check: |given| asked(given).map(drop),
     run,
 };
 
-#[rustfmt::skip]
-const FLAGS: &[Flag] = &[
-    flag("haproxy", "FILE", "haproxy", "HAProxy's program, 2.6 or newer"),
-    flag("working-dir", "FOLDER", "/var/lib/twinstack/router", "where HAProxy's files and sockets are kept"),
-    flag("haproxy-user", "USER|UID[:GID]|none", "haproxy, or 65533 where there is no such user", "who HAProxy becomes, in a folder with its sockets alone, when the router is root; none: the router's own user"),
-    flag("keep-haproxy", "BOOL", "false", "leave HAProxy serving when this is told to stop"),
-];
+flags! {
+    FLAGS:
+    HAPROXY: DefaultFlag<String> = text("haproxy", "FILE", "a program", "HAProxy's program, 2.6 or newer").or("haproxy");
+    WORKING_DIR: DefaultFlag<PathBuf> = folder("working-dir", "where HAProxy's files and sockets are kept").or("/var/lib/twinstack/router");
+    HAPROXY_USER: DefaultFlag<User> = Flag::new("haproxy-user", "USER|UID[:GID]|none", "a user other than root, UID, UID:GID, or none", read::parsed, "who HAProxy becomes, in a folder with its sockets alone, when the router is root; none: the router's own user").or_else("haproxy, or 65533 where there is no such user", User::default);
+    KEEP_HAPROXY: DefaultFlag<bool> = switch("keep-haproxy", "leave HAProxy serving when this is told to stop").or("false");
+}
 
 fn run(settings: Settings) -> anyhow::Result<()> {
-    let (log, kubeconfig, options) =
-        settings.read(|given| Some((component::log(given), kubeconfig::read(given), options(given))))?;
+    let (log, (kubeconfig, options)) = settings.read(|given| Some((component::log(given), asked(given)?)))?;
     let settings = RouterSettings::from_environment(std::env::vars())
         .map_err(|mistakes| anyhow::anyhow!("the environment cannot be used:\n  {}", mistakes.join("\n  ")))?;
     serve(&log, kubeconfig, settings, options)
@@ -55,17 +55,12 @@ fn serve(
     })
 }
 
-fn options(given: &mut Settings) -> RouterOptions {
-    let text = |text: &str| Ok::<_, String>(text.to_owned());
-    RouterOptions {
-        haproxy: given.or("haproxy", "haproxy".to_owned(), "a program", text),
-        folder: given.or("working-dir", PathBuf::from("/var/lib/twinstack/router"), "a folder", read::path),
-        user: given.or(
-            "haproxy-user",
-            User::default(),
-            "a user other than root, UID, UID:GID, or none",
-            str::parse::<User>,
-        ),
-        keep_haproxy: given.or("keep-haproxy", false, "true, false", str::parse::<bool>),
-    }
+fn asked(given: &mut Settings) -> Option<(Option<PathBuf>, RouterOptions)> {
+    let options = RouterOptions {
+        haproxy: given.get(&HAPROXY),
+        folder: given.get(&WORKING_DIR),
+        user: given.get(&HAPROXY_USER),
+        keep_haproxy: given.get(&KEEP_HAPROXY),
+    };
+    Some((given.optional(&KUBECONFIG), options))
 }

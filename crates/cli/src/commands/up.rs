@@ -5,17 +5,21 @@ mod banner;
 use super::{Command, apiserver, controller_manager, dns_operator, ingress_operator, init};
 use crate::{
     component,
-    flag::{Flag, flag},
-    read,
+    flag::{AnyFlag, CONFIG, DefaultFlag, Flag, Flags, LOOPBACK, addresses},
 };
 use ::apiserver::launch;
 use anyhow::Context;
 use banner::Banner;
-use runtime::config::Settings;
+use net::{Cidr, DualStack, Family, HasFamily, ServiceRange};
+use runtime::{config::Settings, controller::Selection, listen::Hosts};
 use serde_json::{Map, Value};
-use std::path::PathBuf;
+use std::{net::IpAddr, path::PathBuf};
 
 pub(crate) use banner::Part;
+use controller_manager::{
+    ALLOCATE_NODE_CIDRS, CLOUD_PROVIDER, CLUSTER_CIDR, CONTROLLERS, HOLLOW_NODES, LOAD_BALANCER_IP_RANGE,
+};
+use dns_operator::{DNS_BIND_ADDRESS, DNS_PORT};
 
 pub(super) const COMMAND: Command = Command {
     name: "up",
@@ -27,40 +31,91 @@ pub(super) const COMMAND: Command = Command {
     flags: &[FLAGS],
     positional: None,
     long_running: true,
+    check: |given| read(given).map(drop),
     run,
 };
 
+/// Flags of the components it runs, with a word on what they mean here; the others stand in files and the environment.
 #[rustfmt::skip]
-const FLAGS: &[Flag] = &[
-    flag("data-dir", "FOLDER", "~/.local/share/twinstack, or /var/lib/twinstack for root", "where state, certificates and admin.kubeconfig are kept"),
-    flag("bind-address", "ADDRESS[,ADDRESS]", "127.0.0.1,::1", "where to listen: one address, one of each family, or :: for both"),
-    flag("secure-port", "PORT", "6443", "port of the API; 0 takes a free one"),
-    flag("service-cluster-ip-range", "CIDR[,CIDR]", apiserver::SERVICE_RANGES, "addresses for Services, one range or one of each family; the first is the default family"),
-    flag("cluster-cidr", "CIDR[,CIDR]", "10.244.0.0/16, fd00:10:244::/56", "addresses for pods; nodes get a CIDR of each family in this order"),
-    flag("load-balancer-ip-range", "CIDR[,CIDR]", "", "addresses for Services of type LoadBalancer that ask for the class twinstack.dev/lab, or for all with --cloud-provider lab"),
-    flag("cloud-provider", "NAME", "none", "who makes load balancers for Services without a class: lab, none, or external (somebody else)"),
-    flag("controllers", "NAME,...", "*", "which controllers to run: * for all that are on by default, a name, -name for not that one"),
-    flag("hollow-nodes", "COUNT", "0", "nodes without a machine, whose pods turn Running and Ready: for tests and scale runs"),
-    flag("dns-bind-address", "ADDRESS[,ADDRESS]", "127.0.0.1,::1", "where DNS is answered: one address, one of each family, or :: for both"),
-    flag("dns-port", "PORT", "10053", "port of DNS for UDP and TCP; 0 takes free ones"),
-    flag("ingress-domain", "DOMAIN", "", "domain of the IngressController default, whose router listens on ports 10080 and 10443; without it no operator runs and no port is opened"),
-    flag("ingress-bind-address", "ADDRESS[,ADDRESS]", "127.0.0.1,::1", "where that router listens: one address or one of each family, such as 0.0.0.0,::"),
+const FLAGS: Flags = &[
+    &apiserver::DATA_DIR.otherwise("~/.local/share/twinstack, or /var/lib/twinstack for root"),
+    &BIND_ADDRESS,
+    &apiserver::SECURE_PORT.help("port of the API; 0 takes a free one"),
+    &apiserver::SERVICE_CLUSTER_IP_RANGE,
+    &CLUSTER_CIDR.help("addresses for pods; nodes get a CIDR of each family in this order").otherwise(POD_RANGES),
+    &LOAD_BALANCER_IP_RANGE.help("addresses for Services of type LoadBalancer that ask for the class twinstack.dev/lab, or for all with --cloud-provider lab"),
+    &CLOUD_PROVIDER,
+    &CONTROLLERS.help("which controllers to run: * for all that are on by default, a name, -name for not that one"),
+    &HOLLOW_NODES,
+    &DNS_BIND_ADDRESS.help("where DNS is answered: one address, one of each family, or :: for both"),
+    &DNS_PORT.help("port of DNS for UDP and TCP; 0 takes free ones"),
+    &INGRESS_DOMAIN,
+    &INGRESS_BIND_ADDRESS,
 ];
 
+/// Nobody else reaches a cluster that was started to try something.
+const BIND_ADDRESS: DefaultFlag<Hosts> = apiserver::BIND_ADDRESS.or(LOOPBACK);
+/// Blocks of pods; of a family that Services do not have, none.
+const POD_RANGES: &str = "10.244.0.0/16, fd00:10:244::/56";
+
+#[rustfmt::skip]
+pub(super) const INGRESS_DOMAIN: Flag<String> = Flag::new("ingress-domain", "DOMAIN", "a DNS name such as apps.example.test", domain, "domain of the IngressController default, whose router listens on ports 10080 and 10443; without it no operator runs and no port is opened");
+#[rustfmt::skip]
+pub(super) const INGRESS_BIND_ADDRESS: DefaultFlag<DualStack<IpAddr>> = addresses("ingress-bind-address", "where that router listens: one address or one of each family, such as 0.0.0.0,::").or(LOOPBACK);
+
+fn domain(text: &str) -> Result<String, String> {
+    let plain = |label: &str| {
+        let good = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+        !label.is_empty() && label.len() <= 63 && label.bytes().all(good)
+    };
+    match text.len() <= 244 && text.split('.').all(plain) {
+        true => Ok(text.to_owned()),
+        false => Err("is no DNS name in lower case".to_owned()),
+    }
+}
+
+/// What the flags of all components say.
+struct Asked {
+    options: launch::ApiServerOptions,
+    selection: Selection,
+    control: ::control::framework::Options,
+    dns: dns_operator::ForUp,
+    ingress: ingress_operator::ForUp,
+}
+
+fn read(given: &mut Settings) -> Option<Asked> {
+    let services = given.get(&apiserver::SERVICE_CLUSTER_IP_RANGE);
+    let options = apiserver::read(given);
+    Some(Asked {
+        control: controller_manager::options_for_up(given, pods(&services), &services),
+        dns: dns_operator::ForUp::read(given),
+        ingress: ingress_operator::ForUp::read(given),
+        selection: given.get(&CONTROLLERS),
+        options: options?,
+    })
+}
+
+/// Pods have the families that Services have, in their order.
+fn pods(services: &DualStack<ServiceRange>) -> Option<DualStack<Cidr>> {
+    let blocks = POD_RANGES.split(", ").filter_map(|block| block.parse::<Cidr>().ok());
+    let blocks: Vec<Cidr> = blocks.collect();
+    let of = |family: Family| blocks.iter().find(|block| block.family() == family).copied();
+    services.as_ref().try_map(|family, _| of(family).ok_or(())).ok()
+}
+
+/// What is different here from the components alone.
+fn with_defaults(settings: Settings) -> Settings {
+    settings.defaults([
+        (apiserver::DATA_DIR.name.to_owned(), data_dir().display().to_string()),
+        (BIND_ADDRESS.name.to_owned(), BIND_ADDRESS.default_text()),
+        (ALLOCATE_NODE_CIDRS.name.to_owned(), true.to_string()),
+    ])
+}
+
 fn run(settings: Settings) -> anyhow::Result<()> {
-    let settings = settings.defaults([
-        ("data-dir".to_owned(), data_dir().display().to_string()),
-        ("bind-address".to_owned(), "127.0.0.1,::1".to_owned()),
-    ]);
-    let (settings, mut objects) = from_folder(settings);
-    let (log, options, selection, mut control, dns, ingress) = settings.read(|given| {
-        let log = component::log(given);
-        let options = apiserver::read(given)?;
-        let control = controller_manager::options_for_up(given, &options.service_ranges);
-        let dns = dns_operator::ForUp::read(given)?;
-        let ingress = ingress_operator::ForUp::read(given);
-        Some((log, options, controller_manager::selection(given), control, dns, ingress))
-    })?;
+    let (settings, mut objects) = from_folder(with_defaults(settings));
+    let (log, asked) = settings.read(|given| Some((component::log(given), read(given)?)))?;
+    let Asked { options, selection, mut control, dns, ingress } = asked;
     let pods = control.node_ipam.blocks.as_ref().map(|blocks| blocks.as_ref().map(|_, block| block.cluster()));
     objects.extend(dns_operator::objects(&objects, &options.service_ranges, pods));
     objects.extend(ingress_operator::objects(&objects, ingress.domain()));
@@ -83,7 +138,7 @@ fn run(settings: Settings) -> anyhow::Result<()> {
 
 /// What a folder that `init` wrote adds: settings of the API server, and objects to start with.
 fn from_folder(mut settings: Settings) -> (Settings, Vec<Value>) {
-    let config = settings.optional("config", "a file or a folder", read::path);
+    let config = settings.optional(&CONFIG);
     let Some(folder) = config.filter(|path| path.is_dir()) else { return (settings, Vec::new()) };
     let loaded = install::settings(&folder).and_then(|given| Ok((given, install::objects(&folder)?)));
     match loaded {
@@ -93,7 +148,7 @@ fn from_folder(mut settings: Settings) -> (Settings, Vec<Value>) {
             (settings.file_content(&folder, content.as_bytes()), objects)
         }
         Err(error) => {
-            settings.reject("config", error.to_string());
+            settings.reject(CONFIG.name, error.to_string());
             (settings, Vec::new())
         }
     }

@@ -1,7 +1,7 @@
 //! `twinstack version`: which build this is, for people or for programs.
 
 use super::Command;
-use crate::flag::flag;
+use crate::flag::{DefaultFlag, Form, flags, output};
 use runtime::{build::BUILD, config::Settings};
 
 pub(super) const COMMAND: Command = Command {
@@ -9,29 +9,25 @@ pub(super) const COMMAND: Command = Command {
     about: "print which build this is",
     more: "",
     example: "twinstack version -o json | jq -r .version",
-    flags: &[&[flag("output", "text|json", "text", "form of the answer").short('o')]],
+    flags: &[FLAGS],
     positional: None,
     long_running: false,
+    check: |given| {
+        given.get(&OUTPUT);
+        Some(())
+    },
     run,
 };
 
-#[derive(Clone, Copy)]
-enum Output {
-    Text,
-    Json,
+flags! {
+    FLAGS:
+    OUTPUT: DefaultFlag<Form> = output("form of the answer");
 }
 
 fn run(settings: Settings) -> anyhow::Result<()> {
-    let output = settings.read(|given| {
-        Some(given.or("output", Output::Text, "text, json", |text| match text {
-            "text" => Ok(Output::Text),
-            "json" => Ok(Output::Json),
-            _ => Err("is no form that version can have"),
-        }))
-    })?;
-    match output {
-        Output::Text => anstream::println!("twinstack {} ({})", BUILD.version, BUILD.git_commit),
-        Output::Json => anstream::println!("{}", serde_json::to_string_pretty(&BUILD)?),
+    match settings.read(|given| Some(given.get(&OUTPUT)))? {
+        Form::Text => anstream::println!("twinstack {} ({})", BUILD.version, BUILD.git_commit),
+        Form::Json => anstream::println!("{}", serde_json::to_string_pretty(&BUILD)?),
     }
     Ok(())
 }

@@ -92,8 +92,8 @@ impl NodeMaskFlags {
     }
 }
 
-/// What each family gets without a flag.
-fn default_mask(family: Family) -> u8 {
+/// The prefix length that each family gets without a flag.
+pub fn default_node_mask(family: Family) -> u8 {
     match family {
         Family::V4 => 24,
         Family::V6 => 64,
@@ -199,7 +199,7 @@ pub fn node_blocks(
     }
     let plain = flags.plain().filter(|_| !clusters.is_dual());
     let blocks = clusters.map(|family, cluster| {
-        NodeBlocks::new(cluster, flags.of(family).or(plain).unwrap_or_else(|| default_mask(family)))
+        NodeBlocks::new(cluster, flags.of(family).or(plain).unwrap_or_else(|| default_node_mask(family)))
     });
     mistakes.extend(blocks.iter().filter_map(|cut| cut.as_ref().err().cloned()));
     Mistakes::check(mistakes)?;

@@ -5,13 +5,20 @@
 //! checked the same. The flag wins over the environment, the environment over the file, the file over the default.
 //!
 //! ```
-//! # use runtime::config::{Mistakes, Settings};
+//! # use runtime::config::{DefaultFlag, Flag, Mistakes, Settings};
+//! const PORT: DefaultFlag<u16> = Flag::new("port", "PORT", "a port from 0 to 65535", parsed, "where to listen").or("53");
+//! const ZONE: Flag<String> = Flag::new("zone", "DOMAIN", "a domain name", parsed, "what to answer for");
+//!
+//! fn parsed<T: std::str::FromStr<Err: ToString>>(text: &str) -> Result<T, String> {
+//!     text.parse().map_err(|error: T::Err| error.to_string())
+//! }
+//!
 //! struct Dns { port: u16, zone: String }
 //!
 //! fn read(settings: Settings) -> Result<Dns, Mistakes> {
 //!     settings.read(|given| {
-//!         let port = given.or("port", 53, "a port from 0 to 65535", str::parse::<u16>);
-//!         let zone = given.required("zone", "a domain name", |text| Ok::<_, String>(text.to_owned()));
+//!         let port = given.get(&PORT);
+//!         let zone = given.required(&ZONE);
 //!         Some(Dns { port, zone: zone? })
 //!     })
 //! }
@@ -23,8 +30,10 @@
 //! ```
 
 mod file;
+mod flag;
 mod mistakes;
 mod settings;
 
+pub use flag::{AnyFlag, DefaultFlag, Flag};
 pub use mistakes::{Mistake, Mistakes, Place};
 pub use settings::Settings;

@@ -5,6 +5,7 @@ use std::fmt::Display;
 use std::path::Path;
 
 use super::file::{self, Given};
+use super::flag::{DefaultFlag, Flag};
 use super::mistakes::{Mistakes, Place};
 use crate::suggest;
 
@@ -136,49 +137,51 @@ impl Settings {
         forgotten
     }
 
-    /// The setting `name`, or `None` when it was not given or is wrong (the mistake is then noted). `accepted`
-    /// completes the sentence "accepted: ...".
-    pub fn optional<T, E: Display>(
-        &mut self,
-        name: &'static str,
-        accepted: &str,
-        parse: impl FnOnce(&str) -> Result<T, E>,
-    ) -> Option<T> {
-        self.asked.insert(name);
-        let (place, text) = self.given(name)?;
-        match parse(&text) {
+    /// What was given for a flag, or `None` when nothing was or it is wrong (the mistake is then noted).
+    pub fn optional<T>(&mut self, flag: &Flag<T>) -> Option<T> {
+        self.refined(flag, |text| flag.read(text))
+    }
+
+    /// What was given for a flag, or its default.
+    pub fn get<T>(&mut self, flag: &DefaultFlag<T>) -> T {
+        self.optional(flag).unwrap_or_else(|| flag.default())
+    }
+
+    /// What was given for a flag; not giving it is a mistake. `None` always comes with a mistake noted.
+    pub fn required<T>(&mut self, flag: &Flag<T>) -> Option<T> {
+        let Flag { name, accepted, .. } = *flag;
+        if self.given(name).is_none() {
+            self.asked.insert(name);
+            let accepted = if accepted.is_empty() { String::new() } else { format!("; accepted: {accepted}") };
+            self.mistakes.add(Place::Flag(name.to_owned()), None, format!("must be given{accepted}"));
+            return None;
+        }
+        self.optional(flag)
+    }
+
+    /// What was given for a flag, read in the light of other settings.
+    pub fn refined<T, U, E: Display>(&mut self, flag: &Flag<T>, read: impl FnOnce(&str) -> Result<U, E>) -> Option<U> {
+        self.asked.insert(flag.name);
+        let (place, text) = self.given(flag.name)?;
+        match read(&text) {
             Ok(value) => Some(value),
             Err(error) => {
-                self.mistakes.add(place, Some(text), format!("{error}; accepted: {accepted}"));
+                let accepted = if flag.accepted.is_empty() { "" } else { "; accepted: " };
+                self.mistakes.add(place, Some(text), format!("{error}{accepted}{}", flag.accepted));
                 None
             }
         }
     }
 
-    /// The setting `name`, or `default` when it was not given.
-    pub fn or<T, E: Display>(
-        &mut self,
-        name: &'static str,
-        default: T,
-        accepted: &str,
-        parse: impl FnOnce(&str) -> Result<T, E>,
-    ) -> T {
-        self.optional(name, accepted, parse).unwrap_or(default)
+    /// The text that was given for a flag.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<String> {
+        self.given(name).map(|(_, text)| text)
     }
 
-    /// The setting `name`; not giving it is a mistake. `None` always comes with a mistake noted.
-    pub fn required<T, E: Display>(
-        &mut self,
-        name: &'static str,
-        accepted: &str,
-        parse: impl FnOnce(&str) -> Result<T, E>,
-    ) -> Option<T> {
-        if self.given(name).is_none() {
-            self.asked.insert(name);
-            self.mistakes.add(Place::Flag(name.to_owned()), None, format!("must be given; accepted: {accepted}"));
-            return None;
-        }
-        self.optional(name, accepted, parse)
+    /// The flags that were asked for so far.
+    pub fn asked(&self) -> impl Iterator<Item = &'static str> + '_ {
+        self.asked.iter().copied()
     }
 
     /// Notes that `name`, though well-formed, does not fit the other settings.

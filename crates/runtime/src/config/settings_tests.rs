@@ -6,8 +6,16 @@ fn pairs<const N: usize>(pairs: [(&str, &str); N]) -> Vec<(String, String)> {
     pairs.into_iter().map(|(name, text)| (name.to_owned(), text.to_owned())).collect()
 }
 
+const PORT: DefaultFlag<u16> =
+    Flag::new("port", "PORT", "a port from 0 to 65535", |text| text.parse().map_err(said), "a port").or("53");
+
+#[allow(clippy::needless_pass_by_value, reason = "the form that map_err wants")]
+fn said(error: std::num::ParseIntError) -> String {
+    error.to_string()
+}
+
 fn port(settings: Settings) -> Result<u16, Mistakes> {
-    settings.read(|given| Some(given.or("port", 53, "a port from 0 to 65535", str::parse::<u16>)))
+    settings.read(|given| Some(given.get(&PORT)))
 }
 
 const FILE: &str = "/etc/twinstack/dns.yaml";
@@ -38,10 +46,11 @@ fn all_mistakes_of_all_sources_come_in_one_answer() {
         ]))
         .file_content(Path::new(FILE), b"prot: 1\nzzz: 2\ndeep: {a: [b]}\n")
         .read(|given| {
-            given.or("port", 53, "a port from 0 to 65535", str::parse::<u16>);
-            let cidr = given.required("cluster-cidr", "a CIDR", |_| Err::<(), _>("prefix length over 32"));
-            let zone = given.required("zone", "a domain name", str::parse::<String>);
-            given.reject("port", "taken by --zone");
+            given.get(&PORT);
+            let refuse = |_: &str| Err::<(), _>("prefix length over 32".to_owned());
+            let cidr = given.required(&Flag::new("cluster-cidr", "CIDR", "a CIDR", refuse, ""));
+            let zone = given.required(&Flag::new("zone", "ZONE", "a domain name", |text| Ok(text.to_owned()), ""));
+            given.reject(PORT.name, "taken by --zone");
             Some((cidr?, zone?))
         });
     assert_eq!(
@@ -93,7 +102,7 @@ fn a_commands_own_defaults_are_the_weakest_source() {
     let given = |flags: &[(&str, &str)]| {
         let flags = flags.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
         let settings = Settings::new("up").flags(flags).defaults([("port".to_owned(), "7".to_owned())]);
-        settings.read(|given| Some(given.or("port", 1, "a port", str::parse::<u16>))).unwrap()
+        port(settings).unwrap()
     };
     assert_eq!(given(&[]), 7);
     assert_eq!(given(&[("port", "9")]), 9);

@@ -33,20 +33,6 @@ pub struct Settings {
     pub retry: Duration,
 }
 
-impl Settings {
-    /// With upstream's durations.
-    pub fn new(namespace: &str, name: &str, identity: String) -> Self {
-        Self {
-            namespace: namespace.to_owned(),
-            name: name.to_owned(),
-            identity,
-            lease: Duration::from_secs(15),
-            renew: Duration::from_secs(10),
-            retry: Duration::from_secs(2),
-        }
-    }
-}
-
 /// An identity for this process: the host's name and a random number, as upstream has it.
 #[must_use]
 pub fn identity() -> String {

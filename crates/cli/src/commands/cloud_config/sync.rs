@@ -2,9 +2,9 @@
 
 use super::super::Command;
 use crate::{
-    component, kubeconfig,
+    component,
+    flag::{KUBECONFIG, RELEASE_VERSION},
     manager::{Manager, Own},
-    release_version,
 };
 use aws::cloud_config::sync::{ALONE, SyncOptions};
 use runtime::{
@@ -19,9 +19,10 @@ pub(crate) const COMMAND: Command = Command {
            in openshift-config that the Infrastructure names, with what `cloud-config transform` sets. The feature gate is read from the FeatureGate \
            object. A text with mistakes leaves the target as it is and becomes an event of its ConfigMap. Needs no account in AWS.",
     example: "twinstack cloud-config sync --kubeconfig ./data/admin.kubeconfig",
-    flags: &[&[kubeconfig::FLAG, release_version::FLAG], &OWN.flags()],
+    flags: &[&[&KUBECONFIG, &RELEASE_VERSION], &OWN.flags()],
     positional: None,
     long_running: true,
+    check: |given| flags(given).map(drop),
     run,
 };
 
@@ -40,13 +41,7 @@ fn run(settings: Settings) -> anyhow::Result<()> {
     })
 }
 
-/// Reads the flags as [`run`] does, and nothing else.
-pub(crate) fn check(given: &mut Settings) -> Option<()> {
-    component::log(given);
-    flags(given).map(drop)
-}
-
 fn flags(given: &mut Settings) -> Option<(Manager, Option<String>)> {
-    let release = release_version::read(given);
-    Some((Manager::read(given, &OWN)?, release))
+    let release = given.optional(&RELEASE_VERSION);
+    Some((Manager::read(given, &OWN), release))
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// Where the account is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(crate) enum Place {
     /// At AWS, or at the endpoints that are set instead.
     Aws,
     /// In this process: an example VPC that refuses what AWS refuses, gone when the process ends.

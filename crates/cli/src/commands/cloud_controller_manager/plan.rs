@@ -1,7 +1,7 @@
 //! `twinstack cloud-controller-manager plan`: what would be done in AWS for a Service, without asking AWS.
 
 use super::super::Command;
-use crate::flag::flag;
+use crate::flag::{DefaultFlag, Flag, Form, content, flags, output};
 use aws::{cloud_config::CloudConfig, plan::offline};
 use runtime::config::Settings;
 
@@ -12,32 +12,39 @@ pub(crate) const COMMAND: Command = Command {
            with the keys subnets, route_tables, zones, instances, group_tags, nodes, and, of what is there already, network, \
            target_groups, classic, groups.",
     example: "twinstack cloud-controller-manager plan -f service.yaml --observed account.json --cloud-config cloud.conf",
-    flags: &[&[
-        flag("filename", "FILE", "", "the Service, YAML or JSON, with its uid").short('f'),
-        flag("observed", "FILE", "", "what the account holds, JSON"),
-        flag("cloud-config", "FILE", "", "the cloud-config"),
-        flag("cluster-name", "NAME", "kubernetes", "part of the names of security groups"),
-        flag("output", "text|json", "text", "how actions are printed").short('o'),
-    ]],
+    flags: &[FLAGS],
     positional: None,
     long_running: false,
+    check: |given| read(given).map(drop),
     run,
 };
 
+flags! {
+    FLAGS:
+    FILENAME: Flag<String> = content("filename", "the Service, YAML or JSON, with its uid").short('f');
+    OBSERVED: Flag<String> = content("observed", "what the account holds, JSON");
+    CLOUD_CONFIG: DefaultFlag<String> = content("cloud-config", "the cloud-config").or_else("", String::new);
+    CLUSTER_NAME: DefaultFlag<String> = super::CLUSTER_NAME;
+    OUTPUT: DefaultFlag<Form> = output("how actions are printed");
+}
+
+/// What the flags say.
+struct Asked {
+    service: String,
+    observed: String,
+    config: String,
+    name: String,
+    form: Form,
+}
+
+fn read(given: &mut Settings) -> Option<Asked> {
+    let (service, observed) = (given.required(&FILENAME), given.required(&OBSERVED));
+    let (config, name, form) = (given.get(&CLOUD_CONFIG), given.get(&CLUSTER_NAME), given.get(&OUTPUT));
+    Some(Asked { service: service?, observed: observed?, config, name, form })
+}
+
 fn run(settings: Settings) -> anyhow::Result<()> {
-    let readable = "a readable file";
-    let (service, observed, config, name, as_json) = settings.read(|given| {
-        let service = given.required("filename", readable, |path| std::fs::read_to_string(path));
-        let observed = given.required("observed", readable, |path| std::fs::read_to_string(path));
-        let config = given.or("cloud-config", String::new(), readable, |path| std::fs::read_to_string(path));
-        let name = given.or("cluster-name", "kubernetes".to_owned(), "a name", |text| Ok::<_, String>(text.to_owned()));
-        let as_json = given.or("output", false, "text, json", |text| match text {
-            "text" => Ok(false),
-            "json" => Ok(true),
-            _ => Err("is no format"),
-        });
-        Some((service?, observed?, config, name, as_json))
-    })?;
+    let Asked { service, observed, config, name, form } = settings.read(read)?;
     let (config, warnings) = CloudConfig::parse(&config)?;
     for warning in warnings {
         anstream::eprintln!("\x1b[1;33mwarning:\x1b[0m {warning}");
@@ -46,7 +53,7 @@ fn run(settings: Settings) -> anyhow::Result<()> {
     for note in &plan.notes {
         anstream::eprintln!("\x1b[1;33mnote:\x1b[0m {}: {}", note.reason, note.message);
     }
-    if as_json {
+    if form == Form::Json {
         anstream::println!("{}", serde_json::to_string_pretty(&plan.actions)?);
         return Ok(());
     }

@@ -19,10 +19,10 @@ pub(crate) struct ForUp {
 
 impl ForUp {
     /// Reads the flags.
-    pub(crate) fn read(given: &mut Settings) -> Option<Self> {
+    pub(crate) fn read(given: &mut Settings) -> Self {
         // Where its files and its way to the API are is known once the API server runs.
-        let local = local(given, None, std::path::PathBuf::new())?;
-        Some(Self { options: options(given, Operand::Process(local))? })
+        let local = local(given, None, std::path::PathBuf::new());
+        Self { options: options(given, Operand::Process(local)) }
     }
 
     /// Starts both beside what has this context. Their files are beside the kubeconfig.

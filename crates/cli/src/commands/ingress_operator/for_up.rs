@@ -1,13 +1,15 @@
 //! What `up` needs of the operator: its flag, its start, and the objects that it reads.
 
-use super::{super::up::Part, addresses, options, process};
+use super::{
+    super::up::{INGRESS_BIND_ADDRESS, INGRESS_DOMAIN, Part},
+    OPERAND_PORTS, options, process,
+};
 use api::config::{CLUSTER, CONFIG, INGRESS_NAMESPACE, OPERATOR};
 use ingress::operator::{self, Options};
 use kube::{
     Api, Client,
     api::{ApiResource, DynamicObject, GroupVersionKind},
 };
-use net::{DualStack, Family};
 use runtime::{config::Settings, controller::Context};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
@@ -22,20 +24,9 @@ pub(crate) struct ForUp {
 impl ForUp {
     /// Reads the flags.
     pub(crate) fn read(given: &mut Settings) -> Self {
-        let domain = given.optional("ingress-domain", "a DNS name such as apps.example.test", |text| {
-            let plain = |label: &str| {
-                let good = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-                !label.is_empty() && label.len() <= 63 && label.bytes().all(good)
-            };
-            match text.len() <= 244 && text.split('.').all(plain) {
-                true => Ok(text.to_owned()),
-                false => Err("is no DNS name in lower case"),
-            }
-        });
         let mut process = process(given, PathBuf::new());
-        let loopback = DualStack::pair(Family::V4.loopback(), Family::V6.loopback()).ok();
-        process.listen = addresses(given, "ingress-bind-address").or(loopback);
-        Self { options: options(String::new(), Some(process), true), domain }
+        process.listen = Some(given.get(&INGRESS_BIND_ADDRESS));
+        Self { options: options(String::new(), Some(process), true), domain: given.optional(&INGRESS_DOMAIN) }
     }
 
     /// Starts it beside what has this context. Its files are beside the kubeconfig. Without a domain nothing is started: no port
@@ -97,8 +88,9 @@ fn part(controller: &Value) -> Part {
         return Part::Missing(why.to_owned());
     };
     let network = &status["endpointPublishingStrategy"]["hostNetwork"];
+    let ports = OPERAND_PORTS.default();
     let port = |field: &str, usual: u16| network[field].as_u64().unwrap_or_else(|| usual.into());
-    let (http, https) = (port("httpPort", super::PORTS.http), port("httpsPort", super::PORTS.https));
+    let (http, https) = (port("httpPort", ports.http), port("httpsPort", ports.https));
     Part::Serves(format!("*.{domain} on port {http}, TLS on {https}"))
 }
 
@@ -122,7 +114,7 @@ pub(crate) fn objects(given: &[Value], domain: Option<&str>) -> Vec<Value> {
     let Some(domain) = domain else { return objects };
     objects.push(object(CONFIG, "Ingress", json!({"domain": domain}), json!({"defaultPlacement": "Workers"})));
     objects.push(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": INGRESS_NAMESPACE}}));
-    let ports = super::PORTS;
+    let ports = OPERAND_PORTS.default();
     objects.push(json!({
         "apiVersion": OPERATOR, "kind": "IngressController",
         "metadata": {"name": "default", "namespace": INGRESS_NAMESPACE},

@@ -1,9 +1,10 @@
 //! `twinstack doctor`: what is wrong with a cluster's families, why, and what to type.
 
-use super::{super::Command, FILENAME, KUBECONFIG, Source, object, print};
-use crate::flag::flag;
+use super::{super::Command, Source, object, print};
+use crate::flag::{DefaultFlag, Flag, Form, flags, output, switch, text};
 use inspect::doctor::{self, Finding, Severity};
 use runtime::config::Settings;
+use std::path::PathBuf;
 
 pub(crate) const COMMAND: Command = Command {
     name: "doctor",
@@ -14,18 +15,22 @@ pub(crate) const COMMAND: Command = Command {
     example: "twinstack doctor\n\
               twinstack doctor service/web --namespace shop\n\
               kubectl get nodes,pods,services,endpointslices,networkpolicies -A -o json | twinstack doctor --filename -",
-    flags: &[&[
-        flag("object", "KIND/NAME", "everything", "only this one, with its hints; such as service/web"),
-        flag("namespace", "NAMESPACE", "all", "only what is in this namespace, and in none").short('n'),
-        KUBECONFIG,
-        FILENAME,
-        flag("hints", "BOOL", "false", "show hints too"),
-        flag("output", "text|json", "text", "form of the findings").short('o'),
-    ]],
+    flags: &[FLAGS],
     positional: Some("object"),
     long_running: false,
+    check: |given| read(given).map(drop),
     run,
 };
+
+flags! {
+    FLAGS:
+    OBJECT: Flag<(String, String)> = Flag::new("object", "KIND/NAME", "KIND/NAME, such as service/web", object, "only this one, with its hints; such as service/web").otherwise("everything");
+    NAMESPACE: Flag<String> = text("namespace", "NAMESPACE", "a namespace", "only what is in this namespace, and in none").short('n').otherwise("all");
+    KUBECONFIG: Flag<PathBuf> = super::KUBECONFIG;
+    FILENAME: Flag<String> = super::FILENAME;
+    HINTS: Flag<bool> = switch("hints", "show hints too").otherwise("false");
+    OUTPUT: DefaultFlag<Form> = output("form of the findings");
+}
 
 /// Which findings are wanted.
 struct Wanted {
@@ -45,27 +50,23 @@ impl Wanted {
     }
 }
 
+fn read(given: &mut Settings) -> Option<(Wanted, Source, Form)> {
+    let object = given.optional(&OBJECT);
+    let namespace = given.optional(&NAMESPACE);
+    // Who names an object wants to know all about it.
+    let hints = given.optional(&HINTS).unwrap_or(object.is_some());
+    Some((Wanted { object, namespace, hints }, Source::read(given), given.get(&OUTPUT)))
+}
+
 fn run(settings: Settings) -> anyhow::Result<()> {
-    let (wanted, source, as_json) = settings.read(|given| {
-        let text = |text: &str| Ok::<_, String>(text.to_owned());
-        let object = given.optional("object", "KIND/NAME, such as service/web", object);
-        let namespace = given.optional("namespace", "a namespace", text);
-        let source = Source::read(given);
-        let hints = given.or("hints", object.is_some(), "true, false", str::parse::<bool>);
-        let as_json = given.or("output", false, "text, json", |text| match text {
-            "text" => Ok(false),
-            "json" => Ok(true),
-            _ => Err("is no form that findings can have"),
-        });
-        Some((Wanted { object, namespace, hints }, source, as_json))
-    })?;
+    let (wanted, source, form) = settings.read(read)?;
     let (snapshot, unread) = source.snapshot()?;
     let all: Vec<Finding> = doctor::examine(&snapshot).into_iter().filter(|one| wanted.takes(one)).collect();
     let (shown, hidden): (Vec<_>, Vec<_>) =
         all.into_iter().partition(|one| wanted.hints || one.severity != Severity::Hint);
-    match as_json {
-        true => anstream::println!("{}", serde_json::to_string_pretty(&shown)?),
-        false => print::findings(&shown, hidden.len(), &unread),
+    match form {
+        Form::Json => anstream::println!("{}", serde_json::to_string_pretty(&shown)?),
+        Form::Text => print::findings(&shown, hidden.len(), &unread),
     }
     if shown.iter().any(|one| one.severity == Severity::Error) {
         std::process::exit(1);

@@ -1,10 +1,15 @@
 //! `twinstack trace`: how a request of each family travels to a Service or a Route.
 
-use super::{super::Command, FILENAME, KUBECONFIG, Source, object, print};
-use crate::flag::flag;
+use super::{
+    super::{Command, dns_operator},
+    Source, object, print,
+};
+use crate::flag::{DefaultFlag, Flag, Form, flags, output, text};
+use ::dns::wire::Name;
 use anyhow::bail;
 use inspect::trace::{self, Target};
 use runtime::config::Settings;
+use std::path::PathBuf;
 
 pub(crate) const COMMAND: Command = Command {
     name: "trace",
@@ -14,45 +19,56 @@ pub(crate) const COMMAND: Command = Command {
            packet is told by `twinstack proxy explain`.",
     example: "twinstack trace service/web --namespace shop\n\
               twinstack trace route/console --namespace openshift-console -o json",
-    flags: &[&[
-        flag("object", "KIND/NAME", "", "where to: service/NAME or route/NAME"),
-        flag("namespace", "NAMESPACE", "default", "where it is").short('n'),
-        flag("cluster-domain", "DOMAIN", "cluster.local", "domain of Services"),
-        KUBECONFIG,
-        FILENAME,
-        flag("output", "text|json", "text", "form of the answer").short('o'),
-    ]],
+    flags: &[FLAGS],
     positional: Some("object"),
     long_running: false,
+    check: |given| read(given).map(drop),
     run,
 };
 
+flags! {
+    FLAGS:
+    OBJECT: Flag<(String, String)> = Flag::new("object", "KIND/NAME", "service/NAME or route/NAME", destination, "where to: service/NAME or route/NAME");
+    NAMESPACE: DefaultFlag<String> = text("namespace", "NAMESPACE", "a namespace", "where it is").short('n').or("default");
+    CLUSTER_DOMAIN: DefaultFlag<Name> = dns_operator::DOMAIN;
+    KUBECONFIG: Flag<PathBuf> = super::KUBECONFIG;
+    FILENAME: Flag<String> = super::FILENAME;
+    OUTPUT: DefaultFlag<Form> = output("form of the answer");
+}
+
+/// What the flags say.
+struct Asked {
+    to: (String, String),
+    namespace: String,
+    domain: String,
+    source: Source,
+    form: Form,
+}
+
+fn destination(text: &str) -> Result<(String, String), String> {
+    match object(text)? {
+        to if ["service", "route"].contains(&to.0.as_str()) => Ok(to),
+        _ => Err("is nothing that requests go to".to_owned()),
+    }
+}
+
+fn read(given: &mut Settings) -> Option<Asked> {
+    let to = given.required(&OBJECT);
+    let (namespace, domain) = (given.get(&NAMESPACE), given.get(&CLUSTER_DOMAIN).to_string());
+    let (source, form) = (Source::read(given), given.get(&OUTPUT));
+    Some(Asked { to: to?, namespace, domain, source, form })
+}
+
 fn run(settings: Settings) -> anyhow::Result<()> {
-    let ((kind, name), namespace, domain, source, as_json) = settings.read(|given| {
-        let text = |text: &str| Ok::<_, String>(text.to_owned());
-        let to = given.required("object", "service/NAME or route/NAME", |text| match object(text) {
-            Ok(to) if ["service", "route"].contains(&to.0.as_str()) => Ok(to),
-            Ok(_) => Err("is nothing that requests go to"),
-            Err(problem) => Err(problem),
-        });
-        let namespace = given.or("namespace", "default".to_owned(), "a namespace", text);
-        let domain = given.or("cluster-domain", "cluster.local".to_owned(), "a domain", text);
-        let source = Source::read(given);
-        let as_json = given.or("output", false, "text, json", |text| match text {
-            "text" => Ok(false),
-            "json" => Ok(true),
-            _ => Err("is no form that an answer can have"),
-        });
-        Some((to?, namespace, domain, source, as_json))
-    })?;
+    let Asked { to: (kind, name), namespace, domain, source, form } = settings.read(read)?;
     let (snapshot, unread) = source.snapshot()?;
     let target = Target { kind: &kind, namespace: &namespace, name: &name, domain: domain.trim_end_matches('.') };
     let Some(traces) = trace::trace(&snapshot, target) else {
         bail!("there is no {kind} {name} in namespace {namespace}; kubectl get {kind} -A lists them all");
     };
-    match as_json {
-        true => anstream::println!("{}", serde_json::to_string_pretty(&traces)?),
-        false => print::traces(&traces, &unread),
+    match form {
+        Form::Json => anstream::println!("{}", serde_json::to_string_pretty(&traces)?),
+        Form::Text => print::traces(&traces, &unread),
     }
     if traces.iter().all(|trace| trace.ends.is_some()) {
         std::process::exit(1);

@@ -2,7 +2,6 @@
 
 use super::super::{Command, cloud_config, cloud_controller_manager, dns_operator, ingress_operator, proxy};
 use api::rights::{self, Rights};
-use runtime::config::Settings;
 
 /// One component.
 pub(super) struct Component {
@@ -15,12 +14,10 @@ pub(super) struct Component {
     pub(super) access: Access,
     pub(super) place: Place,
     /// Where it tells its health.
-    pub(super) health: u16,
+    pub(super) health: fn() -> u16,
     /// The flag that names the image of what it runs, which is its own.
     pub(super) image_flag: Option<&'static str>,
     pub(super) needs_server: bool,
-    /// Reads its flags as the component does.
-    pub(super) check: fn(&mut Settings) -> Option<()>,
 }
 
 /// Where its rights come from.
@@ -53,10 +50,9 @@ const ALL: &[Component] = &[
         role: "system:cloud-controller-manager",
         access: Access::Own(rights::cloud_controller_manager),
         place: Place::ControlPlane,
-        health: cloud_controller_manager::OWN.port(),
+        health: || cloud_controller_manager::OWN.port(),
         image_flag: None,
         needs_server: false,
-        check: cloud_controller_manager::check,
     },
     Component {
         name: "cloud-config-sync",
@@ -65,10 +61,9 @@ const ALL: &[Component] = &[
         role: "cloud-config-sync",
         access: Access::Own(rights::cloud_config_sync),
         place: Place::Anywhere,
-        health: cloud_config::sync::OWN.port(),
+        health: || cloud_config::sync::OWN.port(),
         image_flag: None,
         needs_server: false,
-        check: cloud_config::sync::check,
     },
     Component {
         name: "dns-operator",
@@ -77,10 +72,9 @@ const ALL: &[Component] = &[
         role: "openshift-dns-operator",
         access: Access::Own(rights::dns_operator),
         place: Place::Anywhere,
-        health: dns_operator::OWN.port(),
-        image_flag: Some("image"),
+        health: || dns_operator::OWN.port(),
+        image_flag: Some(dns_operator::DNS_IMAGE.flag().name),
         needs_server: false,
-        check: dns_operator::check,
     },
     Component {
         name: "ingress-operator",
@@ -89,10 +83,9 @@ const ALL: &[Component] = &[
         role: "openshift-ingress-operator",
         access: Access::Own(rights::ingress_operator),
         place: Place::Anywhere,
-        health: ingress_operator::OWN.port(),
-        image_flag: Some("router-image"),
+        health: || ingress_operator::OWN.port(),
+        image_flag: Some(ingress_operator::ROUTER_IMAGE.flag().name),
         needs_server: false,
-        check: ingress_operator::check,
     },
     Component {
         name: "proxy",
@@ -101,17 +94,18 @@ const ALL: &[Component] = &[
         role: "system:node-proxier",
         access: Access::OfCluster,
         place: Place::EveryNode,
-        health: 10256,
+        health: proxy::health_port,
         image_flag: None,
         needs_server: true,
-        check: proxy::check,
     },
 ];
 
-pub(super) fn names() -> String {
+fn names() -> String {
     ALL.iter().map(|component| component.name).collect::<Vec<_>>().join(", ")
 }
 
 pub(super) fn named(name: &str) -> Result<&'static Component, String> {
-    ALL.iter().find(|component| component.name == name).ok_or_else(|| "has no manifests".to_owned())
+    ALL.iter()
+        .find(|component| component.name == name)
+        .ok_or_else(|| format!("has no manifests; accepted: {}", names()))
 }

@@ -119,7 +119,8 @@ fn pod_spec(component: &Component, pod: &Pod) -> Value {
 }
 
 fn container(component: &Component, pod: &Pod) -> Value {
-    let Component { name, place, health, .. } = *component;
+    let Component { name, place, .. } = *component;
+    let health = (component.health)();
     let (words, environment) = command_line(component, pod);
     // In a node's network it listens on loopback only, but for the proxy, whose health load balancers ask for.
     let scheme = if place == Place::EveryNode { "HTTP" } else { "HTTPS" };

@@ -2,26 +2,25 @@
 //!
 //! What cannot be set is told and left: a container may not be allowed to, and Services work without.
 
-use crate::{
-    flag::{Flag, flag},
-    read,
-};
+use crate::flag::{DefaultFlag, Flag, count, duration, flags, switch};
 use runtime::config::Settings;
 use std::{io, path::Path, thread, time::Duration};
 
 const FOLDER: &str = "/proc/sys/net/netfilter";
-const DURATION: &str = "a length of time such as 24h; 0s leaves it as it is";
+flags! {
+    pub(super) FLAGS:
+    MAX_PER_CORE: DefaultFlag<u64> = count("conntrack-max-per-core", "connections to remember for each core, at least; 0 leaves the limit as it is").accepted("a whole number").or("32768");
+    MIN: DefaultFlag<u64> = count("conntrack-min", "connections to remember, at least, however few cores there are").accepted("a whole number").or("131072");
+    ESTABLISHED: DefaultFlag<Duration> = timeout("conntrack-tcp-timeout-established", "how long idle TCP connections are remembered; 0s leaves it as it is").or("24h");
+    CLOSE_WAIT: DefaultFlag<Duration> = timeout("conntrack-tcp-timeout-close-wait", "how long half-closed TCP connections are remembered; 0s leaves it as it is").or("1h");
+    BE_LIBERAL: DefaultFlag<bool> = switch("conntrack-tcp-be-liberal", "take TCP packets outside of the window for valid").or("false");
+    UDP: DefaultFlag<Duration> = timeout("conntrack-udp-timeout", "how long UDP flows without an answer are remembered; 0s leaves it as it is").or("0s");
+    UDP_STREAM: DefaultFlag<Duration> = timeout("conntrack-udp-timeout-stream", "how long UDP flows are remembered; 0s leaves it as it is").or("0s");
+}
 
-#[rustfmt::skip]
-pub(super) const FLAGS: &[Flag] = &[
-    flag("conntrack-max-per-core", "COUNT", "32768", "connections to remember for each core, at least; 0 leaves the limit as it is"),
-    flag("conntrack-min", "COUNT", "131072", "connections to remember, at least, however few cores there are"),
-    flag("conntrack-tcp-timeout-established", "DURATION", "24h", "how long idle TCP connections are remembered; 0s leaves it as it is"),
-    flag("conntrack-tcp-timeout-close-wait", "DURATION", "1h", "how long half-closed TCP connections are remembered; 0s leaves it as it is"),
-    flag("conntrack-tcp-be-liberal", "BOOL", "false", "take TCP packets outside of the window for valid"),
-    flag("conntrack-udp-timeout", "DURATION", "0s", "how long UDP flows without an answer are remembered; 0s leaves it as it is"),
-    flag("conntrack-udp-timeout-stream", "DURATION", "0s", "how long UDP flows are remembered; 0s leaves it as it is"),
-];
+const fn timeout(name: &'static str, help: &'static str) -> Flag<Duration> {
+    duration(name, help).accepted("a length of time such as 24h; 0s leaves it as it is")
+}
 
 /// What the flags say.
 pub(super) struct Options {
@@ -42,20 +41,14 @@ enum Wanted {
 }
 
 pub(super) fn options(given: &mut Settings) -> Options {
-    const COUNT: &str = "a whole number";
-    let mut time = |name, default: u64| given.or(name, Duration::from_secs(default), DURATION, read::duration);
-    let established = time("conntrack-tcp-timeout-established", 24 * 3600);
-    let close_wait = time("conntrack-tcp-timeout-close-wait", 3600);
-    let udp = time("conntrack-udp-timeout", 0);
-    let udp_stream = time("conntrack-udp-timeout-stream", 0);
     Options {
-        max_per_core: given.or("conntrack-max-per-core", 32_768, COUNT, str::parse::<u64>),
-        min: given.or("conntrack-min", 131_072, COUNT, str::parse::<u64>),
-        established,
-        close_wait,
-        be_liberal: given.or("conntrack-tcp-be-liberal", false, "true, false", str::parse::<bool>),
-        udp,
-        udp_stream,
+        max_per_core: given.get(&MAX_PER_CORE),
+        min: given.get(&MIN),
+        established: given.get(&ESTABLISHED),
+        close_wait: given.get(&CLOSE_WAIT),
+        be_liberal: given.get(&BE_LIBERAL),
+        udp: given.get(&UDP),
+        udp_stream: given.get(&UDP_STREAM),
     }
 }
 

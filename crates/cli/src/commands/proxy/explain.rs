@@ -3,8 +3,7 @@
 use super::{Command, Mode};
 use crate::{
     component,
-    flag::{Flag, flag},
-    kubeconfig,
+    flag::{DefaultFlag, Flag, Flags, KUBECONFIG, flags},
 };
 use anyhow::Context;
 use proxy::{
@@ -24,49 +23,55 @@ pub(crate) const COMMAND: Command = Command {
            `twinstack proxy`; give the same.",
     example: "twinstack proxy explain kube-system/kube-dns --kubeconfig ./admin.kubeconfig --hostname-override node-1 --cluster-cidr 10.244.0.0/16,fd00:10:244::/56\n\
               twinstack proxy explain web -o json",
-    flags: &[FLAGS, &[kubeconfig::FLAG], SETTINGS],
+    flags: &[FLAGS, &[&KUBECONFIG], SETTINGS],
     positional: Some("service"),
     long_running: true,
+    check: |given| asked(given).map(drop),
     run,
 };
 
-#[rustfmt::skip]
-const FLAGS: &[Flag] = &[
-    flag("service", "[NAMESPACE/]SERVICE", "", "which Service; in namespace default when none is named"),
-    flag("output", "FORMAT", "table", "table, json").short('o'),
-];
+flags! {
+    pub(super) FLAGS:
+    SERVICE: Flag<Name> = Flag::new("service", "[NAMESPACE/]SERVICE", "SERVICE or NAMESPACE/SERVICE", service, "which Service; in namespace default when none is named");
+    OUTPUT: DefaultFlag<Output> = Flag::new("output", "FORMAT", "table, json", form, "table, json").short('o').or("table");
+}
 
 /// Of those of `proxy`, what decides on the rules.
-#[rustfmt::skip]
-const SETTINGS: &[Flag] = &[
-    flag("hostname-override", "NAME", "", "name of the Node whose proxy is meant; the host's name when not given"),
-    flag("bind-address", "ADDRESS[,ADDRESS]", "", "the node's address, or one of each family, where the Node object does not say"),
-    flag("proxy-mode", "MODE", "nftables", "how the kernel is programmed"),
-    flag("cluster-cidr", "CIDR[,CIDR]", "", "the pods' addresses, one block or one of each family"),
-    flag("detect-local-mode", "MODE", "ClusterCIDR", "how pods are told from others: ClusterCIDR, NodeCIDR, BridgeInterface, InterfaceNamePrefix"),
-    flag("pod-bridge-interface", "NAME", "", "the pods' bridge, for BridgeInterface"),
-    flag("pod-interface-name-prefix", "PREFIX", "", "how the names of the pods' interfaces begin, for InterfaceNamePrefix"),
-    flag("nodeport-addresses", "CIDR,...", "primary", "where node ports are open: blocks, primary or all"),
-    flag("masquerade-all", "BOOL", "false", "masquerade everything to cluster IPs"),
+const SETTINGS: Flags = &[
+    &super::HOSTNAME_OVERRIDE.help("name of the Node whose proxy is meant; the host's name when not given"),
+    &super::BIND_ADDRESS.help("the node's address, or one of each family, where the Node object does not say"),
+    &super::PROXY_MODE.help("how the kernel is programmed"),
+    &super::CLUSTER_CIDR.help("the pods' addresses, one block or one of each family"),
+    &super::DETECT_LOCAL_MODE,
+    &super::POD_BRIDGE_INTERFACE,
+    &super::POD_INTERFACE_NAME_PREFIX,
+    &super::NODEPORT_ADDRESSES.help("where node ports are open: blocks, primary or all"),
+    &super::MASQUERADE_ALL,
 ];
 
 #[derive(Clone, Copy)]
-enum Output {
+pub(super) enum Output {
     Table,
     Json,
+}
+
+fn form(text: &str) -> Result<Output, String> {
+    match text {
+        "table" => Ok(Output::Table),
+        "json" => Ok(Output::Json),
+        _ => Err("is no format".to_owned()),
+    }
+}
+
+fn asked(given: &mut Settings) -> Option<(Name, Output, super::Options)> {
+    let (name, output, options) = (given.required(&SERVICE), given.get(&OUTPUT), super::options(given));
+    Some((name?, output, options))
 }
 
 fn run(settings: Settings) -> anyhow::Result<()> {
     let (name, output, options) = settings.read(|given| {
         component::log(given);
-        let name = given.required("service", "SERVICE or NAMESPACE/SERVICE", service);
-        let output = given.or("output", Output::Table, "table, json", |text| match text {
-            "table" => Ok(Output::Table),
-            "json" => Ok(Output::Json),
-            _ => Err("is no format"),
-        });
-        let options = super::options(given);
-        Some((name?, output, options))
+        asked(given)
     })?;
     let tracker = super::snapshot(&options)?;
     let service = tracker.get(&name).and_then(|entry| entry.service.as_ref());
@@ -106,7 +111,7 @@ fn run(settings: Settings) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn service(text: &str) -> Result<Name, &'static str> {
+fn service(text: &str) -> Result<Name, String> {
     let words: Vec<&str> = text.split('/').collect();
     let good = |word: &&str| {
         !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'.')
@@ -114,6 +119,6 @@ fn service(text: &str) -> Result<Name, &'static str> {
     match words[..] {
         [name] if good(&name) => Ok(Name::new("default", name)),
         [namespace, name] if good(&namespace) && good(&name) => Ok(Name::new(namespace, name)),
-        _ => Err("is no name of a Service"),
+        _ => Err("is no name of a Service".to_owned()),
     }
 }

@@ -1,20 +1,21 @@
 //! The file of `--config`: flags as keys, or a KubeProxyConfiguration as kube-proxy reads it.
 
+use crate::flag::{CONFIG, LOG_FORMAT, LOG_LEVEL};
 use proxy::config;
 use runtime::config::Settings;
 use std::path::Path;
 
 /// What counts beside a KubeProxyConfiguration, which otherwise stands in place of flags, as upstream has it.
 const BESIDE: &[&str] = &[
-    "config",
-    "hostname-override",
-    "cleanup",
-    "dry-run",
-    "write-config-to",
-    "log-format",
-    "log-level",
-    "service",
-    "output",
+    CONFIG.name,
+    super::HOSTNAME_OVERRIDE.name,
+    super::CLEANUP.flag().name,
+    super::DRY_RUN.flag().name,
+    super::WRITE_CONFIG_TO.name,
+    LOG_FORMAT.flag().name,
+    LOG_LEVEL.flag().name,
+    super::explain::SERVICE.name,
+    super::explain::OUTPUT.flag().name,
 ];
 
 /// Adds what the file says.
