@@ -1,18 +1,17 @@
 //! One TLS connection with HTTP/1.1 on it, so that "16 connections" means just that.
 
-use std::net::SocketAddr;
-use std::sync::Arc;
-
 use anyhow::{Context, ensure};
 use bytes::Bytes;
 use http::{Method, Request, Response, StatusCode, header};
 use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
-use hyper::client::conn::http1::{SendRequest, handshake};
+use hyper::{
+    body::Incoming,
+    client::conn::http1::{SendRequest, handshake},
+};
 use hyper_util::rt::TokioIo;
 use rustls::ClientConfig;
-use tokio::net::TcpStream;
-use tokio::task::JoinSet;
+use std::{net::SocketAddr, sync::Arc};
+use tokio::{net::TcpStream, task::JoinSet};
 use tokio_rustls::TlsConnector;
 
 /// Where a server is, and how to speak to it.

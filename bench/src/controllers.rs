@@ -1,21 +1,23 @@
 //! How far EndpointSlices are behind Pods that turn ready, and what that costs: `twinstack controller-manager`, and
 //! kube-controller-manager where it is named. Each runs against a `twinstack apiserver` of its own, over TLS.
 
-use std::collections::HashMap;
-use std::path::Path;
-use std::sync::{Arc, Mutex};
-use std::time::{Duration, Instant};
-
+use crate::{
+    client::{Connection, Target},
+    process::Process,
+    progress,
+    settings::Settings,
+    system::{System, twinstack},
+};
 use anyhow::{Context, bail};
 use futures::future::try_join_all;
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
-
-use crate::client::{Connection, Target};
-use crate::process::Process;
-use crate::progress;
-use crate::settings::Settings;
-use crate::system::{System, twinstack};
+use std::{
+    collections::HashMap,
+    path::Path,
+    sync::{Arc, Mutex},
+    time::{Duration, Instant},
+};
 
 const PODS_PER_SERVICE: usize = 20;
 /// Pods that turn ready in a second.

@@ -1,14 +1,13 @@
 //! How the client proves itself and whom it believes: from a kubeconfig, or as PEM.
 
-use std::sync::Arc;
-
 use anyhow::Context;
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::{ClientConfig, RootCertStore};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use rustls::{
+    ClientConfig, RootCertStore,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+};
 use serde::Deserialize;
+use std::sync::Arc;
 
 /// Three PEM texts.
 pub(crate) struct Credentials {

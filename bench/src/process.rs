@@ -1,12 +1,13 @@
 //! A server under measurement: started with its log in a file, looked at through `/proc`, killed when dropped.
 
-use std::ffi::OsStr;
-use std::fs::File;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
-
 use anyhow::{Context, bail};
+use std::{
+    ffi::OsStr,
+    fs::File,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
 
 /// Linux counts CPU time in hundredths of a second wherever Rust runs.
 const TICK: Duration = Duration::from_millis(10);

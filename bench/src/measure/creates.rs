@@ -1,14 +1,14 @@
 //! Durable creates: dual-stack Services over several connections, each answered before the next is sent on it.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
-
+use super::{CONNECTIONS, PATH, SERVICES};
+use crate::system::System;
 use anyhow::ensure;
 use futures::future::try_join_all;
 use serde_json::{Value, json};
-
-use super::{CONNECTIONS, PATH, SERVICES};
-use crate::system::System;
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    time::{Duration, Instant},
+};
 
 /// A block that takes longer than this is ended, and the figures are those of what was made.
 const PATIENCE: Duration = Duration::from_secs(70);

@@ -1,11 +1,9 @@
 //! GETs of single Services, over several connections, each answered before the next is sent on it.
 
-use std::time::{Duration, Instant};
-
-use futures::future::try_join_all;
-
 use super::{CONNECTIONS, PATH, creates};
 use crate::system::System;
+use futures::future::try_join_all;
+use std::time::{Duration, Instant};
 
 /// How long is counted.
 const TIME: Duration = Duration::from_secs(3);

@@ -1,9 +1,8 @@
 //! LIST of all Services in one answer, the best of a few.
 
-use std::time::{Duration, Instant};
-
 use super::PATH;
 use crate::system::System;
+use std::time::{Duration, Instant};
 
 /// How often it is tried.
 const TIMES: usize = 5;

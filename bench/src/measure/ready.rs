@@ -1,10 +1,8 @@
 //! Ready from empty: `/readyz` says so, and the namespace `default` is there.
 
-use std::time::Duration;
-
-use http::StatusCode;
-
 use crate::system::System;
+use http::StatusCode;
+use std::time::Duration;
 
 /// Waits, and tells how long it took since the start of the process.
 pub(super) async fn wait(system: &mut System) -> anyhow::Result<Duration> {

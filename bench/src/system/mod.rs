@@ -3,15 +3,14 @@
 pub(crate) mod peer;
 pub(crate) mod twinstack;
 
-use std::net::{Ipv4Addr, SocketAddr, TcpListener};
-use std::path::Path;
-use std::time::{Duration, Instant};
-
+use crate::{client::Target, process::Process};
 use anyhow::bail;
+use std::{
+    net::{Ipv4Addr, SocketAddr, TcpListener},
+    path::Path,
+    time::{Duration, Instant},
+};
 use tempfile::TempDir;
-
-use crate::client::Target;
-use crate::process::Process;
 
 /// Ranges for Services of both families, a million addresses each.
 const SERVICE_RANGES: &str = "10.0.0.0/12,fd00::/108";

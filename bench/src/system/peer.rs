@@ -1,17 +1,11 @@
 //! kube-apiserver on an etcd of its own, in an empty folder. Its certificates are made beforehand and not counted.
 
-use std::path::Path;
-use std::time::Instant;
-
+use super::{SERVICE_RANGES, System, free_addresses};
+use crate::{client::Target, credentials::Credentials, process::Process, settings::Peer};
 use rcgen::{
     BasicConstraints, CertificateParams, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair, KeyUsagePurpose,
 };
-
-use super::{SERVICE_RANGES, System, free_addresses};
-use crate::client::Target;
-use crate::credentials::Credentials;
-use crate::process::Process;
-use crate::settings::Peer;
+use std::{path::Path, time::Instant};
 
 /// Starts both at once; kube-apiserver waits for etcd by itself.
 pub(crate) async fn start(peer: &Peer) -> anyhow::Result<System> {

@@ -1,12 +1,8 @@
 //! `twinstack apiserver` in an empty folder.
 
-use std::path::Path;
-use std::time::Instant;
-
 use super::{SERVICE_RANGES, System, free_addresses, wait_for};
-use crate::client::Target;
-use crate::credentials::Credentials;
-use crate::process::Process;
+use crate::{client::Target, credentials::Credentials, process::Process};
+use std::{path::Path, time::Instant};
 
 /// The administrator's, in the folder of the system.
 pub(crate) const KUBECONFIG: &str = "data/admin.kubeconfig";

@@ -1,13 +1,11 @@
 //! Everything that is not an object: discovery, OpenAPI, version, health, metrics, token keys.
 
-use crate::{ApiServer, Body, discovery, handle};
+use crate::{ApiServer, Body, discovery, handle, request::query::Query};
 use access::authn::service_account;
 use api::error::ApiError;
 use http::{Method, Request, Response, StatusCode, header};
 use runtime::build::BUILD;
 use serde_json::{Value, json};
-
-use crate::request::query::Query;
 
 /// GET of such a path.
 pub(crate) fn serve<B>(

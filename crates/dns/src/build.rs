@@ -1,21 +1,23 @@
 //! From a Corefile to something that answers: every block's plugins set up, every mistake with its place.
 
-use crate::chain::Chain;
-use crate::corefile::{Address, Block, Corefile, Problem, Token};
-use crate::metrics::Counters;
-use crate::observe::Observers;
-use crate::plugin::kubernetes::Cluster;
-use crate::plugin::{self, Plugin};
-use crate::routes::Routes;
-use crate::wire::Name;
-use crate::wire::code::rcode;
+use crate::{
+    chain::Chain,
+    corefile::{Address, Block, Corefile, Problem, Token},
+    metrics::Counters,
+    observe::Observers,
+    plugin::{self, Plugin, kubernetes::Cluster},
+    routes::Routes,
+    wire::{Name, code::rcode},
+};
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
-use std::collections::{BTreeMap, HashMap};
-use std::net::{IpAddr, SocketAddr};
-use std::path::PathBuf;
-use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::{
+    collections::{BTreeMap, HashMap},
+    net::{IpAddr, SocketAddr},
+    path::PathBuf,
+    sync::{Arc, Weak},
+    time::Duration,
+};
 use tokio_util::sync::CancellationToken;
 
 /// Where queries come in: an address of the machine, or all of both families.

@@ -1,11 +1,12 @@
 //! Plugins one after another: down until one answers, and back up through those that were passed.
 
-use crate::observe::Observers;
-use crate::plugin::{Plugin, Step};
-use crate::query::{Query, Refresh};
-use crate::routes::Routes;
-use crate::wire::code::rcode;
-use crate::wire::{Message, Name, Reply};
+use crate::{
+    observe::Observers,
+    plugin::{Plugin, Step},
+    query::{Query, Refresh},
+    routes::Routes,
+    wire::{Message, Name, Reply, code::rcode},
+};
 use std::sync::Arc;
 
 /// What a server block does with a query.

@@ -1,15 +1,20 @@
 //! What is noted about every query of a block: metrics, and log lines where the block asks for them.
 
-use crate::build::Lasting;
-use crate::metrics::{Counters, Histogram, Labels};
-use crate::plugin::errors::Errors;
-use crate::plugin::log::Log;
-use crate::query::{Query, Transport};
-use crate::wire::code::{rcode, rtype};
-use crate::wire::{Name, Reply};
+use crate::{
+    build::Lasting,
+    metrics::{Counters, Histogram, Labels},
+    plugin::{errors::Errors, log::Log},
+    query::{Query, Transport},
+    wire::{
+        Name, Reply,
+        code::{rcode, rtype},
+    },
+};
 use prometheus_client::metrics::counter::Counter;
-use std::net::SocketAddr;
-use std::sync::{Arc, OnceLock};
+use std::{
+    net::SocketAddr,
+    sync::{Arc, OnceLock},
+};
 
 /// The record types that have a label of their own; the rest are `other`.
 const TYPES: [u16; 20] = [

@@ -1,8 +1,7 @@
 //! A request on its way through the plugins, with everything known about where it came from.
 
 use crate::wire::{Name, Request};
-use std::net::SocketAddr;
-use std::time::Instant;
+use std::{net::SocketAddr, time::Instant};
 
 /// How a request came.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,9 +1,6 @@
 //! Which server block a name belongs to.
 
-use crate::chain::Chain;
-use crate::observe::Observers;
-use crate::wire::Name;
-use crate::zones::Zones;
+use crate::{chain::Chain, observe::Observers, wire::Name, zones::Zones};
 use std::sync::Arc;
 
 /// The server blocks behind one address and port.

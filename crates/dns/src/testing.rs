@@ -1,14 +1,17 @@
 //! Asking a Corefile without sockets, for tests of plugins.
 
-use crate::build::{self, Instance, Lasting};
-use crate::corefile::{self, Disk};
-use crate::query::{Query, Transport};
-use crate::routes::Routes;
-use crate::server::resolve;
-use crate::wire::code::{class, rcode, rtype};
-use crate::wire::{Edns, Name, Record, Reply, Request};
-use std::path::PathBuf;
-use std::sync::Arc;
+use crate::{
+    build::{self, Instance, Lasting},
+    corefile::{self, Disk},
+    query::{Query, Transport},
+    routes::Routes,
+    server::resolve,
+    wire::{
+        Edns, Name, Record, Reply, Request,
+        code::{class, rcode, rtype},
+    },
+};
+use std::{path::PathBuf, sync::Arc};
 
 pub(crate) fn query(name: &str, rtype: u16) -> Query {
     query_from("192.0.2.1:4000", name, rtype)

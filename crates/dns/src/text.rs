@@ -1,11 +1,10 @@
 //! Values as Corefiles write them: durations, numbers, zones.
 
-use crate::corefile::{Problem, Token, zones};
-use crate::wire::Name;
-use std::fmt::Display;
-use std::ops::RangeBounds;
-use std::str::FromStr;
-use std::time::Duration;
+use crate::{
+    corefile::{Problem, Token, zones},
+    wire::Name,
+};
+use std::{fmt::Display, ops::RangeBounds, str::FromStr, time::Duration};
 
 /// Go's way to write a duration: `1h30m`, `250ms`, `5s`; a plain number is seconds.
 pub(crate) fn duration(token: &Token) -> Result<Duration, Problem> {

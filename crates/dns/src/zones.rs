@@ -1,7 +1,6 @@
 //! Something for each of many zones, found for a name from its longest zone to its shortest.
 
-use crate::hash::Seed;
-use crate::wire::Name;
+use crate::{hash::Seed, wire::Name};
 use std::collections::HashMap;
 
 #[derive(Clone, Debug)]

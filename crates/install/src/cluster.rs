@@ -2,8 +2,7 @@
 
 use api::config::{AwsIpFamily, AwsResourceTag, FeatureSet, LoadBalancerKind, Scope, ServiceEndpoint, Topology};
 use net::{Cidr, DualStack, Family, HasFamily, NodeBlocks, ServiceRange};
-use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::{collections::BTreeMap, net::IpAddr};
 
 /// Everything the plan needs to know.
 #[derive(Clone, Debug, PartialEq)]

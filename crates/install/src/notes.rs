@@ -1,7 +1,6 @@
 //! Mistakes and warnings of one file, collected while it is read.
 
-use crate::Read;
-use crate::cluster::Cluster;
+use crate::{Read, cluster::Cluster};
 use api::path::Path as Field;
 use runtime::config::{Mistakes, Place};
 use std::path::{Path, PathBuf};

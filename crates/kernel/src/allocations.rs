@@ -2,8 +2,10 @@
 //!
 //! A test binary names it as its `#[global_allocator]` and compares [`on_this_thread`] before and after.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    cell::Cell,
+};
 
 thread_local! {
     static COUNT: Cell<u64> = const { Cell::new(0) };

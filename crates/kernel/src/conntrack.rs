@@ -3,14 +3,16 @@
 //! UDP has no beginning: as long as a client goes on sending, the kernel goes on translating to the endpoint that it once
 //! chose, even if that is gone. Whoever changes endpoints has to make it forget.
 
-use std::collections::BTreeSet;
-use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-
+use crate::{
+    dummy::{Links, RealLinks},
+    netlink::{Message, Socket, attribute},
+};
 use net::Family;
-
-use crate::dummy::{Links, RealLinks};
-use crate::netlink::{Message, Socket, attribute};
+use std::{
+    collections::BTreeSet,
+    io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
+};
 
 const GET: u16 = 0x0101;
 const DELETE: u16 = 0x0102;

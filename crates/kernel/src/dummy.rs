@@ -2,14 +2,14 @@
 //!
 //! IPVS takes a packet only if its destination is an address of the machine. The interface makes it one, for every Service.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-
+use crate::netlink::{Message, Room, Socket, attribute, attributes_of};
 use net::{Family, HasFamily};
 use parking_lot::Mutex;
-
-use crate::netlink::{Message, Room, Socket, attribute, attributes_of};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+};
 
 const NEW_LINK: u16 = 16;
 const DELETE_LINK: u16 = 17;

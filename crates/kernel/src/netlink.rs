@@ -4,13 +4,14 @@
 //! length, kind, value, padded to four bytes. Numbers of headers are in the machine's order, those inside netfilter's
 //! attributes in the network's.
 
-use std::io;
-use std::os::fd::OwnedFd;
-
 use net::Family;
-use rustix::net::netlink::{GENERIC, NETFILTER, SocketAddrNetlink};
-use rustix::net::sockopt::set_socket_timeout;
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, sendto, socket_with, sockopt};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType,
+    netlink::{GENERIC, NETFILTER, SocketAddrNetlink},
+    recv, sendto, socket_with,
+    sockopt::{self, set_socket_timeout},
+};
+use std::{io, os::fd::OwnedFd};
 
 const HEADER: usize = 16;
 const NETFILTER_HEADER: usize = 4;

@@ -1,13 +1,14 @@
 //! Network namespaces for tests and labs, through `ip netns`. Each is gone with its handle.
 
-use std::fs::File;
-use std::os::fd::AsFd;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::{io, thread};
-
-use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
-
 use crate::process::{self, Printed, ProcessError};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+use std::{
+    fs::File,
+    io,
+    os::fd::AsFd,
+    sync::atomic::{AtomicU32, Ordering},
+    thread,
+};
 
 /// A namespace with a name of its own; loopback is up.
 #[derive(Debug)]

@@ -1,8 +1,10 @@
 //! Running a program with text on its standard input. Called by `nft` and `netns`.
 
-use std::io::{self, Write};
-use std::process::{Command, Stdio};
-use std::thread;
+use std::{
+    io::{self, Write},
+    process::{Command, Stdio},
+    thread,
+};
 
 /// What a program printed, after it ended well.
 #[derive(Clone, Debug, PartialEq, Eq)]

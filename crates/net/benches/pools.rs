@@ -2,10 +2,8 @@
 //!
 //! `cargo bench -p net` works with 1,000,000 addresses; run as a test it works with 10,000 and only has to finish.
 
-use std::net::IpAddr;
-use std::time::Instant;
-
 use net::{ServiceIpPool, ServiceRange};
+use std::{net::IpAddr, time::Instant};
 
 fn main() {
     let benchmark = std::env::args().any(|arg| arg == "--bench");

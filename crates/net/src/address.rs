@@ -3,10 +3,8 @@
 //! Everything an operator or an API client writes goes through [`parse_ip`]. Values that are stored already may be
 //! spelled worse; `legacy` reads those.
 
+use crate::{address_error::AddressError, family::Family};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-
-use crate::address_error::AddressError;
-use crate::family::Family;
 
 /// Reads an address as it should be written: no leading zeros, no IPv4-mapped IPv6, no zone id, no brackets, no space.
 ///

@@ -1,10 +1,10 @@
 //! Why a text is not an address, and what its author meant. Only reached after the text was refused.
 
-use std::fmt;
-use std::net::{IpAddr, SocketAddr};
-
-use crate::legacy;
-use crate::text::Quoted;
+use crate::{legacy, text::Quoted};
+use std::{
+    fmt,
+    net::{IpAddr, SocketAddr},
+};
 
 /// A text that is not an address: what is wrong with it and, where that can be told, what to write.
 ///

@@ -1,11 +1,12 @@
 //! A block of addresses: network address and prefix length. Its text is in `cidr_text`.
 
+use crate::{
+    address::{from_bits, is_mapped, to_bits},
+    cidr_text::CidrError,
+    dual_stack::HasFamily,
+    family::Family,
+};
 use std::net::{IpAddr, Ipv4Addr};
-
-use crate::address::{from_bits, is_mapped, to_bits};
-use crate::cidr_text::CidrError;
-use crate::dual_stack::HasFamily;
-use crate::family::Family;
 
 /// A CIDR whose address is the first of the block: host bits are zero, the prefix fits the family, and no IPv4 hides in
 /// IPv6. Orders by family, then address, then prefix: a block comes before those inside it.

@@ -1,14 +1,14 @@
 //! How a CIDR is written: strict reading, canonical printing, and why a text is refused.
 
-use std::fmt;
-use std::str::FromStr;
-
-use crate::address::parse_ip;
-use crate::address_error::{AddressProblem, undressed};
-use crate::cidr::Cidr;
-use crate::dual_stack::HasFamily;
-use crate::legacy;
-use crate::text::{Quoted, plain_number, serde_by_text};
+use crate::{
+    address::parse_ip,
+    address_error::{AddressProblem, undressed},
+    cidr::Cidr,
+    dual_stack::HasFamily,
+    legacy,
+    text::{Quoted, plain_number, serde_by_text},
+};
+use std::{fmt, str::FromStr};
 
 /// A text that is not a CIDR: what is wrong with it and, where that can be told, what to write.
 ///

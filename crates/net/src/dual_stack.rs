@@ -1,9 +1,10 @@
 //! One value for each of one or two families, in order of preference.
 
-use std::fmt;
-use std::net::{IpAddr, SocketAddr};
-
 use crate::family::{Families, Family};
+use std::{
+    fmt,
+    net::{IpAddr, SocketAddr},
+};
 
 /// What belongs to one IP family by itself: an address, a CIDR, a pool.
 pub trait HasFamily {

@@ -1,10 +1,11 @@
 //! The two IP families, and one or two of them in order of preference.
 
-use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::str::FromStr;
-
 use crate::text::{Quoted, serde_by_text};
+use std::{
+    fmt,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    str::FromStr,
+};
 
 /// An IP family. Prints and parses as the Kubernetes API spells it: `IPv4`, `IPv6`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -4,15 +4,18 @@
 //! impossible to update. Mirrors what upstream's parsers did: leading zeros are decimal, a mapped address is IPv4, and
 //! a CIDR loses its host bits. Never use this for a value that is new.
 
-use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-
-use crate::address::{is_canonical, parse_ip};
-use crate::address_error::AddressError;
-use crate::cidr::Cidr;
-use crate::cidr_text::CidrError;
-use crate::family::Family;
-use crate::text::Quoted;
+use crate::{
+    address::{is_canonical, parse_ip},
+    address_error::AddressError,
+    cidr::Cidr,
+    cidr_text::CidrError,
+    family::Family,
+    text::Quoted,
+};
+use std::{
+    fmt,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+};
 
 /// Reads a stored address: leading zeros and IPv4-mapped IPv6 are taken for what they were meant to be.
 pub fn parse_stored_ip(text: &str) -> Result<IpAddr, AddressError> {

@@ -1,9 +1,7 @@
 //! A range of ports: `30000-32767`, `30000+2767` or `30000`.
 
-use std::fmt;
-use std::str::FromStr;
-
 use crate::text::{Quoted, plain_number, serde_by_text};
+use std::{fmt, str::FromStr};
 
 /// A non-empty range of ports, both ends included, without port 0. Prints as `first-last`.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]

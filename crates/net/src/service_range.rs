@@ -3,15 +3,8 @@
 //! Made by `flags::service_ranges` and from ServiceCIDR objects. Mirrors the size rules of kube-apiserver and the
 //! bounds of its allocator; the older caps of /12 and /108 are gone there too.
 
-use std::fmt;
-use std::net::IpAddr;
-use std::str::FromStr;
-
-use crate::cidr::Cidr;
-use crate::cidr_text::CidrError;
-use crate::dual_stack::HasFamily;
-use crate::family::Family;
-use crate::text::serde_by_text;
+use crate::{cidr::Cidr, cidr_text::CidrError, dual_stack::HasFamily, family::Family, text::serde_by_text};
+use std::{fmt, net::IpAddr, str::FromStr};
 
 /// The shortest IPv6 prefix: the addresses of a /64 still count in 64 bits.
 const SHORTEST_V6_PREFIX: u8 = 64;

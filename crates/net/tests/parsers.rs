@@ -1,11 +1,12 @@
 //! Every parser with arbitrary text: it never panics, explains itself, and reads back what it prints.
 
-use std::fmt::{Debug, Display};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::str::FromStr;
-
 use net::{Cidr, Families, Family, PortRange, ServiceRange, flags, is_canonical, legacy, parse_ip};
 use proptest::prelude::*;
+use std::{
+    fmt::{Debug, Display},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    str::FromStr,
+};
 
 /// Text that is nearly right more often than arbitrary text is.
 fn text() -> impl Strategy<Value = String> {

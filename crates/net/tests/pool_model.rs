@@ -1,10 +1,8 @@
 //! Every pool against a plain set: random steps, the same answers.
 
-use std::collections::BTreeSet;
-use std::fmt::Debug;
-
 use net::{NodeBlocks, NodeCidrPool, NodePortPool, Pool, Reservation, ReserveError, ServiceIpPool, Space, Span};
 use proptest::prelude::*;
+use std::{collections::BTreeSet, fmt::Debug};
 
 /// One step; numbers are taken modulo what there is to choose from.
 #[derive(Clone, Debug)]

@@ -1,16 +1,21 @@
 //! The nftables backend with a real kernel, in a network namespace of its own: first sync of everything, then the change of
 //! one endpoint, for each family and several sizes. Run by `scripts/bench`; needs root and nft.
 
-use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-use kernel::netns::Namespace;
-use kernel::nft::{Nft, RealNft};
+use kernel::{
+    netns::Namespace,
+    nft::{Nft, RealNft},
+};
 use net::Family;
-use proxy::backend::{Backend, Fixed, nft::NftBackend};
-use proxy::plan::{Frontend, LocalPods, NodePortMatch, Pool, Route, ServicePlan, Sources, To};
-use proxy::track::{Name, Protocol};
+use proxy::{
+    backend::{Backend, Fixed, nft::NftBackend},
+    plan::{Frontend, LocalPods, NodePortMatch, Pool, Route, ServicePlan, Sources, To},
+    track::{Name, Protocol},
+};
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 const SIZES: [u32; 3] = [100, 10_000, 30_000];
 const CHANGES: u32 = 50;

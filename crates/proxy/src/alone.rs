@@ -1,8 +1,12 @@
 //! One proxy per node: two would undo each other's work.
 
-use std::io;
-use std::os::linux::net::SocketAddrExt;
-use std::os::unix::net::{SocketAddr, UnixListener};
+use std::{
+    io,
+    os::{
+        linux::net::SocketAddrExt,
+        unix::net::{SocketAddr, UnixListener},
+    },
+};
 
 /// Holds the place as long as it lives, also if the process is killed.
 #[derive(Debug)]

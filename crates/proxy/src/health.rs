@@ -3,19 +3,22 @@
 //! Load balancers ask `/healthz` whether to send traffic to this node; it also fails while the node goes away. `/livez`
 //! asks whether a restart would help.
 
-use std::collections::BTreeMap;
-use std::convert::Infallible;
-use std::future::{Ready, ready};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-use http::header::{CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
-use http::{Request, Response, StatusCode};
+use http::{
+    Request, Response, StatusCode,
+    header::{CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS},
+};
 use jiff::Timestamp;
 use net::Family;
 use parking_lot::Mutex;
 use runtime::http::{Body, full, text};
 use serde_json::json;
+use std::{
+    collections::BTreeMap,
+    convert::Infallible,
+    future::{Ready, ready},
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 /// The state behind the endpoints; clones share it.
 #[derive(Clone, Debug)]

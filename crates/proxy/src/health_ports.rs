@@ -2,25 +2,33 @@
 //!
 //! Called by `run` after each sync with the Services that changed. One server per Service and family, in kube-proxy's words.
 
-use std::collections::{HashMap, HashSet};
-use std::convert::Infallible;
-use std::future::ready;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Instant;
-
-use http::header::{CONTENT_TYPE, HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS};
-use http::{Request, Response, StatusCode};
+use crate::{
+    health::ProxyHealth,
+    plan::{NodePortAddresses, NodePortMatch},
+    track::{Entry, Name, Node},
+};
+use http::{
+    Request, Response, StatusCode,
+    header::{CONTENT_TYPE, HeaderName, HeaderValue, X_CONTENT_TYPE_OPTIONS},
+};
 use net::{DualStack, Family, HasFamily};
-use runtime::http::{Body, Limits, Server, full};
-use runtime::listen::{self, Hosts};
-use runtime::task::Tasks;
+use runtime::{
+    http::{Body, Limits, Server, full},
+    listen::{self, Hosts},
+    task::Tasks,
+};
 use serde_json::json;
+use std::{
+    collections::{HashMap, HashSet},
+    convert::Infallible,
+    future::ready,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Instant,
+};
 use tokio_util::sync::CancellationToken;
-
-use crate::health::ProxyHealth;
-use crate::plan::{NodePortAddresses, NodePortMatch};
-use crate::track::{Entry, Name, Node};
 
 const WEIGHT: HeaderName = HeaderName::from_static("x-load-balancing-endpoint-weight");
 

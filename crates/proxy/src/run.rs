@@ -3,29 +3,29 @@
 //! A change is applied as soon as it is seen; what arrives while the kernel is busy goes together into the next one. A
 //! failure in one family does not hold up the other, and is tried again with everything.
 
-use std::sync::Arc;
-use std::thread;
-use std::time::{Duration, Instant};
-
+use crate::{
+    backend::{self, Backend, Done, Fixed},
+    health::ProxyHealth,
+    health_ports::HealthPorts,
+    metrics::ProxyMetrics,
+    plan, report,
+    schedule::Schedule,
+    settings::Settings,
+    stale::UdpFrontends,
+    track::{Changed, Name, Tracker},
+    watch::{self, Complete, Trouble, WatchEvent},
+};
 use futures::{FutureExt, StreamExt};
 use kernel::conntrack::Conntrack;
 use kube::Client;
 use net::Family;
-use runtime::client::said;
-use runtime::task::Tasks;
+use runtime::{client::said, task::Tasks};
+use std::{
+    sync::Arc,
+    thread,
+    time::{Duration, Instant},
+};
 use tokio_util::sync::CancellationToken;
-
-use crate::backend::{self, Backend, Done, Fixed};
-use crate::health::ProxyHealth;
-use crate::health_ports::HealthPorts;
-use crate::metrics::ProxyMetrics;
-use crate::plan;
-use crate::report;
-use crate::schedule::Schedule;
-use crate::settings::Settings;
-use crate::stale::UdpFrontends;
-use crate::track::{Changed, Name, Tracker};
-use crate::watch::{self, Complete, Trouble, WatchEvent};
 
 /// Everything is written anew this often, whatever the checks say.
 const ANEW: Duration = Duration::from_secs(3600);

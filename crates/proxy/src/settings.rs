@@ -1,13 +1,12 @@
 //! What the proxy is told by flags.
 
-use std::net::IpAddr;
-use std::time::Duration;
-
+use crate::{
+    backend::Fixed,
+    plan::{DetectLocal, NodePortAddresses},
+    track::Tracker,
+};
 use net::Family;
-
-use crate::backend::Fixed;
-use crate::plan::{DetectLocal, NodePortAddresses};
-use crate::track::Tracker;
+use std::{net::IpAddr, time::Duration};
 
 #[derive(Clone, Debug)]
 pub struct Settings {

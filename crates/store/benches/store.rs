@@ -3,10 +3,9 @@
 //! `cargo bench -p store`
 #![allow(clippy::unwrap_used, reason = "a benchmark may stop at the first surprise")]
 
-use std::time::{Duration, Instant};
-
 use bytes::Bytes;
 use futures::future::join_all;
+use std::time::{Duration, Instant};
 use store::{Compare, Op, Retention, Store, Txn};
 
 const VALUE: usize = 1_536;

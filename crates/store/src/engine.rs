@@ -1,11 +1,11 @@
 //! What a store asks of the engine that makes its changes last. Implemented by `local` (redb or nothing) and by `etcd`.
 
-use std::fmt;
-
+use crate::{
+    error::{ReadError, TxnError, Unavailable},
+    txn::{Committed, Txn},
+};
 use futures::future::BoxFuture;
-
-use crate::error::{ReadError, TxnError, Unavailable};
-use crate::txn::{Committed, Txn};
+use std::fmt;
 
 /// Whether an engine can do its work.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -1,13 +1,14 @@
 //! A key, and the value it had at one revision. Handed out by every read and carried by every event.
 
-use std::any::Any;
-use std::borrow::Borrow;
-use std::fmt;
-use std::ops::Deref;
-use std::sync::{Arc, OnceLock};
-use std::time::{SystemTime, UNIX_EPOCH};
-
 use bytes::Bytes;
+use std::{
+    any::Any,
+    borrow::Borrow,
+    fmt,
+    ops::Deref,
+    sync::{Arc, OnceLock},
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 /// A key: text, cloned by reference count, ordered by its bytes.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,8 +1,7 @@
 //! Everything that can go wrong, one type per kind of call.
 
-use std::path::PathBuf;
-
 use crate::entry::{Entry, Key};
+use std::path::PathBuf;
 
 /// A read at, or a watch from, a revision that cannot be served.
 #[derive(Clone, PartialEq, Eq, Debug, thiserror::Error)]

@@ -1,18 +1,18 @@
 //! The handle that callers hold.
 
-use std::path::Path;
-use std::sync::Arc;
-
-use crate::engine::{Engine, Health};
-use crate::entry::{Entry, Key};
-use crate::error::{OpenError, ReadError, TxnError, Unavailable};
-use crate::etcd::{Etcd, EtcdConfig};
-use crate::local::{self, Local};
-use crate::mirror::Mirror;
-use crate::mvcc::{Retention, TagOf, Tagger, Topic};
-use crate::transform::{AsItIs, Transform};
-use crate::txn::{Committed, Txn};
-use crate::watch::Watch;
+use crate::{
+    engine::{Engine, Health},
+    entry::{Entry, Key},
+    error::{OpenError, ReadError, TxnError, Unavailable},
+    etcd::{Etcd, EtcdConfig},
+    local::{self, Local},
+    mirror::Mirror,
+    mvcc::{Retention, TagOf, Tagger, Topic},
+    transform::{AsItIs, Transform},
+    txn::{Committed, Txn},
+    watch::Watch,
+};
+use std::{path::Path, sync::Arc};
 
 /// An ordered map from keys to bytes with revisions. Cloning gives another handle on the same one; the last handle to go
 /// ends all watches and releases the file.

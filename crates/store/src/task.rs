@@ -1,7 +1,6 @@
 //! A background task with a name that ends when its handle is dropped. Used by the etcd engine.
 
 use std::future::Future;
-
 use tokio::task::AbortHandle;
 use tracing::Instrument;
 

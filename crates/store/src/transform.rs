@@ -2,8 +2,7 @@
 //!
 //! Every value that an engine writes or reads goes through the one `Transform` it was made with. The API server encrypts there.
 
-use std::borrow::Cow;
-use std::fmt;
+use std::{borrow::Cow, fmt};
 
 /// What stands before the keys of an embedded file when a value is bound to its place: as if it were in etcd, so that values
 /// mean the same in both.

@@ -3,14 +3,13 @@
 //! `plan` is used by the local engine, whose writer decides itself; etcd decides on its own by the same rules, which the
 //! model test in `tests/model.rs` holds both to.
 
-use std::collections::HashSet;
-use std::time::Duration;
-
+use crate::{
+    entry::{Deadline, Entry, Key, Stamp},
+    error::{Conflict, KeyFault},
+    event::Event,
+};
 use bytes::Bytes;
-
-use crate::entry::{Deadline, Entry, Key, Stamp};
-use crate::error::{Conflict, KeyFault};
-use crate::event::Event;
+use std::{collections::HashSet, time::Duration};
 
 /// Writes that happen together, at one revision, if all comparisons hold. Without writes it only compares.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]

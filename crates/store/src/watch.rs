@@ -1,17 +1,18 @@
 //! A stream of changes below a prefix. Made by `Store::watch`.
 
-use std::collections::VecDeque;
-use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll};
-
-use futures::Stream;
-use futures::task::AtomicWaker;
-
-use crate::error::{ReadError, WatchError};
-use crate::event::Event;
-use crate::mirror::Mirror;
-use crate::mvcc::{Cursor, Topic};
+use crate::{
+    error::{ReadError, WatchError},
+    event::Event,
+    mirror::Mirror,
+    mvcc::{Cursor, Topic},
+};
+use futures::{Stream, task::AtomicWaker};
+use std::{
+    collections::VecDeque,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+};
 
 /// How many events a watcher takes per look at the state.
 const BATCH: usize = 128;

@@ -4,14 +4,15 @@
 //! acknowledged; the pipe outlives it.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
-use std::process::{Command, Stdio};
-use std::sync::mpsc;
-use std::time::Duration;
-
 use bytes::Bytes;
+use std::{
+    collections::BTreeMap,
+    io::{BufRead, BufReader, Write},
+    path::Path,
+    process::{Command, Stdio},
+    sync::mpsc,
+    time::Duration,
+};
 use store::{Op, Retention, Store, Txn};
 
 const KILLS: u64 = 220;

@@ -3,9 +3,8 @@
 
 mod support;
 
-use std::time::Duration;
-
 use bytes::Bytes;
+use std::time::Duration;
 use store::{
     Compare, EtcdConfig, EtcdTls, Health, Op, OpenError, ReadError, Retention, Store, Txn, TxnError, Watch, WatchError,
 };

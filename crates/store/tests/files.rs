@@ -1,12 +1,13 @@
 //! Files that are not what they should be: each gives a clear error, or exactly what was written; never an empty store.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::borrow::Cow;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-
 use bytes::Bytes;
+use std::{
+    borrow::Cow,
+    os::unix::fs::PermissionsExt,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 use store::{Op, OpenError, Plain, Retention, StorageKey, Store, Transform, Txn};
 use tempfile::TempDir;
 

@@ -1,11 +1,9 @@
 //! Watches and reads at old revisions across restarts of a file: they go on where they were, or are told that they cannot.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::path::Path;
-use std::time::Duration;
-
 use bytes::Bytes;
 use redb::{ReadableDatabase, ReadableTableMetadata};
+use std::{path::Path, time::Duration};
 use store::{Event, Op, ReadError, Retention, Store, Txn};
 
 const HISTORY: redb::TableDefinition<'_, (u64, u32), &[u8]> = redb::TableDefinition::new("history");

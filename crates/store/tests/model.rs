@@ -3,12 +3,9 @@
 
 mod support;
 
-use std::collections::BTreeMap;
-use std::time::Duration;
-
 use bytes::Bytes;
-use proptest::prelude::*;
-use proptest::test_runner::TestRunner;
+use proptest::{prelude::*, test_runner::TestRunner};
+use std::{collections::BTreeMap, time::Duration};
 use store::{Committed, Compare, Entry, Event, Key, Op, ReadError, Retention, Store, Txn, TxnError, Watch, WatchError};
 use support::{Loopback, Server};
 

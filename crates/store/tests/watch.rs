@@ -1,13 +1,16 @@
 //! Watches while others write: nothing missing, nothing twice, nobody woken for nothing, nobody held up.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
-use std::time::Duration;
-
 use bytes::Bytes;
 use futures::{Stream, StreamExt};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    task::{Context, Poll, Wake, Waker},
+    time::Duration,
+};
 use store::{Compare, Event, Op, Retention, Store, Txn, WatchError};
 
 const PATIENCE: Duration = Duration::from_secs(30);

@@ -1,14 +1,18 @@
 //! Many Services made at once, as an installation of many charts does: how long until every one of them answers.
 
-use std::net::{SocketAddr, TcpStream};
-use std::process::Command;
-use std::time::{Duration, Instant};
-
-use e2e::Process;
-use e2e::proxy_lab::{Lab, ip};
-
-use crate::cluster::{self, Leads};
-use crate::subject::{self, Subject};
+use crate::{
+    cluster::{self, Leads},
+    subject::{self, Subject},
+};
+use e2e::{
+    Process,
+    proxy_lab::{Lab, ip},
+};
+use std::{
+    net::{SocketAddr, TcpStream},
+    process::Command,
+    time::{Duration, Instant},
+};
 
 /// `BENCH_PROXY_BURST` has another number.
 const SERVICES: usize = 1_000;

@@ -1,12 +1,13 @@
 //! Services and their slices, by the thousand, over a few connections that stay open.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::TcpStream;
-use std::ops::Range;
-use std::thread;
-
 use e2e::proxy_lab::{Lab, PLAIN_API, PODS};
 use serde_json::{Value, json};
+use std::{
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
+    ops::Range,
+    thread,
+};
 
 const CONNECTIONS: usize = 12;
 /// The Service that is asked.

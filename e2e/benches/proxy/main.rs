@@ -10,11 +10,10 @@ mod measure;
 mod report;
 mod subject;
 
-use std::time::Duration;
-
 use cluster::Leads;
 use e2e::proxy_lab::{self, Lab};
 use measure::Figures;
+use std::time::Duration;
 use subject::Subject;
 
 /// Services beside the one that is measured. `BENCH_PROXY_SIZES` has others, separated by commas; 0 leaves this part out.

@@ -1,10 +1,7 @@
 //! A program under measurement.
 
-use std::path::PathBuf;
-use std::time::Duration;
-
-use e2e::Process;
-use e2e::proxy_lab::Lab;
+use e2e::{Process, proxy_lab::Lab};
+use std::{path::PathBuf, time::Duration};
 
 #[derive(Clone, Debug)]
 pub(crate) enum Subject {

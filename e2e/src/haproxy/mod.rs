@@ -8,6 +8,9 @@ mod pod;
 pub use header::{proxy_v1, proxy_v2, proxy_v2_local};
 pub use load::Load;
 
+use crate::{Process, kube_apiserver, twinstack, wait_for};
+use kernel::netns::Namespace;
+use serde_json::{Value, json};
 use std::{
     net::{IpAddr, SocketAddr, TcpListener},
     path::PathBuf,
@@ -15,11 +18,6 @@ use std::{
     thread,
     time::Duration,
 };
-
-use kernel::netns::Namespace;
-use serde_json::{Value, json};
-
-use crate::{Process, kube_apiserver, twinstack, wait_for};
 
 /// Addresses of both families that mean the same thing.
 pub type Pair = [&'static str; 2];

@@ -1,15 +1,15 @@
 //! An API server on the node's loopback, spoken to through `kubectl proxy`: one connection per call instead of one kubectl.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpStream};
-use std::path::{Path, PathBuf};
-use std::time::Duration;
-
-use kernel::netns::Namespace;
-use serde_json::{Value, json};
-
 use super::{PATIENCE, start};
 use crate::{Process, kube_apiserver, twinstack, wait_for};
+use kernel::netns::Namespace;
+use serde_json::{Value, json};
+use std::{
+    io::{Read, Write},
+    net::{SocketAddr, TcpStream},
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 const RANGES: &str = "--service-cluster-ip-range=10.96.0.0/16,fd00:10:96::/112";
 /// Where the API is spoken to on the node without TLS.

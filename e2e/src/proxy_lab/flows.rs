@@ -1,17 +1,19 @@
 //! UDP flows that are never begun anew: each keeps its socket, and so its source port, and goes on sending while Services
 //! change under it, as resolvers and media servers do.
 
-use std::io::ErrorKind;
-use std::net::{SocketAddr, UdpSocket};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard};
-use std::thread;
-use std::time::Duration;
-
-use kernel::netns::Namespace;
-
 use super::PATIENCE;
 use crate::wait_for;
+use kernel::netns::Namespace;
+use std::{
+    io::ErrorKind,
+    net::{SocketAddr, UdpSocket},
+    sync::{
+        Arc, Mutex, MutexGuard,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::Duration,
+};
 
 /// Between two datagrams of a flow.
 const PAUSE: Duration = Duration::from_millis(15);

@@ -15,14 +15,10 @@ pub use network::{CLIENT, GATES, NODE, PODS, Pair, cable, ip};
 pub use peer::kube_proxy;
 pub use traffic::{Answer, ask, ask_here, ask_patiently, http};
 
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
-
+use crate::{Process, account, twinstack, wait_for};
 use kernel::netns::Namespace;
 use serde_json::Value;
-
-use crate::{Process, account, twinstack, wait_for};
+use std::{path::PathBuf, sync::Arc, time::Duration};
 
 /// How long a test waits for what must happen.
 pub const PATIENCE: Duration = Duration::from_secs(60);

@@ -1,9 +1,7 @@
 //! Namespaces and the cables between them.
 
-use std::net::IpAddr;
-use std::sync::Arc;
-
 use kernel::netns::Namespace;
+use std::{net::IpAddr, sync::Arc};
 
 /// Addresses of both families that mean the same thing.
 pub type Pair = [&'static str; 2];

@@ -1,9 +1,8 @@
 //! kube-proxy in the place of ours: whether a test expects what upstream does, and how fast upstream is.
 
-use std::path::PathBuf;
-
 use super::{Lab, PATIENCE};
 use crate::{Process, wait_for};
+use std::path::PathBuf;
 
 /// Without what it would write for the whole machine: a namespace may not, and the tests need none of it.
 const NO_MACHINE_SETTINGS: [&str; 4] = [

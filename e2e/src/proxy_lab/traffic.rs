@@ -1,15 +1,17 @@
 //! Pods that answer, and clients that ask.
 
-use std::io::{ErrorKind, Read, Write};
-use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
-use std::time::Duration;
-
-use kernel::netns::Namespace;
-
 use super::ip;
+use kernel::netns::Namespace;
+use std::{
+    io::{ErrorKind, Read, Write},
+    net::{IpAddr, SocketAddr, TcpListener, TcpStream, UdpSocket},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread,
+    time::Duration,
+};
 
 /// Which pod answered, and which client address it saw; or why there is no answer.
 pub type Answer = Result<(usize, IpAddr), ErrorKind>;

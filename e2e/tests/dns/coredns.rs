@@ -1,8 +1,7 @@
 //! `twinstack dns` and CoreDNS with the same Corefile and the same API (`twinstack apiserver`), asked the same: random
 //! names and types, over UDP. Runs when `COREDNS` names one; a comparison, not a test that CI needs.
 
-use e2e::dns;
-use e2e::{Process, Server, free_port, twinstack, wait_for};
+use e2e::{Process, Server, dns, free_port, twinstack, wait_for};
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, ffi::OsString, net::SocketAddr, path::Path, time::Duration};
 

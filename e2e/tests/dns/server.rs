@@ -1,7 +1,10 @@
 //! `twinstack dns` on loopback, asked over UDP and TCP in both families; the cluster behind it is `twinstack apiserver`.
 
-use e2e::dns::{self, A, AAAA, PTR, SRV};
-use e2e::{Process, Server, free_port, run, twinstack, wait_for};
+use e2e::{
+    Process, Server,
+    dns::{self, A, AAAA, PTR, SRV},
+    free_port, run, twinstack, wait_for,
+};
 use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
 use kube::{
     Api, Client, Config,

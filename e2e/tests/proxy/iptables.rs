@@ -1,14 +1,6 @@
 //! `twinstack proxy --proxy-mode=iptables` with the real iptables and ip6tables, of both variants: what it takes over, what
 //! it repairs, and what it leaves; `matrix` has every way to a Service.
 
-use std::{
-    io::ErrorKind,
-    net::{SocketAddr, TcpStream, UdpSocket},
-    sync::atomic::{AtomicBool, AtomicU32, Ordering},
-    thread,
-    time::Duration,
-};
-
 use e2e::{
     Process,
     proxy_lab::{self, Answer, Lab, NODE, PATIENCE, PODS, Pair, ask, ask_patiently, http, ip},
@@ -16,6 +8,13 @@ use e2e::{
 };
 use kernel::netns::Namespace;
 use serde_json::{Value, json};
+use std::{
+    io::ErrorKind,
+    net::{SocketAddr, TcpStream, UdpSocket},
+    sync::atomic::{AtomicBool, AtomicU32, Ordering},
+    thread,
+    time::Duration,
+};
 
 const WEB: Pair = ["10.96.0.50", "fd00:10:96::50"];
 const LIMITED: Pair = ["10.96.0.51", "fd00:10:96::51"];

@@ -5,18 +5,23 @@
 //! All Services are there at once, so the whole matrix is one start of the proxy per mode. `KUBE_APISERVER` names another API
 //! server to run it with; `PROXY_CHURN_SECONDS` makes the stream of connections longer.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::io::ErrorKind;
-use std::net::{IpAddr, SocketAddr};
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::thread;
-use std::time::{Duration, Instant};
-
-use e2e::proxy_lab::{self, Answer, CLIENT, GATES, Lab, NODE, NODES_OF_PODS, PATIENCE, PODS, ask_here, ip};
-use e2e::wait_for;
+use e2e::{
+    proxy_lab::{self, Answer, CLIENT, GATES, Lab, NODE, NODES_OF_PODS, PATIENCE, PODS, ask_here, ip},
+    wait_for,
+};
 use kernel::netns::Namespace;
 use serde_json::{Value, json};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    io::ErrorKind,
+    net::{IpAddr, SocketAddr},
+    sync::{
+        Mutex,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
+    thread,
+    time::{Duration, Instant},
+};
 
 /// The pod on the node that is an endpoint, the one that is only a client, and the endpoint elsewhere.
 const HERE: usize = 0;

@@ -1,14 +1,6 @@
 //! `twinstack proxy` with a real kernel: a client, a node and its pods in network namespaces, both families at once. How it
 //! follows changes, what it refuses, and what outlives it; `matrix` has every way to a Service.
 
-use std::{
-    collections::BTreeMap,
-    net::{IpAddr, SocketAddr, UdpSocket},
-    sync::atomic::{AtomicBool, AtomicU32, Ordering},
-    thread,
-    time::Duration,
-};
-
 use e2e::{
     Process,
     proxy_lab::{self, Answer, CLIENT, GATES, Lab, NODE, PATIENCE, PODS, Pair, ask, ask_patiently, http, ip},
@@ -16,6 +8,13 @@ use e2e::{
 };
 use kernel::netns::Namespace;
 use serde_json::{Value, json};
+use std::{
+    collections::BTreeMap,
+    net::{IpAddr, SocketAddr, UdpSocket},
+    sync::atomic::{AtomicBool, AtomicU32, Ordering},
+    thread,
+    time::Duration,
+};
 
 const BALANCER: Pair = ["198.51.100.7", "2001:db8::7"];
 const CLUSTER: Pair = ["10.96.0.50", "fd00:10:96::50"];

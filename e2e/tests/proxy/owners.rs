@@ -1,13 +1,16 @@
 //! An address and port that several Services name: the one that `twinstack proxy` serves there, who takes over, and which external
 //! IPs nobody serves. Real connections, both families.
 
-use std::io::ErrorKind;
-use std::net::SocketAddr;
-use std::time::{Duration, Instant};
-
-use e2e::proxy_lab::{self, Lab, NODE, PATIENCE, PODS, Pair, ask, ip};
-use e2e::wait_for;
+use e2e::{
+    proxy_lab::{self, Lab, NODE, PATIENCE, PODS, Pair, ask, ip},
+    wait_for,
+};
 use serde_json::{Value, json};
+use std::{
+    io::ErrorKind,
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
 
 const SERVICES: &str = "/api/v1/namespaces/default/services";
 const SHARED: Pair = ["198.18.7.7", "2001:db8:18::77"];

@@ -4,14 +4,13 @@
 //! A Service for each change, with all frontends, and all of them at once: one start of the proxy per mode. Where `KUBE_PROXY` names
 //! one, it is held to the same; what it does otherwise stands beside the expectation.
 
-use std::collections::BTreeMap;
-use std::io::ErrorKind;
-use std::net::SocketAddr;
-
-use e2e::proxy_lab::{self, Flows, Heard, Lab, NODE, PATIENCE, PODS, ask, ask_udp, ip};
-use e2e::wait_for;
+use e2e::{
+    proxy_lab::{self, Flows, Heard, Lab, NODE, PATIENCE, PODS, ask, ask_udp, ip},
+    wait_for,
+};
 use kernel::netns::Namespace;
 use serde_json::{Value, json};
+use std::{collections::BTreeMap, io::ErrorKind, net::SocketAddr};
 
 const SERVICES: &str = "/api/v1/namespaces/default/services";
 /// One for each way in which a Service may change.

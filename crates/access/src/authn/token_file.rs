@@ -1,8 +1,10 @@
 //! The static token file (`--token-auth-file`): CSV lines `token,user,uid,"group1,group2"`. Read once at start.
 
 use super::{bearer::Token, user::User};
-use aws_lc_rs::constant_time::verify_slices_are_equal;
-use aws_lc_rs::digest::{Digest, SHA256, digest};
+use aws_lc_rs::{
+    constant_time::verify_slices_are_equal,
+    digest::{Digest, SHA256, digest},
+};
 use std::fmt;
 
 /// A mistake in the token file, by line. Not retryable; shows no token.

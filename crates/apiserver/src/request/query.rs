@@ -1,7 +1,9 @@
 //! Query parameters: read once, all mistakes of one request reported together.
 
-use api::error::{ApiError, FieldError};
-use api::path::Path;
+use api::{
+    error::{ApiError, FieldError},
+    path::Path,
+};
 use std::collections::HashMap;
 
 /// The parameters of a URL, decoded; of repeated ones the first counts, as upstream does.

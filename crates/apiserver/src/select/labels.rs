@@ -1,7 +1,6 @@
 //! Label selectors: `a=b,c!=d,e in (f,g),h notin (i),j,!k`.
 
-use api::error::ApiError;
-use api::kinds::names;
+use api::{error::ApiError, kinds::names};
 use std::collections::BTreeMap;
 
 /// One requirement; all of a selector must hold.

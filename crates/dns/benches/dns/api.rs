@@ -1,9 +1,11 @@
 //! As much of a Kubernetes API as a DNS server asks for: lists of so many dual-stack Services, and watches that tell nothing.
 
 use crate::Result;
-use std::io::{BufRead, BufReader, Write};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
+use std::{
+    io::{BufRead, BufReader, Write},
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream},
+    sync::Arc,
+};
 
 /// Items of the lists.
 struct Lists {

@@ -1,15 +1,14 @@
 //! What is measured, one after the other.
 
-use crate::load::{self, LoadResult, Pace, question, wait_for};
-use crate::report::{self, Row, Templates};
-use crate::server::{Kind, Process, leave_the_first_core};
-use crate::{Result, api, upstream};
-use dns::plugin::template::complement;
-use dns::wire::Name;
-use std::fmt::Write as _;
-use std::net::SocketAddr;
-use std::path::Path;
-use std::time::Duration;
+use crate::{
+    Result, api,
+    load::{self, LoadResult, Pace, question, wait_for},
+    report::{self, Row, Templates},
+    server::{Kind, Process, leave_the_first_core},
+    upstream,
+};
+use dns::{plugin::template::complement, wire::Name};
+use std::{fmt::Write as _, net::SocketAddr, path::Path, time::Duration};
 
 const A: u16 = 1;
 const AAAA: u16 = 28;

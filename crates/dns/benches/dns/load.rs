@@ -1,12 +1,13 @@
 //! The generator: queries on a few sockets, as fast as they are answered or so many per second.
 
-use crate::Result;
-use crate::server::Process;
+use crate::{Result, server::Process};
 use dns::wire::{Message, Name, Request};
 use kernel::udp::{Inbox, Outbox, Peer};
-use std::net::{SocketAddr, UdpSocket};
-use std::os::fd::AsFd;
-use std::time::{Duration, Instant};
+use std::{
+    net::{SocketAddr, UdpSocket},
+    os::fd::AsFd,
+    time::{Duration, Instant},
+};
 
 /// Clients, and queries of each that may be under way.
 const CLIENTS: usize = 4;

@@ -11,8 +11,7 @@ mod report;
 mod server;
 mod upstream;
 
-use std::error::Error;
-use std::process::ExitCode;
+use std::{error::Error, process::ExitCode};
 
 /// As the program has it.
 #[global_allocator]

@@ -3,12 +3,14 @@
 use crate::Result;
 use kernel::udp::{Inbox, Outbox};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
-use std::fs;
-use std::net::{SocketAddr, UdpSocket};
-use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::{
+    fs,
+    net::{SocketAddr, UdpSocket},
+    os::fd::AsFd,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+    time::Duration,
+};
 
 /// A process that answers on an address.
 pub(crate) struct Process {

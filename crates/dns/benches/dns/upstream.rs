@@ -1,8 +1,7 @@
 //! An upstream server: every name has one address of each family, for an hour.
 
 use crate::Result;
-use dns::wire::code::rtype;
-use dns::wire::{Limits, Record, Reply, Request, Section};
+use dns::wire::{Limits, Record, Reply, Request, Section, code::rtype};
 use std::net::{SocketAddr, UdpSocket};
 
 /// Answers until the process ends. Where it listens.

@@ -8,8 +8,7 @@ mod print;
 pub use address::{Address, Scheme, zones};
 pub use parser::{Disk, Files, parse};
 
-use std::fmt;
-use std::sync::Arc;
+use std::{fmt, sync::Arc};
 
 /// Where in which file.
 #[derive(Clone, Debug, PartialEq, Eq)]

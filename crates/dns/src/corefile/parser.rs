@@ -1,11 +1,15 @@
 //! Words to server blocks, with imports, snippets and environment variables.
 
-use super::lexer::{self, Word};
-use super::{Block, Corefile, Directive, Location, Problem, Token};
-use std::collections::HashMap;
-use std::io;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use super::{
+    Block, Corefile, Directive, Location, Problem, Token,
+    lexer::{self, Word},
+};
+use std::{
+    collections::HashMap,
+    io,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 /// Imports in one file, all together. Two files that import each other end here.
 const IMPORTS: usize = 10_000;

@@ -1,8 +1,10 @@
 //! Server blocks back to text, in one layout whatever the original had. Reading it again gives the same blocks.
 
 use super::{Block, Corefile, Directive};
-use std::borrow::Cow;
-use std::fmt::{self, Write};
+use std::{
+    borrow::Cow,
+    fmt::{self, Write},
+};
 
 impl fmt::Display for Corefile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -2,9 +2,11 @@
 
 use super::*;
 use proptest::prelude::*;
-use std::collections::BTreeMap;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    io,
+    path::{Path, PathBuf},
+};
 
 #[derive(Default)]
 struct Fake(BTreeMap<&'static str, &'static str>);

@@ -27,11 +27,13 @@ pub mod reload;
 pub mod rewrite;
 pub mod template;
 
-use crate::build::Building;
-use crate::chain::Rest;
-use crate::corefile::{Directive, Problem};
-use crate::query::Query;
-use crate::wire::Reply;
+use crate::{
+    build::Building,
+    chain::Rest,
+    corefile::{Directive, Problem},
+    query::Query,
+    wire::Reply,
+};
 use futures::future::BoxFuture;
 
 /// What a plugin made of a query.

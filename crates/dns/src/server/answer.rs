@@ -1,16 +1,22 @@
 //! One packet: which block it is for, what it answers, and the bytes to send.
 
-use crate::chain::Chain;
-use crate::query::{Query, Refresh, Transport};
-use crate::routes::Routes;
-use crate::wire::code::{class, rcode, rtype};
-use crate::wire::{Limits, Reject, Reply};
+use crate::{
+    chain::Chain,
+    query::{Query, Refresh, Transport},
+    routes::Routes,
+    wire::{
+        Limits, Reject, Reply,
+        code::{class, rcode, rtype},
+    },
+};
 use futures::FutureExt;
-use std::hash::{BuildHasher, RandomState};
-use std::net::SocketAddr;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, OnceLock};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::{
+    hash::{BuildHasher, RandomState},
+    net::SocketAddr,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, OnceLock},
+    time::{SystemTime, UNIX_EPOCH},
+};
 
 /// How far a query came without waiting.
 pub(super) enum Begun<'a> {
@@ -139,9 +145,10 @@ fn cookie(query: &Query) -> Option<[u8; 24]> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing;
-    use crate::wire::code::rtype;
-    use crate::wire::{Edns, Message};
+    use crate::{
+        testing,
+        wire::{Edns, Message, code::rtype},
+    };
 
     const CONF: &str = "test {
  template ANY ANY {

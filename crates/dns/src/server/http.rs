@@ -4,15 +4,21 @@ use crate::build::{Check, HttpPath};
 use ::http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use parking_lot::RwLock;
-use runtime::http::{Body, Limits, Server, full, text};
-use runtime::listen::{self, Hosts, ListenError};
-use runtime::metrics::{Metrics, TextFormat};
-use std::collections::BTreeMap;
-use std::convert::Infallible;
-use std::future::ready;
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use runtime::{
+    http::{Body, Limits, Server, full, text},
+    listen::{self, Hosts, ListenError},
+    metrics::{Metrics, TextFormat},
+};
+use std::{
+    collections::BTreeMap,
+    convert::Infallible,
+    future::ready,
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+};
 use tokio_util::sync::CancellationToken;
 
 /// What the endpoints show.

@@ -1,7 +1,9 @@
 //! From a path to something that can run, and whether it differs from what does.
 
-use crate::build::{self, Instance, Lasting};
-use crate::corefile::{self, Disk, Problem};
+use crate::{
+    build::{self, Instance, Lasting},
+    corefile::{self, Disk, Problem},
+};
 use std::path::{Path, PathBuf};
 
 /// A Corefile that cannot be used.

@@ -4,8 +4,10 @@
 use super::addresses;
 use crate::build::Endpoint;
 use socket2::{Domain, Protocol, Socket, Type};
-use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket};
+use std::{
+    io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, UdpSocket},
+};
 
 /// Queries that may wait in the kernel while a thread is busy, and answers while the network is.
 const BUFFER: usize = 4 << 20;

@@ -1,27 +1,31 @@
 //! Start, reload and stop. Sockets outlive a reload: only what they serve is exchanged, so that no query is lost.
 
-use super::http::{self, Current, Status};
-use super::reload::{self, LoadError};
-use super::sockets::{self, OpenError};
-use super::tcp;
-use super::udp::{Job as UdpJob, Thread};
-use crate::build::{Endpoint, Instance, Job, Lasting};
-use crate::plugin::kubernetes::STARTUP;
-use crate::random;
-use crate::routes::Routes;
+use super::{
+    http::{self, Current, Status},
+    reload::{self, LoadError},
+    sockets::{self, OpenError},
+    tcp,
+    udp::{Job as UdpJob, Thread},
+};
+use crate::{
+    build::{Endpoint, Instance, Job, Lasting},
+    plugin::kubernetes::STARTUP,
+    random,
+    routes::Routes,
+};
 use arc_swap::ArcSwap;
-use runtime::admin::Admin;
-use runtime::listen::ListenError;
-use runtime::metrics::Metrics;
-use runtime::task::Tasks;
-use std::collections::BTreeMap;
-use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
-use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::task::JoinSet;
+use runtime::{admin::Admin, listen::ListenError, metrics::Metrics, task::Tasks};
+use std::{
+    collections::BTreeMap,
+    net::SocketAddr,
+    path::PathBuf,
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+use tokio::{
+    signal::unix::{Signal, SignalKind, signal},
+    task::JoinSet,
+};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// Longest time of going on after a signal (`lameduck`), for who gives a stop as long as [`LONGEST_STOP`].

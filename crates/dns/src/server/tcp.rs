@@ -1,23 +1,29 @@
 //! TCP (RFC 7766): many queries on a connection, with limits in number, size and time.
 
 use super::answer;
-use crate::chain::Chain;
-use crate::query::{Query, Transport};
-use crate::routes::Routes;
-use crate::wire::{Reply, Request};
+use crate::{
+    chain::Chain,
+    query::{Query, Transport},
+    routes::Routes,
+    wire::{Reply, Request},
+};
 use arc_swap::ArcSwap;
 use futures::stream::{FuturesUnordered, StreamExt};
 use parking_lot::Mutex;
-use std::collections::HashMap;
-use std::io;
-use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
-use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tokio::task::JoinSet;
-use tokio::time::timeout;
+use std::{
+    collections::HashMap,
+    io,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    sync::Semaphore,
+    task::JoinSet,
+    time::timeout,
+};
 use tokio_util::sync::CancellationToken;
 
 /// Connections at a time, and of one client.

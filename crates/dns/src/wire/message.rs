@@ -1,8 +1,10 @@
 //! A whole message taken apart: what upstream servers answer, and what plugins change after the fact.
 
-use super::code::rtype;
-use super::read::{self, Malformed};
-use super::{Name, Record};
+use super::{
+    Name, Record,
+    code::rtype,
+    read::{self, Malformed},
+};
 
 /// The three lists of records, in the order they are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -1,7 +1,9 @@
 //! Domain names in wire form. 255 bytes inline, so that the way of a query needs no allocation for them.
 
-use std::fmt;
-use std::hash::{Hash, Hasher};
+use std::{
+    fmt,
+    hash::{Hash, Hasher},
+};
 
 /// Longest name in wire form, with the root label (RFC 1035, section 2.3.4).
 const MAX: usize = 255;

@@ -1,8 +1,10 @@
 //! A request as it arrives, and as it is passed on: one question, perhaps EDNS. What is refused before any plugin sees it is decided here.
 
-use super::code::{option, rtype};
-use super::read::{self, Malformed};
-use super::{Name, code::rcode};
+use super::{
+    Name,
+    code::{option, rcode, rtype},
+    read::{self, Malformed},
+};
 
 /// The first bit of the flags: this is a response.
 const QR: u16 = 0x8000;

@@ -1,8 +1,10 @@
 //! One resource record, with its data in uncompressed wire form.
 
-use super::Name;
-use super::code::{class, rtype};
-use super::read::{self, Malformed, RecordSpan};
+use super::{
+    Name,
+    code::{class, rtype},
+    read::{self, Malformed, RecordSpan},
+};
 use std::net::IpAddr;
 
 /// A resource record.

@@ -1,7 +1,9 @@
 //! Names, requests and replies: tables, and any bytes at all.
 
-use super::code::{class, rcode, rtype};
-use super::*;
+use super::{
+    code::{class, rcode, rtype},
+    *,
+};
 use proptest::prelude::*;
 
 fn name(text: &str) -> Name {

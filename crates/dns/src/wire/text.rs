@@ -1,10 +1,14 @@
 //! Records as text, one line of a zone file (RFC 1035, section 5): what templates render and what people read.
 
-use super::code::{class, rtype};
-use super::{Name, Record};
-use std::fmt::{self, Write};
-use std::net::{Ipv4Addr, Ipv6Addr};
-use std::str::FromStr;
+use super::{
+    Name, Record,
+    code::{class, rtype},
+};
+use std::{
+    fmt::{self, Write},
+    net::{Ipv4Addr, Ipv6Addr},
+    str::FromStr,
+};
 
 /// TTL of a record that does not say one.
 const DEFAULT_TTL: u32 = 3600;

@@ -1,11 +1,11 @@
 //! Sets in memory. For tests and `--dry-run`: refuses what the kernel refuses.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write;
-
-use parking_lot::Mutex;
-
 use super::{Change, Entry, Ipset, IpsetError, Kind, Set};
+use parking_lot::Mutex;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Write,
+};
 
 /// Sets in memory.
 #[derive(Debug, Default)]

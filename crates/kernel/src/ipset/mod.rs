@@ -6,13 +6,12 @@ mod fake;
 pub(crate) mod message;
 mod real;
 
-use std::fmt;
-use std::io;
-use std::net::{IpAddr, SocketAddr};
-
-use net::{Cidr, Family};
-
 use crate::ipvs::Protocol;
+use net::{Cidr, Family};
+use std::{
+    fmt, io,
+    net::{IpAddr, SocketAddr},
+};
 
 pub use fake::FakeIpset;
 pub use real::RealIpset;

@@ -1,12 +1,11 @@
 //! ipset of this machine, over netlink.
 
-use std::io;
-use std::thread;
-use std::time::Duration;
-
-use super::message::{self, Command};
-use super::{Change, Entry, Ipset, IpsetError, Set};
+use super::{
+    Change, Entry, Ipset, IpsetError, Set,
+    message::{self, Command},
+};
 use crate::netlink::Socket;
+use std::{io, thread, time::Duration};
 
 const BUSY: [i32; 2] = [4100, 4108];
 /// A rule that is gone lets go of its set a moment later.

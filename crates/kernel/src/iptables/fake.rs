@@ -3,14 +3,10 @@
 //! It checks references, not grammar: chains that are not there, rules that lead nowhere, chains that are deleted while
 //! something leads to them or is in them.
 
-use std::collections::BTreeMap;
-use std::fmt::Write;
-
+use super::{Chains, Iptables, IptablesError, Operation, Table, Transaction, saved::target};
 use net::Family;
 use parking_lot::Mutex;
-
-use super::saved::target;
-use super::{Chains, Iptables, IptablesError, Operation, Table, Transaction};
+use std::{collections::BTreeMap, fmt::Write};
 
 /// Tables in memory.
 #[derive(Debug, Default)]

@@ -9,9 +9,8 @@ mod sysctl;
 mod transaction;
 mod variant;
 
-use std::collections::BTreeMap;
-
 use net::Family;
+use std::collections::BTreeMap;
 
 pub use fake::FakeIptables;
 pub use real::RealIptables;

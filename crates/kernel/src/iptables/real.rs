@@ -1,9 +1,8 @@
 //! iptables and ip6tables of this machine, through their programs.
 
-use net::Family;
-
 use super::{Chains, Iptables, IptablesError, Table, Transaction, Variant, saved, sysctl};
 use crate::process::{self, ProcessError};
+use net::Family;
 
 /// How long to wait for others who hold the lock of iptables. The other family holds it too while it writes everything.
 const WAIT: &str = "-w";

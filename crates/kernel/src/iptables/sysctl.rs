@@ -1,8 +1,7 @@
 //! The two settings of the kernel that rules depend on, in the network namespace of the caller.
 
-use std::fs;
-
 use super::IptablesError;
+use std::fs;
 
 const ROUTE_LOCALNET: &str = "/proc/sys/net/ipv4/conf/all/route_localnet";
 const BE_LIBERAL: &str = "/proc/sys/net/netfilter/nf_conntrack_tcp_be_liberal";

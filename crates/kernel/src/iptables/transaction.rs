@@ -1,10 +1,8 @@
 //! Steps on tables of one family, and their text for `iptables-restore --noflush`.
 
-use std::fmt::{self, Write};
-
-use net::Family;
-
 use super::IptablesError;
+use net::Family;
+use std::fmt::{self, Write};
 
 /// A table of iptables.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

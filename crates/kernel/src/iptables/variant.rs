@@ -3,11 +3,9 @@
 //! Rules of both are in force at once, so whoever programs a node must use the same one: packets would pass two sets of
 //! rules otherwise. The kubelet leaves a chain by which the right one is found.
 
-use std::fs;
-
-use net::Family;
-
 use super::{Iptables, RealIptables, Table};
+use net::Family;
+use std::fs;
 
 /// Chains in the table mangle by which the kubelet and proxies show which variant is in use.
 const HINTS: [&str; 3] = ["KUBE-IPTABLES-HINT", "KUBE-KUBELET-CANARY", "KUBE-PROXY-CANARY"];

@@ -1,14 +1,9 @@
 //! IPVS in memory. For tests and `--dry-run`: refuses what the kernel refuses, and lets tests open connections.
 
-use std::collections::BTreeMap;
-use std::fmt::Write;
-use std::io;
-use std::net::SocketAddr;
-
+use super::{Change, Destination, Ipvs, IpvsError, Server, ServerKey};
 use net::Family;
 use parking_lot::Mutex;
-
-use super::{Change, Destination, Ipvs, IpvsError, Server, ServerKey};
+use std::{collections::BTreeMap, fmt::Write, io, net::SocketAddr};
 
 type Servers = BTreeMap<ServerKey, (Server, BTreeMap<SocketAddr, Destination>)>;
 

@@ -7,11 +7,12 @@ pub(crate) mod message;
 mod real;
 mod sysctl;
 
-use std::io;
-use std::net::{IpAddr, SocketAddr};
-use std::time::Duration;
-
 use net::Family;
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+    time::Duration,
+};
 
 pub use fake::FakeIpvs;
 pub use real::RealIpvs;

@@ -1,12 +1,13 @@
 //! IPVS of this machine, over generic netlink.
 
-use std::io;
-
-use net::Family;
-
-use super::message::{self, Command};
-use super::{Change, Destination, Ipvs, IpvsError, Machine, Server, ServerKey, Timeouts, sysctl};
+use super::{
+    Change, Destination, Ipvs, IpvsError, Machine, Server, ServerKey, Timeouts,
+    message::{self, Command},
+    sysctl,
+};
 use crate::netlink::{Message, Room, Socket};
+use net::Family;
+use std::io;
 
 const ESRCH: i32 = 3;
 

@@ -1,8 +1,7 @@
 //! Settings of the kernel that IPVS depends on, in the network namespace of the caller.
 
-use std::fs;
-
 use super::IpvsError;
+use std::fs;
 
 const ALWAYS: [(&str, &str); 4] = [
     ("/proc/sys/net/ipv4/vs/conntrack", "1"),

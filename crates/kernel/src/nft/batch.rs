@@ -2,11 +2,9 @@
 //!
 //! Called by `RealNft` first; what it cannot say (chains, rules, intervals, very much at once) is said by `nft`.
 
-use std::io;
-use std::net::IpAddr;
-
 use super::{Element, Operation, Part, Transaction, Value};
 use crate::netlink::{Batch, Message, Socket, attributes_of};
+use std::{io, net::IpAddr};
 
 const SUBSYSTEM: u16 = 10;
 const NEW_ELEMENTS: u16 = SUBSYSTEM << 8 | 12;

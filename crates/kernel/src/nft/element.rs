@@ -1,9 +1,7 @@
 //! Elements of sets and maps, typed, so that they can be written as text and as bytes.
 
-use std::fmt;
-use std::net::IpAddr;
-
 use net::Cidr;
+use std::{fmt, net::IpAddr};
 
 /// One element: its key, and in a map its value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -3,13 +3,10 @@
 //! It checks references, not grammar: chains that rules and verdicts name, sets that rules name, elements that are there
 //! twice or not at all, chains that are deleted while something still leads to them.
 
-use std::collections::BTreeMap;
-use std::fmt::Write;
-
+use super::{Chain, Element, Nft, NftError, Operation, Transaction, word};
 use net::Family;
 use parking_lot::Mutex;
-
-use super::{Chain, Element, Nft, NftError, Operation, Transaction, word};
+use std::{collections::BTreeMap, fmt::Write};
 
 /// Tables in memory.
 #[derive(Debug, Default)]

@@ -1,11 +1,9 @@
 //! The chains of a table and their rules, over netlink: `nft list` reads every element on the way, of which there are many.
 
-use std::io;
-
-use net::Family;
-
 use super::Chain;
 use crate::netlink::{Message, Socket, attribute};
+use net::Family;
+use std::io;
 
 const GET_CHAINS: u16 = 10 << 8 | 4;
 const GET_RULES: u16 = 10 << 8 | 7;

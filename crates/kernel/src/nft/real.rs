@@ -1,9 +1,8 @@
 //! nftables of this machine: small changes of elements and lists through netlink, everything else through the program `nft`.
 
-use net::Family;
-
 use super::{Chain, Nft, NftError, Transaction, batch, list};
 use crate::process;
+use net::Family;
 
 /// The kernel of this machine, in the network namespace of the calling thread.
 #[derive(Clone, Debug)]

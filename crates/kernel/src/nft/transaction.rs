@@ -1,10 +1,8 @@
 //! A transaction on one table, and its text for `nft -f -`.
 
-use std::fmt::Write;
-
-use net::Family;
-
 use super::{Element, word};
+use net::Family;
+use std::fmt::Write;
 
 /// A set has keys, a map has a value for each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

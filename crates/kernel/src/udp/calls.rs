@@ -1,10 +1,12 @@
 //! The system calls. What they point to is on this stack or borrowed by the caller for as long as they last.
 
 use super::{BATCH, Peer, address, control};
-use std::io;
-use std::mem::zeroed;
-use std::net::UdpSocket;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::{
+    io,
+    mem::zeroed,
+    net::UdpSocket,
+    os::fd::{AsRawFd, BorrowedFd},
+};
 
 /// What goes with a packet: its length, the other side's address, and the address of this side.
 pub(super) struct Slot {

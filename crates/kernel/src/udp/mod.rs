@@ -14,9 +14,11 @@ mod tests;
 pub use calls::learn_destination;
 
 use calls::Slot;
-use std::io;
-use std::net::{IpAddr, SocketAddr};
-use std::os::fd::BorrowedFd;
+use std::{
+    io,
+    net::{IpAddr, SocketAddr},
+    os::fd::BorrowedFd,
+};
 
 /// Packets of one system call.
 pub const BATCH: usize = 64;

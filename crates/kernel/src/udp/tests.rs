@@ -2,10 +2,12 @@
 
 use super::{Asked, BATCH, Inbox, Outbox, Peer, address, control, learn_destination, send};
 use proptest::prelude::*;
-use std::io;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
-use std::os::fd::AsFd;
-use std::time::Duration;
+use std::{
+    io,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket},
+    os::fd::AsFd,
+    time::Duration,
+};
 
 fn server(address: &str) -> UdpSocket {
     let socket = UdpSocket::bind(address).unwrap();

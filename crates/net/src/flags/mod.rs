@@ -2,19 +2,19 @@
 //!
 //! Called by every component while it reads its flags. All mistakes of a flag come back together; each names the flag.
 
-use std::fmt;
-use std::net::IpAddr;
-
-use crate::address::parse_ip;
-use crate::address_error::AddressError;
-use crate::cidr::Cidr;
-use crate::cidr_text::CidrError;
-use crate::dual_stack::{DualStack, HasFamily, NotDualStack, SameFamily};
-use crate::family::Family;
-use crate::mistakes::Mistakes;
-use crate::port_range::{PortRange, PortRangeError};
-use crate::service_range::{ServiceRange, ServiceRangeError};
-use crate::text::Quoted;
+use crate::{
+    address::parse_ip,
+    address_error::AddressError,
+    cidr::Cidr,
+    cidr_text::CidrError,
+    dual_stack::{DualStack, HasFamily, NotDualStack, SameFamily},
+    family::Family,
+    mistakes::Mistakes,
+    port_range::{PortRange, PortRangeError},
+    service_range::{ServiceRange, ServiceRangeError},
+    text::Quoted,
+};
+use std::{fmt, net::IpAddr};
 
 /// What can stand in such a list.
 pub trait FlagValue: HasFamily + fmt::Display + Sized {

@@ -1,10 +1,11 @@
 //! Comparing a pool with the objects that are said to have its items.
 
+use super::{
+    Pool, State,
+    runs::Runs,
+    space::{Space, Span},
+};
 use std::fmt;
-
-use super::runs::Runs;
-use super::space::{Space, Span};
-use super::{Pool, State};
 
 /// How a pool and a list of holders differ.
 #[derive(Clone, PartialEq, Eq, Debug)]

@@ -14,13 +14,13 @@ mod snapshot;
 mod space;
 mod state;
 
-use std::fmt;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-
-use crate::dual_stack::HasFamily;
-use crate::family::Family;
+use crate::{dual_stack::HasFamily, family::Family};
 use order::Order;
 use state::{Busy, State};
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+};
 
 pub use audit::Audit;
 pub use node_cidrs::NodeCidrPool;

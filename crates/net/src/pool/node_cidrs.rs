@@ -1,11 +1,11 @@
 //! Node CIDRs: one pool per cluster CIDR. Mirrors the CIDR set of kube-controller-manager's range allocator.
 
-use super::Pool;
-use super::order::Order;
-use super::space::{Space, Span};
-use crate::cidr::Cidr;
-use crate::dual_stack::HasFamily;
-use crate::node_blocks::NodeBlocks;
+use super::{
+    Pool,
+    order::Order,
+    space::{Space, Span},
+};
+use crate::{cidr::Cidr, dual_stack::HasFamily, node_blocks::NodeBlocks};
 
 /// Hands out node CIDRs in order, round and round. A CIDR of another size takes every block that it overlaps.
 pub type NodeCidrPool = Pool<NodeBlocks>;

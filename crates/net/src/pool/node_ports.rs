@@ -2,9 +2,11 @@
 //!
 //! Mirrors the port allocator of kube-apiserver (KEP-3668 bands).
 
-use super::Pool;
-use super::order::Order;
-use super::space::{Space, Span};
+use super::{
+    Pool,
+    order::Order,
+    space::{Space, Span},
+};
 use crate::port_range::PortRange;
 
 /// Hands out node ports: random in the upper band, and when that is full in the lower one.

@@ -1,12 +1,8 @@
 //! The guard around something reserved: kept by `commit`, given back by dropping.
 
-use std::fmt;
-use std::ops::Deref;
-
-use super::PoolState;
-use super::state::Ticket;
-use crate::dual_stack::HasFamily;
-use crate::family::Family;
+use super::{PoolState, state::Ticket};
+use crate::{dual_stack::HasFamily, family::Family};
+use std::{fmt, ops::Deref};
 
 /// Something taken from a pool, for as long as this lives. Nobody else gets it meanwhile.
 ///

@@ -3,9 +3,8 @@
 //! Runs are maximal, never touching, so the first free number at or after any point is one lookup away, at any fill.
 //! What is not in the set costs nothing: an IPv6 range is never written out.
 
-use std::collections::BTreeMap;
-
 use super::space::Span;
+use std::collections::BTreeMap;
 
 /// A set of places. `u64::MAX` is never one, so that `last + 1` and the count always fit.
 #[derive(Clone, Default, PartialEq, Eq, Debug)]
@@ -98,11 +97,9 @@ impl Runs {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeSet;
-
-    use proptest::prelude::*;
-
     use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
 
     proptest! {
         #[test]

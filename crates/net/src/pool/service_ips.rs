@@ -1,11 +1,12 @@
 //! Service addresses: one pool per service range. Mirrors the cluster IP allocator of kube-apiserver (KEP-3070 bands).
 
-use std::net::IpAddr;
-
-use super::Pool;
-use super::order::Order;
-use super::space::{Space, Span};
+use super::{
+    Pool,
+    order::Order,
+    space::{Space, Span},
+};
 use crate::service_range::ServiceRange;
+use std::net::IpAddr;
 
 /// Hands out Service addresses of one range: random in the upper band, and when that is full in the lower one.
 pub type ServiceIpPool = Pool<ServiceRange>;

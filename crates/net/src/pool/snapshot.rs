@@ -1,13 +1,13 @@
 //! A pool as a value that can be stored, and back.
 
-use std::fmt;
-
-use serde::{Deserialize, Serialize};
-
-use super::runs::Runs;
-use super::space::{Space, Span};
-use super::{Pool, State};
+use super::{
+    Pool, State,
+    runs::Runs,
+    space::{Space, Span},
+};
 use crate::mistakes::Mistakes;
+use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// What was kept in a pool at one moment; what was only reserved is not in it.
 #[derive(Clone, PartialEq, Eq, Debug, Serialize, Deserialize)]

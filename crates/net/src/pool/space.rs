@@ -1,8 +1,7 @@
 //! What a pool hands out, and its order: items as numbered places.
 
-use std::fmt;
-
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// The things a pool can hand out, numbered from 0. Implemented by what names a range; a pool is generic over it.
 pub trait Space: fmt::Display {

@@ -1,11 +1,8 @@
 //! What a pool knows, in places: which are busy, which of these are withheld or only reserved. Every method of `Pool`
 //! comes here, under the pool's lock.
 
+use super::{order::Order, runs::Runs, space::Span};
 use std::collections::BTreeMap;
-
-use super::order::Order;
-use super::runs::Runs;
-use super::space::Span;
 
 /// The places of one pool.
 #[derive(Debug)]

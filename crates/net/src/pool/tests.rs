@@ -1,11 +1,12 @@
 //! What the pools promise, for both families and all three spaces.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
-
 use super::*;
 use crate::{
     Cidr, DualStack, Families, NodeBlocks, NodeMaskFlags, PortRange, ServiceRange, flags, node_blocks, parse_ip,
+};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
 };
 
 fn service_ips(range: &str) -> ServiceIpPool {

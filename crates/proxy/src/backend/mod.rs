@@ -4,10 +4,11 @@ pub mod iptables;
 pub mod ipvs;
 pub mod nft;
 
+use crate::{
+    plan::{LocalPods, NodePortMatch, ServicePlan},
+    track::Name,
+};
 use net::{Cidr, Family};
-
-use crate::plan::{LocalPods, NodePortMatch, ServicePlan};
-use crate::track::Name;
 
 /// Why the kernel could not be changed. Always tried again, with everything.
 pub type Error = Box<dyn std::error::Error + Send + Sync>;

@@ -5,10 +5,9 @@
 
 mod fields;
 
+use fields::{Effect, FIELDS, Field};
 use runtime::suggest;
 use serde_json::{Map, Value};
-
-use fields::{Effect, FIELDS, Field};
 
 const KIND: &str = "KubeProxyConfiguration";
 const VERSION: &str = "kubeproxy.config.k8s.io/v1alpha1";

@@ -5,14 +5,16 @@
 
 mod show;
 
-use std::collections::BTreeSet;
-use std::net::{IpAddr, SocketAddr};
-
+use crate::{
+    backend::Fixed,
+    plan::{Frontend, LocalPods, NodePortMatch, Pool, Route, ServicePlan, Sources, To},
+    track::{Name, Service, Tracker},
+};
 use net::{Cidr, Family, HasFamily};
-
-use crate::backend::Fixed;
-use crate::plan::{Frontend, LocalPods, NodePortMatch, Pool, Route, ServicePlan, Sources, To};
-use crate::track::{Name, Service, Tracker};
+use std::{
+    collections::BTreeSet,
+    net::{IpAddr, SocketAddr},
+};
 
 pub use show::{json, table};
 

@@ -1,12 +1,10 @@
 //! A report as a table for people and as JSON for programs.
 
-use std::fmt::Write;
-
-use net::Family;
-use serde_json::{Value, json};
-
 use super::{Explained, Fate, From, Kind, PacketPath, Report, SourceAddress, blocks};
 use crate::plan::{Frontend, NodePortMatch, Sources};
+use net::Family;
+use serde_json::{Value, json};
+use std::fmt::Write;
 
 /// More endpoints than this are counted, not listed.
 const LISTED: usize = 6;

@@ -1,9 +1,11 @@
 //! What is said of a Service with every kind of frontend, in both families.
 
 use super::*;
-use crate::backend::{iptables, ipvs, nft};
-use crate::plan;
-use crate::track::Tracker;
+use crate::{
+    backend::{iptables, ipvs, nft},
+    plan,
+    track::Tracker,
+};
 use serde_json::{Value, json};
 
 /// The report on a Service with this spec and status; endpoints are one here and one elsewhere, of both families.

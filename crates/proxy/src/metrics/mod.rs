@@ -1,27 +1,32 @@
 //! Figures under kube-proxy's names, so that its dashboards and alerts go on working.
 
-use std::collections::HashSet;
-use std::convert::Infallible;
-use std::future::{Ready, ready};
-use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
-use std::time::Duration;
-
+use crate::{
+    backend::{Done, RuleCount},
+    plan::{ServicePlan, To},
+    track::Name,
+};
 use http::{Request, Response, StatusCode};
 use jiff::Timestamp;
 use net::Family;
 use parking_lot::Mutex;
-use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family as PerLabel;
-use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
-use runtime::admin::Admin;
-use runtime::http::{Body, text};
-use runtime::metrics::Metrics;
-
-use crate::backend::{Done, RuleCount};
-use crate::plan::{ServicePlan, To};
-use crate::track::Name;
+use prometheus_client::metrics::{
+    counter::Counter,
+    family::Family as PerLabel,
+    gauge::Gauge,
+    histogram::{Histogram, exponential_buckets},
+};
+use runtime::{
+    admin::Admin,
+    http::{Body, text},
+    metrics::Metrics,
+};
+use std::{
+    collections::HashSet,
+    convert::Infallible,
+    future::{Ready, ready},
+    sync::{Arc, atomic::AtomicU64},
+    time::Duration,
+};
 
 type Label = [(&'static str, &'static str); 1];
 type PolicyLabel = [(&'static str, &'static str); 2];

@@ -1,8 +1,10 @@
 //! What is counted where.
 
 use super::*;
-use crate::plan::{Frontend, Pool, Route, Sources};
-use crate::track::Protocol;
+use crate::{
+    plan::{Frontend, Pool, Route, Sources},
+    track::Protocol,
+};
 use runtime::metrics::TextFormat;
 
 fn plan(to: To) -> ServicePlan {

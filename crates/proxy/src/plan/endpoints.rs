@@ -1,11 +1,11 @@
 //! Which endpoints of a Service port may be used from this node.
 
-use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
-
-use net::Family;
-
 use crate::track::{Endpoint, Entry, Node, Port, Protocol};
+use net::Family;
+use std::{
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
 
 /// The nft backend numbers endpoints with 16 bits.
 const MOST: usize = 65_536;

@@ -1,8 +1,7 @@
 //! How traffic from this node's or this cluster's pods is told from all other: `--detect-local-mode`.
 
-use net::{Cidr, DualStack, Family, HasFamily};
-
 use crate::track::Node;
+use net::{Cidr, DualStack, Family, HasFamily};
 
 /// The mode, with what it needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -10,12 +10,9 @@ mod node_ports;
 mod ranges;
 mod route;
 
-use std::net::IpAddr;
-use std::sync::Arc;
-
-use net::{Family, HasFamily};
-
 use crate::track::{Name, Policy, Port, Service, Tracker};
+use net::{Family, HasFamily};
+use std::{net::IpAddr, sync::Arc};
 
 pub use crate::track::Frontend;
 

@@ -1,10 +1,8 @@
 //! At which of the node's addresses node ports are open: `--nodeport-addresses`.
 
-use std::str::FromStr;
-
-use net::{Cidr, CidrError, Family, HasFamily};
-
 use crate::track::Node;
+use net::{Cidr, CidrError, Family, HasFamily};
+use std::str::FromStr;
 
 /// The flag.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

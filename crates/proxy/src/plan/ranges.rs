@@ -1,11 +1,9 @@
 //! Who may use the load balancer addresses of a Service.
 
-use std::net::IpAddr;
-
-use net::{Cidr, Family, HasFamily};
-
 use super::route::Sources;
 use crate::track::{Node, Service};
+use net::{Cidr, Family, HasFamily};
+use std::net::IpAddr;
 
 /// The ranges of a family. A list without a range of this family lets nobody of it in (upstream lets everyone in).
 pub(super) fn sources(service: &Service, family: Family, _node: &Node) -> Sources {

@@ -1,11 +1,8 @@
 //! The words of a plan: pools of endpoints, and where a frontend leads.
 
-use std::net::SocketAddr;
-use std::sync::Arc;
-
-use net::Cidr;
-
 use crate::track::{Frontend, Protocol};
+use net::Cidr;
+use std::{net::SocketAddr, sync::Arc};
 
 /// A frontend and where it leads.
 #[derive(Clone, Debug, PartialEq, Eq)]

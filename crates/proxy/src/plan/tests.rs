@@ -1,10 +1,9 @@
 //! Tables over the four shapes of a cluster: which frontends there are, who may use them, where they lead.
 
-use net::{Cidr, Families};
-use serde_json::{Value, json};
-
 use super::*;
 use crate::track::{Node, Tracker};
+use net::{Cidr, Families};
+use serde_json::{Value, json};
 
 const NODE: &str = "n1";
 

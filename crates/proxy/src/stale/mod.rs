@@ -4,16 +4,18 @@
 //! `run` hands over every plan, and after each sync makes the kernel forget flows to the frontends that changed. It looks at them
 //! a second time later: a packet that passed the old rules may enter the kernel's memory after the first look.
 
-use std::collections::{BTreeSet, HashMap, HashSet};
-use std::io;
-use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
-
+use crate::{
+    plan::{Frontend, ServicePlan},
+    track::{Name, Protocol},
+};
 use kernel::conntrack::{Conntrack, Flow};
 use net::Family;
-
-use crate::plan::{Frontend, ServicePlan};
-use crate::track::{Name, Protocol};
+use std::{
+    collections::{BTreeSet, HashMap, HashSet},
+    io,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
 
 /// UDP frontends of a family, with the endpoints whose flows go on.
 #[derive(Debug, Default)]

@@ -1,9 +1,8 @@
 //! Which flows are forgotten, change by change.
 
-use parking_lot::Mutex;
-
 use super::*;
 use crate::plan::{Route, Sources, To};
+use parking_lot::Mutex;
 
 /// A kernel with these flows, on a machine with these addresses.
 struct Flows {

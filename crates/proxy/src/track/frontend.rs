@@ -1,9 +1,10 @@
 //! What clients send to: an address and port, or a port at the node's addresses.
 
-use std::fmt;
-use std::net::{IpAddr, SocketAddr};
-
 use super::Protocol;
+use std::{
+    fmt,
+    net::{IpAddr, SocketAddr},
+};
 
 /// Where clients send packets to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

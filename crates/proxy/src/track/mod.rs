@@ -13,14 +13,13 @@ mod refused;
 mod service;
 mod slice;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::net::IpAddr;
-
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1 as core;
-use k8s_openapi::api::discovery::v1::EndpointSlice;
-use k8s_openapi::api::networking::v1::ServiceCIDR;
+use k8s_openapi::api::{core::v1 as core, discovery::v1::EndpointSlice, networking::v1::ServiceCIDR};
 use net::{Cidr, Family};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
+    net::IpAddr,
+};
 
 pub use frontend::Frontend;
 pub use name::Name;

@@ -1,9 +1,7 @@
 //! Namespace and name of an object.
 
-use std::fmt;
-use std::sync::Arc;
-
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use std::{fmt, sync::Arc};
 
 /// Namespace and name; cheap to copy around.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,9 +1,8 @@
 //! This node: its addresses, its pods' addresses, its zone, and whether it may be sent traffic.
 
-use std::net::IpAddr;
-
 use k8s_openapi::api::core::v1 as core;
 use net::{Cidr, Family, HasFamily, legacy};
+use std::net::IpAddr;
 
 /// The taint by which the cluster autoscaler announces that a node goes away.
 const TO_BE_DELETED: &str = "ToBeDeletedByClusterAutoscaler";

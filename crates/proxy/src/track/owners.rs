@@ -3,13 +3,13 @@
 //! The one that has it as cluster IP, then as load balancer IP, then as external IP; within one rank the older one. Kept by the
 //! tracker, so that all backends serve the same Service, and a change costs as much as the frontends of the Service that changed.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::net::IpAddr;
-
+use super::{Frontend, Name, Refused, Service};
 use jiff::Timestamp;
 use net::{Family, HasFamily};
-
-use super::{Frontend, Name, Refused, Service};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    net::IpAddr,
+};
 
 /// A node port is one in each family.
 type Key = (Family, Frontend);

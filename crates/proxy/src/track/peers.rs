@@ -1,12 +1,12 @@
 //! Addresses of all nodes. Nobody's external IP may be one of them, so they are followed as soon as a Service has external IPs; in
 //! clusters without, no proxy hears of other nodes.
 
-use std::collections::{HashMap, HashSet};
-use std::net::IpAddr;
-
-use k8s_openapi::api::core::v1 as core;
-
 use super::Node;
+use k8s_openapi::api::core::v1 as core;
+use std::{
+    collections::{HashMap, HashSet},
+    net::IpAddr,
+};
 
 /// By name of the Node.
 #[derive(Debug, Default)]

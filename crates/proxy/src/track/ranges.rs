@@ -1,10 +1,11 @@
 //! Where cluster IPs are taken from: the ServiceCIDRs.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::net::IpAddr;
-
 use k8s_openapi::api::networking::v1::ServiceCIDR;
 use net::{Cidr, Family, HasFamily, legacy};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+};
 
 /// By name of the ServiceCIDR.
 #[derive(Debug, Default)]

@@ -1,12 +1,8 @@
 //! External IPs that are not served: whoever may write a Service must not take over the traffic to others.
 
-use std::collections::BTreeMap;
-use std::fmt;
-use std::net::IpAddr;
-
-use net::Cidr;
-
 use super::Name;
+use net::Cidr;
+use std::{collections::BTreeMap, fmt, net::IpAddr};
 
 /// External IPs of a Service that are not served, and why.
 pub type Refused = BTreeMap<IpAddr, Refusal>;

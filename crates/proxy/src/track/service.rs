@@ -1,13 +1,10 @@
 //! A Service as the data path sees it, both families together.
 
-use std::fmt;
-use std::net::IpAddr;
-
+use super::Name;
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1 as core;
 use net::{Cidr, legacy};
-
-use super::Name;
+use std::{fmt, net::IpAddr};
 
 /// Who else has this label wants to handle the Service.
 const PROXY_NAME: &str = "service.kubernetes.io/service-proxy-name";

@@ -1,12 +1,10 @@
 //! An EndpointSlice as the data path sees it.
 
-use std::net::IpAddr;
-
+use super::{Name, Protocol};
 use jiff::Timestamp;
 use k8s_openapi::api::discovery::v1::{self as discovery, EndpointSlice};
 use net::{Family, HasFamily, legacy};
-
-use super::{Name, Protocol};
+use std::net::IpAddr;
 
 /// Names the Service that a slice belongs to.
 const SERVICE_NAME: &str = "kubernetes.io/service-name";

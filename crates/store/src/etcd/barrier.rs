@@ -1,17 +1,17 @@
 //! Consistent reads: asks etcd for its revision, once for all who ask at the same time, and waits for the mirror.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use tokio::sync::{mpsc, oneshot};
-use tokio::time::timeout;
-
-use super::BARRIER;
-use super::client::{Client, describe};
-use super::feed::{barrier_probe, header, unsigned};
-use super::proto::PutRequest;
-use crate::error::Unavailable;
-use crate::mirror::Mirror;
+use super::{
+    BARRIER,
+    client::{Client, describe},
+    feed::{barrier_probe, header, unsigned},
+    proto::PutRequest,
+};
+use crate::{error::Unavailable, mirror::Mirror};
+use std::{sync::Arc, time::Duration};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::timeout,
+};
 
 /// How long the mirror may take to show a change of ours before something else must have raised the revision.
 const NUDGE: Duration = Duration::from_millis(50);

@@ -1,29 +1,34 @@
 //! Calls to etcd: one channel per endpoint, the next one when the current one fails.
 
-use std::error::Error;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
-
+use super::{
+    config::{EtcdConfig, Form},
+    proto::{
+        CompactionRequest, CompactionResponse, LeaseGrantRequest, LeaseGrantResponse, PutRequest, PutResponse,
+        RangeRequest, RangeResponse, StatusRequest, StatusResponse, TxnRequest, TxnResponse, WatchCreateRequest,
+        WatchRequest, WatchResponse, WatchUnion,
+    },
+};
+use crate::{
+    entry::{Entry, Stamp, StoredForm},
+    error::OpenError,
+    transform::{Plain, StorageKey, Transform},
+};
 use bytes::Bytes;
 use futures::StreamExt;
 use http::uri::PathAndQuery;
 use prost::Message;
-use tonic::client::Grpc;
-use tonic::metadata::MetadataValue;
-use tonic::transport::Channel;
-use tonic::{Code, ConnectError, Request, Status, Streaming};
-use tonic_prost::ProstCodec;
-
-use super::config::{EtcdConfig, Form};
-use super::proto::{
-    CompactionRequest, CompactionResponse, LeaseGrantRequest, LeaseGrantResponse, PutRequest, PutResponse,
-    RangeRequest, RangeResponse, StatusRequest, StatusResponse, TxnRequest, TxnResponse, WatchCreateRequest,
-    WatchRequest, WatchResponse, WatchUnion,
+use std::{
+    error::Error,
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
 };
-use crate::entry::{Entry, Stamp, StoredForm};
-use crate::error::OpenError;
-use crate::transform::{Plain, StorageKey, Transform};
+use tonic::{
+    Code, ConnectError, Request, Status, Streaming, client::Grpc, metadata::MetadataValue, transport::Channel,
+};
+use tonic_prost::ProstCodec;
 
 /// How long a call may take; etcd itself gives up on a request after about seven seconds.
 const PATIENCE: Duration = Duration::from_secs(5);

@@ -1,13 +1,9 @@
 //! Where etcd is and how to speak to it. Read by `client`.
 
-use std::sync::Arc;
-
+use crate::{error::OpenError, mvcc::Retention, transform::Transform};
 use bytes::Bytes;
+use std::sync::Arc;
 use tonic::transport::{Certificate, ClientTlsConfig, Endpoint, Identity};
-
-use crate::error::OpenError;
-use crate::mvcc::Retention;
-use crate::transform::Transform;
 
 /// How to reach an etcd cluster, and which part of it is ours.
 #[derive(Clone, Debug)]

@@ -1,20 +1,20 @@
 //! Keeps the mirror equal to etcd: one full read, then one watch, resumed where it broke off.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-use std::time::Duration;
-
+use super::{
+    BARRIER,
+    client::{Client, describe},
+    proto::{self, EventType, KeyValue, RangeRequest, ResponseHeader, WatchCreateRequest, WatchResponse},
+};
+use crate::{
+    engine::Health,
+    entry::{Entry, Key, Stamp},
+    event::Event,
+    mirror::Mirror,
+};
 use bytes::Bytes;
 use parking_lot::RwLock;
+use std::{collections::HashMap, sync::Arc, time::Duration};
 use tonic::{Code, Status};
-
-use super::BARRIER;
-use super::client::{Client, describe};
-use super::proto::{self, EventType, KeyValue, RangeRequest, ResponseHeader, WatchCreateRequest, WatchResponse};
-use crate::engine::Health;
-use crate::entry::{Entry, Key, Stamp};
-use crate::event::Event;
-use crate::mirror::Mirror;
 
 /// Entries per request of a full read; with values of a few KB an answer stays around a megabyte.
 const PAGE: i64 = 500;

@@ -1,13 +1,12 @@
 //! Times to live in etcd: leases, shared by keys that are written at about the same time.
 
-use std::collections::HashMap;
-use std::time::{Duration, Instant};
-
+use super::{client::Client, proto::LeaseGrantRequest};
 use parking_lot::Mutex;
+use std::{
+    collections::HashMap,
+    time::{Duration, Instant},
+};
 use tonic::Status;
-
-use super::client::Client;
-use super::proto::LeaseGrantRequest;
 
 /// The longest that one lease is handed out for.
 const LONGEST_WINDOW: u64 = 60;

@@ -11,27 +11,29 @@ mod lease;
 mod proto;
 mod request;
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use futures::FutureExt;
-use futures::future::BoxFuture;
-use parking_lot::RwLock;
-use tokio::sync::{mpsc, oneshot};
-use tokio::time::timeout;
-use tonic::{Code, Status};
-
 use self::client::{Client, describe};
 pub use self::config::{EtcdConfig, EtcdTls, Form, as_it_is};
-use self::feed::{Snapshot, header, unsigned};
-use self::lease::Leases;
-use self::proto::{CompactionRequest, TxnResponse};
-use crate::engine::{Engine, Health};
-use crate::error::{OpenError, ReadError, TxnError, Unavailable};
-use crate::mirror::Mirror;
-use crate::mvcc::{Mvcc, Retention};
-use crate::task::Task;
-use crate::txn::{Committed, Op, Txn};
+use self::{
+    feed::{Snapshot, header, unsigned},
+    lease::Leases,
+    proto::{CompactionRequest, TxnResponse},
+};
+use crate::{
+    engine::{Engine, Health},
+    error::{OpenError, ReadError, TxnError, Unavailable},
+    mirror::Mirror,
+    mvcc::{Mvcc, Retention},
+    task::Task,
+    txn::{Committed, Op, Txn},
+};
+use futures::{FutureExt, future::BoxFuture};
+use parking_lot::RwLock;
+use std::{sync::Arc, time::Duration};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::timeout,
+};
+use tonic::{Code, Status};
 
 /// The key that consistent reads ask about, and write when etcd is ahead for reasons outside the prefix.
 const BARRIER: &str = "\0barrier";

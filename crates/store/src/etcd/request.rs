@@ -1,16 +1,19 @@
 //! Transactions in etcd's words: the request for one, and what the answer says.
 
-use tonic::Status;
-
-use super::client::Client;
-use super::feed::{entry, unsigned};
-use super::proto::{
-    self, CompareResult, CompareTarget, DeleteRangeRequest, PutRequest, RangeRequest, Request, RequestOp, Response,
-    TargetUnion, TxnRequest, TxnResponse,
+use super::{
+    client::Client,
+    feed::{entry, unsigned},
+    proto::{
+        self, CompareResult, CompareTarget, DeleteRangeRequest, PutRequest, RangeRequest, Request, RequestOp, Response,
+        TargetUnion, TxnRequest, TxnResponse,
+    },
 };
-use crate::error::Conflict;
-use crate::mirror::Mirror;
-use crate::txn::{Compare, Op, Txn};
+use crate::{
+    error::Conflict,
+    mirror::Mirror,
+    txn::{Compare, Op, Txn},
+};
+use tonic::Status;
 
 /// `txn` with one lease per operation (0 for none). If a comparison fails, etcd answers with all compared keys.
 pub(super) fn build(client: &Client, txn: &Txn, leases: &[i64]) -> Result<TxnRequest, Status> {

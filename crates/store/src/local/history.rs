@@ -4,16 +4,18 @@
 //! most frequent change of a cluster that grows, replaces nothing and so costs a few bytes, and because the new value is
 //! already in `entries`.
 
-use std::collections::HashMap;
-use std::io;
-use std::time::{Duration, Instant};
-
-use redb::{ReadOnlyTable, ReadableTable, StorageError, TableDefinition};
-
 use super::redb::{decode, encode};
-use crate::entry::{Deadline, Entry, Key};
-use crate::event::Event;
-use crate::transform::Transform;
+use crate::{
+    entry::{Deadline, Entry, Key},
+    event::Event,
+    transform::Transform,
+};
+use redb::{ReadOnlyTable, ReadableTable, StorageError, TableDefinition};
+use std::{
+    collections::HashMap,
+    io,
+    time::{Duration, Instant},
+};
 
 /// By revision and place within it: when (u64), length of the key (u32, both little endian), key, and the record that the
 /// key had before as in `entries`; nothing for a creation.

@@ -1,8 +1,7 @@
 //! What the writer asks of a disk. `redb` implements it; a log of another kind would be a second file beside it.
 
-use std::fmt;
-
 use crate::event::Event;
+use std::fmt;
 
 /// Why a group could not be made durable. The writer then refuses all further ones.
 #[derive(Debug, thiserror::Error)]

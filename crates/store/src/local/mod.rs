@@ -9,24 +9,24 @@ mod log;
 mod redb;
 mod writer;
 
-use std::path::Path;
-use std::sync::Arc;
-
-use futures::FutureExt;
-use futures::future::BoxFuture;
+use self::{
+    history::Past,
+    log::Log,
+    redb::Redb,
+    writer::{Job, Queue, Writer},
+};
+use crate::{
+    engine::{Engine, Health},
+    entry::Entry,
+    error::{OpenError, ReadError, TxnError, Unavailable},
+    mirror::Mirror,
+    mvcc::{Mvcc, Retention},
+    transform::Transform,
+    txn::{Committed, Txn},
+};
+use futures::{FutureExt, future::BoxFuture};
+use std::{path::Path, sync::Arc};
 use tokio::sync::oneshot;
-
-use self::history::Past;
-use self::log::Log;
-use self::redb::Redb;
-use self::writer::{Job, Queue, Writer};
-use crate::engine::{Engine, Health};
-use crate::entry::Entry;
-use crate::error::{OpenError, ReadError, TxnError, Unavailable};
-use crate::mirror::Mirror;
-use crate::mvcc::{Mvcc, Retention};
-use crate::transform::Transform;
-use crate::txn::{Committed, Txn};
 
 #[derive(Debug)]
 pub(crate) struct Local {
@@ -128,12 +128,9 @@ impl Drop for Local {
 
 #[cfg(test)]
 mod tests {
+    use super::{log::LogError, *};
+    use crate::{event::Event, txn::Op};
     use bytes::Bytes;
-
-    use super::log::LogError;
-    use super::*;
-    use crate::event::Event;
-    use crate::txn::Op;
 
     /// A disk that fails from the second group on.
     #[derive(Debug)]

@@ -11,24 +11,28 @@
 //! versions wrote none) opens with the current revision as the oldest. A new file is made under another name and moved
 //! into place once it is whole, so a file that redb cannot read was damaged and is never taken for a new one.
 
-use std::fs::{DirBuilder, File, Permissions, TryLockError};
-use std::io::{self, Read};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-
+use super::{
+    Opened,
+    history::{self, HISTORY, Recalled},
+    log::{Log, LogError},
+};
+use crate::{
+    entry::{Deadline, Entry, Stamp, StoredForm},
+    error::OpenError,
+    event::Event,
+    transform::{EMBEDDED_PREFIX, Plain, StorageKey, Transform},
+};
 use bytes::Bytes;
 use redb::{Database, Durability, ReadableDatabase, ReadableTable, TableDefinition, TableError};
-
-use super::Opened;
-use super::history::{self, HISTORY, Recalled};
-use super::log::{Log, LogError};
-use crate::entry::{Deadline, Entry, Stamp, StoredForm};
-use crate::error::OpenError;
-use crate::event::Event;
-use crate::transform::{EMBEDDED_PREFIX, Plain, StorageKey, Transform};
+use std::{
+    fs::{DirBuilder, File, Permissions, TryLockError},
+    io::{self, Read},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 /// The version of the layout above.
 const FORMAT: u64 = 1;
@@ -309,10 +313,9 @@ fn beside(path: &Path, suffix: &str) -> PathBuf {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
     use crate::transform::AsItIs;
+    use proptest::prelude::*;
 
     proptest! {
         #[test]

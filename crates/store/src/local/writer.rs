@@ -1,18 +1,20 @@
 //! The one thread that changes a local store: groups, decides, makes durable, shows, answers; and deletes what has expired.
 
-use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
-use std::time::Duration;
-
-use parking_lot::{Condvar, Mutex};
-use tokio::sync::oneshot;
-
 use super::log::Log;
-use crate::entry::{Deadline, Entry, Key};
-use crate::error::{TxnError, Unavailable};
-use crate::event::Event;
-use crate::mirror::Mirror;
-use crate::txn::{self, Committed, Compare, Op, Txn};
+use crate::{
+    entry::{Deadline, Entry, Key},
+    error::{TxnError, Unavailable},
+    event::Event,
+    mirror::Mirror,
+    txn::{self, Committed, Compare, Op, Txn},
+};
+use parking_lot::{Condvar, Mutex};
+use std::{
+    collections::{BTreeSet, HashMap},
+    sync::Arc,
+    time::Duration,
+};
+use tokio::sync::oneshot;
 
 /// The largest group: bounds how long the first of a group waits for the last.
 const GROUP: usize = 1_000;

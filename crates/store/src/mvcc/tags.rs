@@ -1,12 +1,15 @@
 //! What an entry is watched by beside its key, such as the node of a Pod: named by whoever knows what the bytes mean.
 
-use std::collections::{BTreeSet, HashMap};
-use std::fmt;
-use std::ops::Bound;
-use std::sync::Arc;
-
-use crate::entry::{Entry, Key};
-use crate::event::Event;
+use crate::{
+    entry::{Entry, Key},
+    event::Event,
+};
+use std::{
+    collections::{BTreeSet, HashMap},
+    fmt,
+    ops::Bound,
+    sync::Arc,
+};
 
 /// Names what an entry belongs to. For the same bytes always the same.
 pub(crate) type TagOf = dyn Fn(&Entry) -> Option<Arc<str>> + Send + Sync;

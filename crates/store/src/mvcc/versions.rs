@@ -1,8 +1,7 @@
 //! What one key held over time.
 
-use std::collections::VecDeque;
-
 use crate::entry::Entry;
+use std::collections::VecDeque;
 
 /// What a key held from one revision on; nothing once it was deleted. The revision stands here as well as in the entry so
 /// that counting a range need not follow a pointer per key.
@@ -56,10 +55,9 @@ impl Versions {
 
 #[cfg(test)]
 mod tests {
-    use bytes::Bytes;
-
     use super::*;
     use crate::entry::Stamp;
+    use bytes::Bytes;
 
     fn live(revision: u64) -> Option<Entry> {
         let stamp = Stamp { create_revision: revision, mod_revision: revision, version: 1, deadline: None };

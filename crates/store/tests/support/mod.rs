@@ -2,13 +2,14 @@
 #![allow(dead_code, reason = "each test file uses its part")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::io::Write;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener};
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
-
+use std::{
+    io::Write,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener},
+    path::PathBuf,
+    process::{Child, Command, Stdio},
+    sync::atomic::{AtomicU32, Ordering},
+    time::Duration,
+};
 use store::{EtcdConfig, EtcdTls, OpenError, Retention, Store};
 use tempfile::TempDir;
 

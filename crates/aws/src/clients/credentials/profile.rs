@@ -1,8 +1,7 @@
 //! Credentials of a profile: its keys, a web identity, or a role that is taken on with those of another profile or place.
 
-use super::Provide;
 use super::{
-    Credentials, CredentialsError, Kept,
+    Credentials, CredentialsError, Kept, Provide,
     chain::{Chain, from_environment},
     web_identity,
 };

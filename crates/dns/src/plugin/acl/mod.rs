@@ -1,15 +1,18 @@
 //! `acl`: who may ask what.
 
 use super::{Plugin, Step};
-use crate::build::Building;
-use crate::corefile::{Directive, Problem};
-use crate::metrics::{Counters, Labels};
-use crate::query::Query;
-use crate::text;
-use crate::wire::code::{rcode, rtype};
-use crate::wire::{Name, Reply};
-use std::net::IpAddr;
-use std::sync::Arc;
+use crate::{
+    build::Building,
+    corefile::{Directive, Problem},
+    metrics::{Counters, Labels},
+    query::Query,
+    text,
+    wire::{
+        Name, Reply,
+        code::{rcode, rtype},
+    },
+};
+use std::{net::IpAddr, sync::Arc};
 
 struct Acl {
     stanzas: Vec<Stanza>,

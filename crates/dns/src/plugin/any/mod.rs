@@ -1,11 +1,15 @@
 //! `any`: a small answer to questions of type ANY (RFC 8482).
 
 use super::{Plugin, Step, only};
-use crate::build::Building;
-use crate::corefile::{Directive, Problem};
-use crate::query::Query;
-use crate::wire::code::{class, rtype};
-use crate::wire::{Record, Reply, Section};
+use crate::{
+    build::Building,
+    corefile::{Directive, Problem},
+    query::Query,
+    wire::{
+        Record, Reply, Section,
+        code::{class, rtype},
+    },
+};
 
 /// TTL of the answer: the RFC's number.
 const TTL: u32 = 8482;

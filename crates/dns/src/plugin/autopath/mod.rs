@@ -1,18 +1,23 @@
 //! `autopath`: follows the client's search list here, so that it need not ask again and again.
 
-use super::kubernetes::Kubernetes;
-use super::{Plugin, Step, only};
-use crate::build::Building;
-use crate::chain::Rest;
-use crate::corefile::{Directive, Problem};
-use crate::query::Query;
-use crate::text;
-use crate::wire::code::{rcode, rtype};
-use crate::wire::{Name, Record, Reply, Section};
+use super::{Plugin, Step, kubernetes::Kubernetes, only};
+use crate::{
+    build::Building,
+    chain::Rest,
+    corefile::{Directive, Problem},
+    query::Query,
+    text,
+    wire::{
+        Name, Record, Reply, Section,
+        code::{rcode, rtype},
+    },
+};
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
-use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::{
+    path::Path,
+    sync::{Arc, OnceLock},
+};
 
 struct Autopath {
     zones: Vec<Name>,

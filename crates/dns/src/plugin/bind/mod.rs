@@ -1,8 +1,10 @@
 //! `bind`: on which addresses a server block listens.
 
-use crate::build::Building;
-use crate::corefile::{Directive, Problem};
-use crate::server::addresses;
+use crate::{
+    build::Building,
+    corefile::{Directive, Problem},
+    server::addresses,
+};
 
 pub(crate) fn setup(lines: &[&Directive], building: &mut Building<'_>) -> Result<(), Problem> {
     let (mut given, mut except) = (Vec::new(), Vec::new());

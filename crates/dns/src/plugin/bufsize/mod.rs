@@ -1,11 +1,13 @@
 //! `bufsize`: lowers the size of UDP answers that clients may ask for.
 
 use super::{Plugin, Step, only};
-use crate::build::Building;
-use crate::corefile::{Directive, Problem};
-use crate::query::Query;
-use crate::text;
-use crate::wire::Reply;
+use crate::{
+    build::Building,
+    corefile::{Directive, Problem},
+    query::Query,
+    text,
+    wire::Reply,
+};
 
 /// Fits every path of the internet without fragments.
 const DEFAULT: u16 = 1232;

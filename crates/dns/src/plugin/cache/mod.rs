@@ -6,21 +6,26 @@
 mod parse;
 
 use super::{Plugin, Step};
-use crate::build::Building;
-use crate::cache::{Cache, Entry, Key};
-use crate::chain::Rest;
-use crate::corefile::{Directive, Problem};
-use crate::metrics::Labels;
-use crate::query::{Query, Refresh};
-use crate::text;
-use crate::wire::code::{rcode, rtype};
-use crate::wire::{Message, Reply, Section};
+use crate::{
+    build::Building,
+    cache::{Cache, Entry, Key},
+    chain::Rest,
+    corefile::{Directive, Problem},
+    metrics::Labels,
+    query::{Query, Refresh},
+    text,
+    wire::{
+        Message, Reply, Section,
+        code::{rcode, rtype},
+    },
+};
 use futures::future::BoxFuture;
 use parse::{CacheOptions, Stale};
-use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::gauge::Gauge;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
+use prometheus_client::metrics::{counter::Counter, gauge::Gauge};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 struct Kept {
     options: CacheOptions,

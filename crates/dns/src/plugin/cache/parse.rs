@@ -1,8 +1,10 @@
 //! Reading the `cache` line.
 
-use crate::corefile::{Directive, Problem, Token};
-use crate::text;
-use crate::wire::Name;
+use crate::{
+    corefile::{Directive, Problem, Token},
+    text,
+    wire::Name,
+};
 use std::time::Duration;
 
 const KNOWN: &[&str] =

@@ -1,9 +1,11 @@
 //! What is kept and for how long, as a table; and hits through a block with an upstream of ours.
 
 use super::*;
-use crate::plugin::forward::testing::Upstream;
-use crate::testing::Asked;
-use crate::wire::{Name, Record};
+use crate::{
+    plugin::forward::testing::Upstream,
+    testing::Asked,
+    wire::{Name, Record},
+};
 
 fn message(rcode: u16, answer: &[&str], authority: &[&str]) -> Message {
     let records = |texts: &[&str]| -> Vec<Record> { texts.iter().map(|text| text.parse().unwrap()).collect() };

@@ -1,11 +1,15 @@
 //! `chaos`: who and what this server is, for questions of class CH.
 
 use super::{Plugin, Step, only};
-use crate::build::Building;
-use crate::corefile::{Directive, Problem};
-use crate::query::Query;
-use crate::wire::code::{class, rtype};
-use crate::wire::{Record, Reply, Section};
+use crate::{
+    build::Building,
+    corefile::{Directive, Problem},
+    query::Query,
+    wire::{
+        Record, Reply, Section,
+        code::{class, rtype},
+    },
+};
 
 struct Chaos {
     version: String,

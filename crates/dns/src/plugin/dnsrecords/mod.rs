@@ -3,19 +3,24 @@
 mod api;
 mod table;
 
-use super::kubernetes::Source;
-use super::{Plugin, Step, only};
-use crate::build::Building;
-use crate::chain::Rest;
-use crate::corefile::{Directive, Problem};
-use crate::query::Query;
-use crate::text;
-use crate::wire::code::{class, rtype};
-use crate::wire::{Name, Record, Reply, Section};
+use super::{Plugin, Step, kubernetes::Source, only};
+use crate::{
+    build::Building,
+    chain::Rest,
+    corefile::{Directive, Problem},
+    query::Query,
+    text,
+    wire::{
+        Name, Record, Reply, Section,
+        code::{class, rtype},
+    },
+};
 use arc_swap::ArcSwap;
 use futures::future::BoxFuture;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 use table::Table;
 use tokio_util::sync::CancellationToken;
 

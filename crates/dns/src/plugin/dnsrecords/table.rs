@@ -2,8 +2,7 @@
 
 use crate::wire::Name;
 use api::config::{DnsManagement, DnsRecordSpec};
-use std::collections::HashMap;
-use std::net::IpAddr;
+use std::{collections::HashMap, net::IpAddr};
 
 /// TTL of an object that gives none, or one that cannot be.
 const TTL: u32 = 30;

@@ -1,11 +1,15 @@
 //! `errors`: logs why queries failed.
 
 use super::only;
-use crate::build::Building;
-use crate::corefile::{Directive, Problem};
-use crate::query::Query;
-use crate::wire::Reply;
-use crate::wire::code::{rcode, rtype};
+use crate::{
+    build::Building,
+    corefile::{Directive, Problem},
+    query::Query,
+    wire::{
+        Reply,
+        code::{rcode, rtype},
+    },
+};
 use parking_lot::Mutex;
 use regex::Regex;
 use std::time::{Duration, Instant};

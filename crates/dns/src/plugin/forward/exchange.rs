@@ -1,16 +1,18 @@
 //! A question and its answer, over UDP, TCP or TLS.
 
-use super::parse::Server;
-use super::upstream::Expected;
+use super::{parse::Server, upstream::Expected};
 use crate::wire::Message;
-use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
-use std::pin::Pin;
-use std::task::{Context, Poll};
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
-use tokio::net::{TcpSocket, TcpStream, UdpSocket};
-use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
+use std::{
+    io,
+    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
+    pin::Pin,
+    task::{Context, Poll},
+};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf},
+    net::{TcpSocket, TcpStream, UdpSocket},
+};
+use tokio_rustls::{TlsConnector, client::TlsStream};
 
 /// Over UDP, from a port of its own: who wants to forge an answer must guess it as well as the id.
 pub(super) async fn udp(server: &Server, packet: &[u8], expected: &Expected) -> io::Result<Message> {

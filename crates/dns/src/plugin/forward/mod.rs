@@ -5,19 +5,24 @@ mod parse;
 mod upstream;
 
 use super::{Plugin, Step};
-use crate::build::{Building, Job};
-use crate::chain::Rest;
-use crate::corefile::{Directive, Problem};
-use crate::metrics::Counters;
-use crate::query::{Query, Transport};
-use crate::random;
-use crate::wire::code::rcode;
-use crate::wire::{Message, Name, Reply};
+use crate::{
+    build::{Building, Job},
+    chain::Rest,
+    corefile::{Directive, Problem},
+    metrics::Counters,
+    query::{Query, Transport},
+    random,
+    wire::{Message, Name, Reply, code::rcode},
+};
 use futures::future::BoxFuture;
 use parse::{ForwardOptions, Policy};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::{Duration, Instant},
+};
 use upstream::Upstream;
 
 /// For one query, all attempts together.

@@ -1,16 +1,18 @@
 //! Reading `forward` lines.
 
-use crate::corefile::{Directive, Problem, Token, zones};
-use crate::text;
-use crate::wire::Name;
-use crate::wire::code::rcode;
+use crate::{
+    corefile::{Directive, Problem, Token, zones},
+    text,
+    wire::{Name, code::rcode},
+};
 use runtime::pki::{Bundle, Identity};
-use rustls::ClientConfig;
-use rustls::pki_types::ServerName;
-use std::net::{IpAddr, SocketAddr};
-use std::path::Path;
-use std::sync::Arc;
-use std::time::Duration;
+use rustls::{ClientConfig, pki_types::ServerName};
+use std::{
+    net::{IpAddr, SocketAddr},
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
 
 const KNOWN: &[&str] = &[
     "except",

@@ -1,12 +1,15 @@
 //! An upstream server of a few records on loopback.
 
-use crate::wire::code::rcode;
-use crate::wire::{Limits, Record, Reply, Request, Section};
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, UdpSocket};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
+use crate::wire::{Limits, Record, Reply, Request, Section, code::rcode};
+use std::{
+    io::{Read, Write},
+    net::{SocketAddr, TcpListener, UdpSocket},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 /// It ends with its handle.
 pub(crate) struct Upstream {

@@ -1,9 +1,11 @@
 //! Upstreams of ours on loopback, in both families.
 
 use super::testing::Upstream;
-use crate::query::Transport;
-use crate::testing::{Asked, query, refused, shown};
-use crate::wire::code::rtype;
+use crate::{
+    query::Transport,
+    testing::{Asked, query, refused, shown},
+    wire::code::rtype,
+};
 
 #[test]
 fn both_families_are_asked_over_udp_and_tcp() {

@@ -1,17 +1,27 @@
 //! One upstream server: whether it is thought healthy, and its idle connections.
 
-use super::exchange;
-use super::parse::{ForwardOptions, Server};
-use crate::metrics::Counters;
-use crate::plugin::rewrite::edns0;
-use crate::wire::code::{class, rcode, rtype};
-use crate::wire::{Message, Name, Request};
+use super::{
+    exchange,
+    parse::{ForwardOptions, Server},
+};
+use crate::{
+    metrics::Counters,
+    plugin::rewrite::edns0,
+    wire::{
+        Message, Name, Request,
+        code::{class, rcode, rtype},
+    },
+};
 use parking_lot::Mutex;
-use std::io;
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::{Duration, Instant};
+use std::{
+    io,
+    net::SocketAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
+    time::{Duration, Instant},
+};
 use tokio::sync::Notify;
 
 pub(super) struct Upstream {

@@ -1,9 +1,11 @@
 //! `health`: `/health` for whoever decides on restarts.
 
 use super::only;
-use crate::build::{Building, HttpPath};
-use crate::corefile::{Directive, Problem, Token};
-use crate::text;
+use crate::{
+    build::{Building, HttpPath},
+    corefile::{Directive, Problem, Token},
+    text,
+};
 use runtime::listen::Machine;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 

@@ -3,17 +3,19 @@
 mod table;
 
 use super::{Plugin, Step, only};
-use crate::build::{Building, Job};
-use crate::corefile::{Directive, Problem};
-use crate::query::Query;
-use crate::text::{self, Fallthrough};
-use crate::wire::code::{rcode, rtype};
-use crate::wire::{Name, Record, Reply, Section, from_reverse};
+use crate::{
+    build::{Building, Job},
+    corefile::{Directive, Problem},
+    query::Query,
+    text::{self, Fallthrough},
+    wire::{
+        Name, Record, Reply, Section,
+        code::{rcode, rtype},
+        from_reverse,
+    },
+};
 use arc_swap::ArcSwap;
-use std::net::IpAddr;
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{net::IpAddr, path::PathBuf, sync::Arc, time::Duration};
 use table::Table;
 
 struct Hosts {

@@ -1,8 +1,7 @@
 //! Names and addresses, both ways.
 
 use crate::wire::Name;
-use std::collections::HashMap;
-use std::net::IpAddr;
+use std::{collections::HashMap, net::IpAddr};
 
 /// The content of a hosts file. Names are in lower case.
 #[derive(Clone, Debug, Default)]

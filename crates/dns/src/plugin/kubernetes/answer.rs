@@ -1,11 +1,18 @@
 //! From a question to records: the table of the Kubernetes DNS specification.
 
-use super::names::{Labels, Meaning, Part, of_key, undashed};
-use super::records::{Endpoint, Kind, Port, Service, bytes};
-use super::{Kubernetes, Pods};
-use crate::query::Query;
-use crate::wire::code::{class, rtype};
-use crate::wire::{Name, Record, Reply, Section, from_reverse};
+use super::{
+    Kubernetes, Pods,
+    names::{Labels, Meaning, Part, of_key, undashed},
+    records::{Endpoint, Kind, Port, Service, bytes},
+};
+use crate::{
+    query::Query,
+    wire::{
+        Name, Record, Reply, Section,
+        code::{class, rtype},
+        from_reverse,
+    },
+};
 use std::net::IpAddr;
 
 #[derive(Debug, PartialEq, Eq)]

@@ -1,12 +1,15 @@
 //! Objects of the API to records. Pure but for where it publishes: a change is applied, and what it touches is written.
 
-use super::names::{dashed, key};
-use super::records::{Endpoint, Kind, Owner, Port, Records, Service, Written, bytes};
-use k8s_openapi::api::core::v1 as core;
-use k8s_openapi::api::discovery::v1::EndpointSlice;
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::net::IpAddr;
-use std::sync::Arc;
+use super::{
+    names::{dashed, key},
+    records::{Endpoint, Kind, Owner, Port, Records, Service, Written, bytes},
+};
+use k8s_openapi::api::{core::v1 as core, discovery::v1::EndpointSlice};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    net::IpAddr,
+    sync::Arc,
+};
 
 /// What the API tells.
 pub enum Change {

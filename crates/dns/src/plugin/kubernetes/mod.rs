@@ -12,20 +12,19 @@ pub(crate) use parse::Source;
 pub use records::Records;
 
 use super::{Plugin, Step, only};
-use crate::build::{Building, Job, JobError};
-use crate::chain::Rest;
-use crate::corefile::{Directive, Problem};
-use crate::query::Query;
-use crate::server::addresses;
-use crate::text::{self, Fallthrough};
-use crate::wire::code::rcode;
-use crate::wire::{Name, Reply, Section};
+use crate::{
+    build::{Building, Job, JobError},
+    chain::Rest,
+    corefile::{Directive, Problem},
+    query::Query,
+    server::addresses,
+    text::{self, Fallthrough},
+    wire::{Name, Reply, Section, code::rcode},
+};
 use answer::Found;
 use futures::future::BoxFuture;
 use parse::KubernetesOptions;
-use std::net::IpAddr;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{net::IpAddr, sync::Arc, time::Duration};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 /// How answers for Pods are made.

@@ -1,12 +1,16 @@
 //! Reading the `kubernetes` line.
 
 use super::Pods;
-use crate::corefile::{Directive, Problem};
-use crate::text::{self, Fallthrough};
-use crate::wire::Name;
+use crate::{
+    corefile::{Directive, Problem},
+    text::{self, Fallthrough},
+    wire::Name,
+};
 use regex::Regex;
-use std::path::{Path, PathBuf};
-use std::sync::LazyLock;
+use std::{
+    path::{Path, PathBuf},
+    sync::LazyLock,
+};
 
 const KNOWN: &[&str] = &[
     "apiserver_burst",

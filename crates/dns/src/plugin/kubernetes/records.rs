@@ -3,12 +3,16 @@
 
 use crate::hash::Seed;
 use arc_swap::ArcSwap;
-use std::borrow::Borrow;
-use std::collections::{HashMap, HashSet};
-use std::hash::{BuildHasher, Hash, Hasher};
-use std::net::IpAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::{
+    borrow::Borrow,
+    collections::{HashMap, HashSet},
+    hash::{BuildHasher, Hash, Hasher},
+    net::IpAddr,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
+};
 
 const SHARDS: usize = 256;
 

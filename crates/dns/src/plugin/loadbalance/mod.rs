@@ -1,12 +1,13 @@
 //! `loadbalance`: addresses in a new order every time.
 
 use super::{Plugin, only};
-use crate::build::Building;
-use crate::corefile::{Directive, Problem};
-use crate::query::Query;
-use crate::random;
-use crate::wire::code::rtype;
-use crate::wire::{Record, Reply, Section};
+use crate::{
+    build::Building,
+    corefile::{Directive, Problem},
+    query::Query,
+    random,
+    wire::{Record, Reply, Section, code::rtype},
+};
 
 struct Loadbalance;
 

@@ -1,13 +1,16 @@
 //! `log`: a line per query.
 
-use crate::build::Building;
-use crate::corefile::{Directive, Problem};
-use crate::query::{Query, Transport};
-use crate::text;
-use crate::wire::code::{class, rcode, rtype};
-use crate::wire::{Name, Reply, Section};
-use std::fmt::Write;
-use std::time::Duration;
+use crate::{
+    build::Building,
+    corefile::{Directive, Problem},
+    query::{Query, Transport},
+    text,
+    wire::{
+        Name, Reply, Section,
+        code::{class, rcode, rtype},
+    },
+};
+use std::{fmt::Write, time::Duration};
 
 const COMMON: &str = r#"{remote}:{port} - {>id} "{type} {class} {name} {proto} {size} {>do} {>bufsize}" {rcode} {>rflags} {rsize} {duration}"#;
 const COMBINED: &str = r#"{remote}:{port} - {>id} "{type} {class} {name} {proto} {size} {>do} {>bufsize}" {rcode} {>rflags} {rsize} {duration} {>opcode}"#;

@@ -1,17 +1,25 @@
 //! `loop`: notices when queries that are forwarded come back.
 
 use super::{Plugin, Step, only};
-use crate::build::{Building, Fatal, Job};
-use crate::corefile::{Directive, Problem};
-use crate::query::Query;
-use crate::random;
-use crate::wire::code::{class, rtype};
-use crate::wire::{Name, Reply, Request};
+use crate::{
+    build::{Building, Fatal, Job},
+    corefile::{Directive, Problem},
+    query::Query,
+    random,
+    wire::{
+        Name, Reply, Request,
+        code::{class, rtype},
+    },
+};
 use futures::future::BoxFuture;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::time::Duration;
+use std::{
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
+    time::Duration,
+};
 use tokio_util::sync::CancellationToken;
 
 struct Watch {

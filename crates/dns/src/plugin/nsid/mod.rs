@@ -1,8 +1,10 @@
 //! `nsid`: the server's name for clients that ask for it (RFC 5001).
 
 use super::only;
-use crate::build::Building;
-use crate::corefile::{Directive, Problem};
+use crate::{
+    build::Building,
+    corefile::{Directive, Problem},
+};
 
 pub(crate) fn setup(lines: &[&Directive], building: &mut Building<'_>) -> Result<(), Problem> {
     let line = only(lines)?;

@@ -1,8 +1,10 @@
 //! `prometheus`: `/metrics`.
 
 use super::only;
-use crate::build::{Building, HttpPath};
-use crate::corefile::{Directive, Problem};
+use crate::{
+    build::{Building, HttpPath},
+    corefile::{Directive, Problem},
+};
 use runtime::listen::Machine;
 
 pub(crate) fn setup(lines: &[&Directive], building: &mut Building<'_>) -> Result<(), Problem> {

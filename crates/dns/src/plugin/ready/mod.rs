@@ -1,8 +1,10 @@
 //! `ready`: `/ready` for whoever decides where queries are sent.
 
 use super::only;
-use crate::build::{Building, HttpPath};
-use crate::corefile::{Directive, Problem};
+use crate::{
+    build::{Building, HttpPath},
+    corefile::{Directive, Problem},
+};
 
 pub(crate) fn setup(lines: &[&Directive], building: &mut Building<'_>) -> Result<(), Problem> {
     let line = only(lines)?;

@@ -1,9 +1,11 @@
 //! `reload`: how often the Corefile is looked at again.
 
 use super::only;
-use crate::build::Building;
-use crate::corefile::{Directive, Problem};
-use crate::text;
+use crate::{
+    build::Building,
+    corefile::{Directive, Problem},
+    text,
+};
 use std::time::Duration;
 
 pub(crate) fn setup(lines: &[&Directive], building: &mut Building<'_>) -> Result<(), Problem> {

@@ -3,10 +3,12 @@
 //! A client's own options are between it and this server and never go further, so that the only ones to replace are those
 //! of earlier rules and the wish for the server's name. What upstreams send back stays here as well.
 
-use crate::corefile::{Problem, Token};
-use crate::query::{Query, Transport};
-use crate::text;
-use crate::wire::code::{option, rtype};
+use crate::{
+    corefile::{Problem, Token},
+    query::{Query, Transport},
+    text,
+    wire::code::{option, rtype},
+};
 use net::Cidr;
 use std::net::IpAddr;
 
@@ -185,8 +187,10 @@ pub(crate) fn write(packet: &mut Vec<u8>, has_opt: bool, options: &[(u16, Vec<u8
 
 #[cfg(test)]
 mod tests {
-    use crate::testing::{Asked, query_from, refused};
-    use crate::wire::code::rtype;
+    use crate::{
+        testing::{Asked, query_from, refused},
+        wire::code::rtype,
+    };
     use std::net::UdpSocket;
 
     /// The options that an upstream gets for a question of this client, in hex as `code:data`.

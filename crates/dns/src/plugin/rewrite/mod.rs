@@ -5,12 +5,13 @@ mod parse;
 mod rule;
 
 use super::{Plugin, Step};
-use crate::build::Building;
-use crate::chain::Rest;
-use crate::corefile::{Directive, Problem};
-use crate::query::Query;
-use crate::wire::code::rtype;
-use crate::wire::{Name, Record, Reply, Section};
+use crate::{
+    build::Building,
+    chain::Rest,
+    corefile::{Directive, Problem},
+    query::Query,
+    wire::{Name, Record, Reply, Section, code::rtype},
+};
 use futures::future::BoxFuture;
 use rule::{Answers, Lifetime, Rule};
 

@@ -1,9 +1,13 @@
 //! Reading `rewrite` lines.
 
-use super::edns0;
-use super::rule::{Answers, Change, Lifetime, Pattern, RecordPart, Rule};
-use crate::corefile::{Directive, Problem, Token};
-use crate::wire::code::{class, rcode, rtype};
+use super::{
+    edns0,
+    rule::{Answers, Change, Lifetime, Pattern, RecordPart, Rule},
+};
+use crate::{
+    corefile::{Directive, Problem, Token},
+    wire::code::{class, rcode, rtype},
+};
 use regex::Regex;
 
 pub(super) fn rule(line: &Directive) -> Result<Rule, Problem> {

@@ -1,8 +1,10 @@
 //! What a rule looks for and what it changes.
 
 use super::edns0;
-use crate::query::Query;
-use crate::wire::{Name, Record};
+use crate::{
+    query::Query,
+    wire::{Name, Record},
+};
 use regex::Regex;
 
 /// One line.

@@ -9,15 +9,19 @@ mod serve;
 pub use except::complement;
 
 use super::{Plugin, Step};
-use crate::build::Building;
-use crate::chain::Rest;
-use crate::corefile::{Directive, Problem};
-use crate::metrics::{Counters, Labels};
-use crate::query::Query;
-use crate::text::Fallthrough;
-use crate::wire::code::{class, rcode, rtype};
-use crate::wire::{Name, Record, Reply, Section};
-use crate::zones::Zones;
+use crate::{
+    build::Building,
+    chain::Rest,
+    corefile::{Directive, Problem},
+    metrics::{Counters, Labels},
+    query::Query,
+    text::Fallthrough,
+    wire::{
+        Name, Record, Reply, Section,
+        code::{class, rcode, rtype},
+    },
+    zones::Zones,
+};
 use futures::future::BoxFuture;
 use prometheus_client::metrics::counter::Counter;
 use std::sync::{Arc, OnceLock};

@@ -1,11 +1,14 @@
 //! Reading `template` lines.
 
-use super::expr::Expression;
-use super::{Conditions, Line, Matches, Template, except, go};
-use crate::corefile::{Directive, Problem, Token, zones};
-use crate::text::{self, Fallthrough};
-use crate::wire::code::{class, rcode, rtype};
-use crate::wire::{Name, Record, Section};
+use super::{Conditions, Line, Matches, Template, except, expr::Expression, go};
+use crate::{
+    corefile::{Directive, Problem, Token, zones},
+    text::{self, Fallthrough},
+    wire::{
+        Name, Record, Section,
+        code::{class, rcode, rtype},
+    },
+};
 use regex::bytes::{Regex, RegexBuilder};
 use std::sync::OnceLock;
 

@@ -1,13 +1,18 @@
 //! Making an answer of a template that fits.
 
-use super::go::{Fields, Value};
-use super::{Conditions, Line, Matches, Template, expr};
-use crate::plugin::Step;
-use crate::query::Query;
-use crate::wire::code::{class, rtype};
-use crate::wire::{Record, Reply, Section};
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use super::{
+    Conditions, Line, Matches, Template, expr,
+    go::{Fields, Value},
+};
+use crate::{
+    plugin::Step,
+    query::Query,
+    wire::{
+        Record, Reply, Section,
+        code::{class, rtype},
+    },
+};
+use std::{collections::BTreeMap, sync::Arc};
 
 /// What a pattern found.
 #[derive(Debug, Default)]

@@ -3,21 +3,26 @@
 //! same thread.
 
 use super::answer::{self, Begun};
-use crate::chain::Chain;
-use crate::query::{Query, Transport};
-use crate::routes::Routes;
-use crate::wire::code::rcode;
-use crate::wire::{Reply, Request};
+use crate::{
+    chain::Chain,
+    query::{Query, Transport},
+    routes::Routes,
+    wire::{Reply, Request, code::rcode},
+};
 use arc_swap::ArcSwap;
 use kernel::udp::{self, BATCH, Inbox, Outbox, Peer};
-use std::io;
-use std::net::UdpSocket;
-use std::os::fd::AsFd;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-use tokio::io::Interest;
-use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::task::JoinSet;
+use std::{
+    io,
+    net::UdpSocket,
+    os::fd::AsFd,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tokio::{
+    io::Interest,
+    sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel},
+    task::JoinSet,
+};
 use tokio_util::sync::CancellationToken;
 
 /// Longest query: what an Ethernet frame can hold. Nobody asks for more; who does is told that it is malformed.

@@ -1,12 +1,13 @@
 //! Packets through real sockets of both families: from where they are answered, and what it costs.
 
 use super::*;
-use crate::build::Endpoint;
-use crate::plugin::forward::testing::Upstream;
-use crate::plugin::kubernetes::tests as cluster;
-use crate::server::sockets;
-use crate::testing;
-use crate::wire::{Message, code::rtype};
+use crate::{
+    build::Endpoint,
+    plugin::{forward::testing::Upstream, kubernetes::tests as cluster},
+    server::sockets,
+    testing,
+    wire::{Message, code::rtype},
+};
 use kernel::allocations;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 

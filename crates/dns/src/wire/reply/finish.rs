@@ -1,8 +1,11 @@
 //! The end of a reply: header and OPT record, and what does not fit is cut.
 
 use super::Reply;
-use crate::wire::code::{option, rcode, rtype};
-use crate::wire::{Request, Section, read};
+use crate::wire::{
+    Request, Section,
+    code::{option, rcode, rtype},
+    read,
+};
 
 /// What a finished reply may be like.
 #[derive(Clone, Copy, Debug)]

@@ -6,8 +6,11 @@
 mod finish;
 mod name;
 
-use super::code::{rcode, rtype};
-use super::{Message, Name, Record, Section, read};
+use super::{
+    Message, Name, Record, Section,
+    code::{rcode, rtype},
+    read,
+};
 use std::net::IpAddr;
 
 pub use finish::Limits;

@@ -1,8 +1,10 @@
 //! Names in a reply: each is written once, later ones point to it.
 
 use super::{QUESTION, Reply, TO_QUESTION};
-use crate::wire::record::{Field, fields, split_name};
-use crate::wire::{Name, Record, read};
+use crate::wire::{
+    Name, Record, read,
+    record::{Field, fields, split_name},
+};
 
 /// More names than this are not remembered: looking for them would cost more than their bytes.
 pub(super) const NAMES: usize = 160;

@@ -2,8 +2,10 @@
 
 use crate::router::text;
 use base64::{Engine, engine::general_purpose::STANDARD};
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
-use rustls::sign::CertifiedKey;
+use rustls::{
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+    sign::CertifiedKey,
+};
 use std::{fmt, sync::Arc};
 
 /// A chain with its key, as HAProxy reads it.

@@ -1,12 +1,12 @@
 //! Messages of ipset: pure writing and reading. Numbers are those of `linux/netfilter/ipset/ip_set.h`.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-
-use net::{Cidr, Family};
-
 use super::{Entry, Kind, Set};
-use crate::ipvs::Protocol;
-use crate::netlink::{Message, attribute, attributes, attributes_of};
+use crate::{
+    ipvs::Protocol,
+    netlink::{Message, attribute, attributes, attributes_of},
+};
+use net::{Cidr, Family};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 /// Spoken by every kernel since 2.6.39.
 const PROTOCOL: u8 = 6;

@@ -1,9 +1,8 @@
 //! Messages of IPVS: pure writing and reading. Numbers are those of `linux/ip_vs.h`.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
-
 use super::{Destination, Protocol, Server, ServerKey, Timeouts};
 use crate::netlink::{Message, attribute, attributes_of};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 const VERSION: u8 = 1;
 const INET: u16 = 2;

@@ -3,13 +3,14 @@
 //! A new connection passes the table nat (where to?), then filter (what still has a Service's address leads nowhere), then
 //! nat again (under which address?).
 
+use super::{
+    Fixed, IptablesOptions,
+    lines::{NEW, SharedChain},
+    names::{CANARY, EXTERNAL, FIREWALL, FORWARD, MARK, NODE_PORTS, OWNER, POSTROUTING, SERVICES},
+};
+use crate::plan::NodePortMatch;
 use kernel::iptables::Table;
 use net::{Cidr, Family, HasFamily};
-
-use super::lines::{NEW, SharedChain};
-use super::names::{CANARY, EXTERNAL, FIREWALL, FORWARD, MARK, NODE_PORTS, OWNER, POSTROUTING, SERVICES};
-use super::{Fixed, IptablesOptions};
-use crate::plan::NodePortMatch;
 
 /// Everything that the rules depend on besides Services.
 #[derive(Clone, Debug, PartialEq, Eq)]

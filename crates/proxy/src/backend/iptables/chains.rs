@@ -2,16 +2,16 @@
 //!
 //! Rules are in the words of `iptables-save`: a chain that is there as it should be is known by its text.
 
-use std::net::SocketAddr;
-
+use super::{
+    Fixed,
+    group::Group,
+    lines,
+    names::{MARK, PortName},
+};
+use crate::plan::{Affinity, Frontend, LocalPods, Pool, Route, Sources, To};
 use kernel::iptables::Chains;
 use net::{Cidr, Family, HasFamily};
-
-use super::Fixed;
-use super::group::Group;
-use super::lines;
-use super::names::{MARK, PortName};
-use crate::plan::{Affinity, Frontend, LocalPods, Pool, Route, Sources, To};
+use std::net::SocketAddr;
 
 /// All chains of a group.
 pub(super) fn chains(fixed: &Fixed, group: &Group<'_>) -> Chains {

@@ -1,11 +1,9 @@
 //! How many rules there are, for figures under kube-proxy's names.
 
-use std::collections::BTreeMap;
-
-use kernel::iptables::{Chains, Operation, Table, Transaction};
-
 use super::lines::Line;
 use crate::backend::RuleCount;
+use kernel::iptables::{Chains, Operation, Table, Transaction};
+use std::collections::BTreeMap;
 
 /// By table. Kept from change to change: counting anew would cost as much as writing everything.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

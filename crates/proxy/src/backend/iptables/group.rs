@@ -1,9 +1,10 @@
 //! The routes of a Service, grouped by its ports: routes of one port share chains.
 
-use crate::plan::{Frontend, Pool, Route, To};
-use crate::track::Name;
-
 use super::names::PortName;
+use crate::{
+    plan::{Frontend, Pool, Route, To},
+    track::Name,
+};
 
 /// What leads to endpoints at one port of a Service.
 #[derive(Debug)]

@@ -1,15 +1,17 @@
 //! The lines of a Service in the chains that all Services share.
 
-use std::net::IpAddr;
-
+use super::{
+    chains,
+    group::Group,
+    names::{self, comment},
+};
+use crate::{
+    plan::{Frontend, Route, ServicePlan, To},
+    track::{Name, Protocol},
+};
 use kernel::iptables::Table;
 use net::{Family, HasFamily};
-
-use super::chains;
-use super::group::Group;
-use super::names::{self, comment};
-use crate::plan::{Frontend, Route, ServicePlan, To};
-use crate::track::{Name, Protocol};
+use std::net::IpAddr;
 
 /// A chain with lines of all Services.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -17,15 +17,11 @@ mod state;
 mod trace;
 mod write;
 
-use std::collections::BTreeMap;
-use std::sync::Arc;
-
+use super::{Backend, Done, Fixed, Result, RuleCount};
+use crate::{plan::ServicePlan, track::Name};
 use kernel::iptables::{Iptables, IptablesError, Table, Transaction, target, tcp_is_liberal};
 use net::Family;
-
-use super::{Backend, Done, Fixed, Result, RuleCount};
-use crate::plan::ServicePlan;
-use crate::track::Name;
+use std::{collections::BTreeMap, sync::Arc};
 
 pub use trace::trace;
 

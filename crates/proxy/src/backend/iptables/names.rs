@@ -1,10 +1,8 @@
 //! Names of chains: those of kube-proxy, so that what operators and tools know of them stays true.
 
-use std::net::SocketAddr;
-
-use aws_lc_rs::digest::{SHA256, digest};
-
 use crate::track::{Name, Protocol};
+use aws_lc_rs::digest::{SHA256, digest};
+use std::net::SocketAddr;
 
 pub(super) const SERVICES: &str = "KUBE-SERVICES";
 pub(super) const NODE_PORTS: &str = "KUBE-NODEPORTS";

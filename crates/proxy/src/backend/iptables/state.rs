@@ -1,12 +1,12 @@
 //! Plans in force, and the lines that they have in shared chains.
 
+use super::{
+    base::Base,
+    group,
+    lines::{self, Line},
+};
+use crate::{plan::ServicePlan, track::Name};
 use std::collections::BTreeMap;
-
-use super::base::Base;
-use super::group;
-use super::lines::{self, Line};
-use crate::plan::ServicePlan;
-use crate::track::Name;
 
 /// Plans by Service.
 #[derive(Default)]

@@ -1,14 +1,18 @@
 //! Which chains a packet passes, for `twinstack proxy explain`.
 
+use super::{
+    chains,
+    group::{self, Group},
+    lines::{self, SharedChain},
+    names,
+};
+use crate::{
+    explain::From,
+    plan::{Frontend, Route, ServicePlan, Sources, To},
+    track::Name,
+};
 use kernel::iptables::{Table, target};
 use net::Family;
-
-use super::group::{self, Group};
-use super::lines::{self, SharedChain};
-use super::{chains, names};
-use crate::explain::From;
-use crate::plan::{Frontend, Route, ServicePlan, Sources, To};
-use crate::track::Name;
 
 /// The chains of the table nat in order, up to the one that chooses an endpoint, or the line of the table filter that ends it.
 #[must_use]

@@ -1,16 +1,17 @@
 //! What to tell iptables: only what changed, or everything in place of what is there.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
-
+use super::{
+    base::Base,
+    chains,
+    count::Counts,
+    group,
+    lines::{Line, SharedChain},
+    names,
+    state::{Before, Held, State},
+};
+use crate::{plan::ServicePlan, track::Name};
 use kernel::iptables::{Chains, Operation, Table, Transaction, target};
-
-use super::base::Base;
-use super::count::Counts;
-use super::lines::{Line, SharedChain};
-use super::state::{Before, Held, State};
-use super::{chains, group, names};
-use crate::plan::ServicePlan;
-use crate::track::Name;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 /// Writes what is different from `before`, and counts it.
 ///

@@ -1,18 +1,17 @@
 //! Looking at the kernel, and changing it: in an order that can be cut off after any step.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, SocketAddr};
-
-use kernel::dummy::Addresses;
-use kernel::ipset::{self, Entry};
-use kernel::ipvs::{Change, Protocol, Server, ServerKey};
-use net::{Cidr, Family};
-
-use super::compile::Item;
-use super::sets::SetName;
-use super::state::Diff;
-use super::{INTERFACE, Parts, Settings};
+use super::{INTERFACE, Parts, Settings, compile::Item, sets::SetName, state::Diff};
 use crate::backend::Result;
+use kernel::{
+    dummy::Addresses,
+    ipset::{self, Entry},
+    ipvs::{Change, Protocol, Server, ServerKey},
+};
+use net::{Cidr, Family};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::{IpAddr, SocketAddr},
+};
 
 /// Destinations that get no new connections, and go when their last one has ended.
 pub(super) type Leaving = BTreeSet<(ServerKey, SocketAddr)>;

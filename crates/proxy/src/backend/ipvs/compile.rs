@@ -1,15 +1,19 @@
 //! A plan as things in the kernel: entries of sets, addresses, virtual servers, destinations.
 
-use std::collections::BTreeSet;
-use std::net::{IpAddr, SocketAddr};
-
-use kernel::ipset::Entry;
-use kernel::ipvs::{self, ServerKey};
-use net::Cidr;
-
 use super::sets::SetName;
-use crate::plan::{Frontend, NodePortMatch, Pool, Route, ServicePlan, Sources, To};
-use crate::track::Protocol;
+use crate::{
+    plan::{Frontend, NodePortMatch, Pool, Route, ServicePlan, Sources, To},
+    track::Protocol,
+};
+use kernel::{
+    ipset::Entry,
+    ipvs::{self, ServerKey},
+};
+use net::Cidr;
+use std::{
+    collections::BTreeSet,
+    net::{IpAddr, SocketAddr},
+};
 
 /// One thing in the kernel. Added in this order and removed in the other: what leads somewhere comes after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -14,19 +14,16 @@ mod state;
 mod text;
 mod trace;
 
-use std::collections::BTreeSet;
-use std::net::IpAddr;
-use std::sync::Arc;
-
-use kernel::dummy::Links;
-use kernel::ipset::{Entry, Ipset};
-use kernel::iptables::Iptables;
-use kernel::ipvs::{Change, Ipvs, ServerKey};
-use net::{Cidr, Family};
-
 use super::{Backend, Done, Fixed, Result};
-use crate::plan::ServicePlan;
-use crate::track::Name;
+use crate::{plan::ServicePlan, track::Name};
+use kernel::{
+    dummy::Links,
+    ipset::{Entry, Ipset},
+    iptables::Iptables,
+    ipvs::{Change, Ipvs, ServerKey},
+};
+use net::{Cidr, Family};
+use std::{collections::BTreeSet, net::IpAddr, sync::Arc};
 
 pub use trace::{served, trace};
 

@@ -3,12 +3,10 @@
 //! IPVS takes packets at the end of INPUT, and those of this machine in the middle of OUTPUT, before the filter. What must
 //! not pass is therefore dropped earlier, in the table mangle; what must be masqueraded is marked in the table nat.
 
+use super::sets::SetName;
+use crate::{backend::Fixed, plan::LocalPods};
 use kernel::iptables::{Chains, Iptables, IptablesError, Operation, Table, Transaction};
 use net::Family;
-
-use super::sets::SetName;
-use crate::backend::Fixed;
-use crate::plan::LocalPods;
 
 pub(super) const GATE: &str = "TWINSTACK-IPVS-GATE";
 pub(super) const SERVICES: &str = "TWINSTACK-IPVS-SERVICES";

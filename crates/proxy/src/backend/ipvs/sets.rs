@@ -1,9 +1,8 @@
 //! The sets that rules ask, by what they are for.
 
-use std::fmt;
-
 use kernel::ipset::{Kind, Set};
 use net::Family;
+use std::fmt;
 
 /// A set. Additions are made in this order and removals in the other, so that a frontend is never more open than it
 /// should be: who may come in is written before others are kept out.

@@ -1,10 +1,8 @@
 //! What the kernel should hold: which frontend is whose, and how often each thing is needed.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
-
 use super::compile::{Compiled, Item};
-use crate::plan::Frontend;
-use crate::track::Name;
+use crate::{plan::Frontend, track::Name};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// Plans in force.
 #[derive(Default)]

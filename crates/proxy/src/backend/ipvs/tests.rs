@@ -1,15 +1,17 @@
 //! What the kernel holds, and what changes cost. The kernel is fakes that refuse what it would refuse.
 
-use std::net::SocketAddr;
-
-use kernel::dummy::FakeLinks;
-use kernel::ipset::FakeIpset;
-use kernel::iptables::{FakeIptables, Table};
-use kernel::ipvs::{FakeIpvs, Protocol as Transport, Server};
-
 use super::*;
-use crate::plan::{Affinity, Frontend, LocalPods, NodePortMatch, Pool, Route, Sources, To};
-use crate::track::Protocol;
+use crate::{
+    plan::{Affinity, Frontend, LocalPods, NodePortMatch, Pool, Route, Sources, To},
+    track::Protocol,
+};
+use kernel::{
+    dummy::FakeLinks,
+    ipset::FakeIpset,
+    iptables::{FakeIptables, Table},
+    ipvs::{FakeIpvs, Protocol as Transport, Server},
+};
+use std::net::SocketAddr;
 
 /// A machine with the addresses 192.168.0.1, 192.168.0.2 and fd09::1, fd09::2.
 struct Machine {

@@ -1,17 +1,13 @@
 //! What the kernel would hold, as text for the programs that operators know: `twinstack proxy --dry-run`.
 
-use std::fmt::Write;
-use std::net::IpAddr;
-
-use kernel::iptables::IptablesError;
-use kernel::ipvs::{Protocol, ServerKey};
-use net::Family;
-
-use super::compile::Item;
-use super::sets::SetName;
-use super::state::State;
-use super::{INTERFACE, Settings, rules};
+use super::{INTERFACE, Settings, compile::Item, rules, sets::SetName, state::State};
 use crate::backend::Fixed;
+use kernel::{
+    iptables::IptablesError,
+    ipvs::{Protocol, ServerKey},
+};
+use net::Family;
+use std::{fmt::Write, net::IpAddr};
 
 /// One part for each program, with a line that names it.
 pub(super) fn text(family: Family, settings: &Settings, fixed: &Fixed, state: &State) -> Result<String, IptablesError> {

@@ -1,14 +1,16 @@
 //! Which rules, sets and virtual servers decide on a packet, for `twinstack proxy explain`.
 
-use std::net::SocketAddr;
-
+use super::{
+    compile,
+    rules::{GATE, SERVICES},
+    sets::SetName,
+};
+use crate::{
+    explain::From,
+    plan::{Frontend, Route, ServicePlan, Sources, To},
+};
 use net::Family;
-
-use super::compile;
-use super::rules::{GATE, SERVICES};
-use super::sets::SetName;
-use crate::explain::From;
-use crate::plan::{Frontend, Route, ServicePlan, Sources, To};
+use std::net::SocketAddr;
 
 /// A plan as this mode serves it: a virtual server has one list of destinations for everyone, so under the policy Local this
 /// node and its pods go to the endpoints here as well, as long as there are some.

@@ -1,13 +1,10 @@
 //! Chains that come and go with Services: one per number of endpoints and transport, and one per Service port with affinity.
 
-use std::fmt;
-
+use super::schema::{self, AFFINITY};
+use crate::{plan::Pool, track::Protocol};
 use kernel::nft::word;
 use net::Family;
-
-use super::schema::{self, AFFINITY};
-use crate::plan::Pool;
-use crate::track::Protocol;
+use std::fmt;
 
 /// Endpoints for `others` are numbered from here, beside those for `own` of the same frontend.
 pub(super) const OTHERS_OFFSET: u32 = 65_536;

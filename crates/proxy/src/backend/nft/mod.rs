@@ -14,15 +14,17 @@ mod state;
 mod trace;
 mod write;
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
-
+use super::{Backend, Done, Fixed, Result};
+use crate::{
+    plan::{Pool, ServicePlan},
+    track::Name,
+};
 use kernel::nft::{Nft, NftError, Operation, Transaction};
 use net::Family;
-
-use super::{Backend, Done, Fixed, Result};
-use crate::plan::{Pool, ServicePlan};
-use crate::track::Name;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 pub use schema::TABLE;
 pub use trace::trace;

@@ -1,11 +1,14 @@
 //! What the table holds: which frontend is whose, and what Services share.
 
-use std::collections::{HashMap, HashSet};
-use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
-
-use crate::plan::{Frontend, Pool, Route, ServicePlan, To};
-use crate::track::Name;
+use crate::{
+    plan::{Frontend, Pool, Route, ServicePlan, To},
+    track::Name,
+};
+use std::{
+    collections::{HashMap, HashSet},
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+};
 
 /// Plans in force.
 #[derive(Default)]

@@ -1,9 +1,13 @@
 //! Which elements of the table decide on a packet, for `twinstack proxy explain`.
 
-use super::chains::At;
-use super::compile::{self, Element, Verdict, VerdictMap};
-use crate::explain::From;
-use crate::plan::{Route, Sources};
+use super::{
+    chains::At,
+    compile::{self, Element, Verdict, VerdictMap},
+};
+use crate::{
+    explain::From,
+    plan::{Route, Sources},
+};
 
 /// `map: verdict` for each map that is asked and answers, in order.
 #[must_use]

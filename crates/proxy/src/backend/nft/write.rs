@@ -1,15 +1,15 @@
 //! What to tell the kernel: only what changed, or the whole table.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
-
+use super::{
+    Fixed, Known,
+    chains::{self, Pick},
+    compile::{self, Element, Verdict},
+    schema::{self, TABLE},
+    state::{SharedElement, State, Touched},
+};
 use kernel::nft::{self, Chain, Operation, Part, Transaction};
 use net::Family;
-
-use super::chains::{self, Pick};
-use super::compile::{self, Element, Verdict};
-use super::schema::{self, TABLE};
-use super::state::{SharedElement, State, Touched};
-use super::{Fixed, Known};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 type Entries = BTreeMap<&'static str, Vec<nft::Element>>;
 

@@ -5,16 +5,18 @@ mod services;
 mod stanza;
 mod zones;
 
-use super::index::Sort;
-use super::*;
-use crate::corefile::{self, Disk};
-use crate::testing;
-use crate::wire::Record;
-use crate::wire::code::rtype;
+use super::{index::Sort, *};
+use crate::{
+    corefile::{self, Disk},
+    testing,
+    wire::{Record, code::rtype},
+};
 use flate2::read::GzDecoder;
 use serde_json::Value;
-use std::io::Read;
-use std::path::{Path, PathBuf};
+use std::{
+    io::Read,
+    path::{Path, PathBuf},
+};
 
 fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/dns").join(name)

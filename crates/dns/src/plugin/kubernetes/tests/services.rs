@@ -1,9 +1,10 @@
 //! Services, endpoints and Pods: what CoreDNS's own tables say, row by row.
 
-use super::fixture::{CLUSTER, cluster, holds};
-use super::*;
-use crate::plugin::forward::testing::Upstream;
-use crate::testing::Asked;
+use super::{
+    fixture::{CLUSTER, cluster, holds},
+    *,
+};
+use crate::{plugin::forward::testing::Upstream, testing::Asked};
 
 fn table(stanza: &str, rows: &str) {
     let (_index, records) = cluster(CLUSTER, false);

@@ -1,7 +1,9 @@
 //! The zones themselves: reverse names, the apex, and who serves it.
 
-use super::fixture::{CLUSTER, cluster, holds};
-use super::*;
+use super::{
+    fixture::{CLUSTER, cluster, holds},
+    *,
+};
 
 const REVERSE: &str = "
 namespace testns

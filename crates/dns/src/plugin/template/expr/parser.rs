@@ -1,8 +1,9 @@
 //! Words to a tree whose kinds fit together.
 
-use super::functions;
-use super::lexer::{Token, Word, words};
-use super::{Expression, Kind, Mistake, Node, Operator};
+use super::{
+    Expression, Kind, Mistake, Node, Operator, functions,
+    lexer::{Token, Word, words},
+};
 use crate::plugin::template::go::Value;
 use regex::Regex;
 

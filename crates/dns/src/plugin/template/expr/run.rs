@@ -1,13 +1,13 @@
 //! What an expression gives for a question.
 
-use super::functions::Function;
-use super::{Expression, Node, Operator};
-use crate::plugin::template::go::Value;
-use crate::query::{Query, Transport};
-use crate::wire::code::{class, rtype};
+use super::{Expression, Node, Operator, functions::Function};
+use crate::{
+    plugin::template::go::Value,
+    query::{Query, Transport},
+    wire::code::{class, rtype},
+};
 use net::Cidr;
-use std::cmp::Ordering;
-use std::net::IpAddr;
+use std::{cmp::Ordering, net::IpAddr};
 
 /// A question with what the pattern found in its name, and the variables so far.
 pub(in crate::plugin::template) struct Asked<'a> {

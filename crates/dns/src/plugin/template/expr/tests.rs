@@ -1,8 +1,7 @@
 //! Expressions with what they give, and those that are refused.
 
 use super::*;
-use crate::testing::query_from;
-use crate::wire::code::rtype;
+use crate::{testing::query_from, wire::code::rtype};
 use proptest::prelude::*;
 
 /// The value of an expression for a question, after these declarations.

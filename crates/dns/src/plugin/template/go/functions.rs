@@ -1,8 +1,7 @@
 //! The functions that templates may call.
 
 use super::value::Value;
-use std::cmp::Ordering;
-use std::fmt::Write;
+use std::{cmp::Ordering, fmt::Write};
 
 const NAMES: &[&str] = &[
     "and", "or", "not", "index", "slice", "len", "print", "printf", "println", "html", "js", "urlquery", "eq", "ne",

@@ -1,9 +1,10 @@
 //! Pieces to a tree.
 
-use super::functions;
-use super::lexer::{self, Piece, Word};
-use std::collections::HashMap;
-use std::sync::Arc;
+use super::{
+    functions,
+    lexer::{self, Piece, Word},
+};
+use std::{collections::HashMap, sync::Arc};
 
 /// A compiled template.
 #[derive(Clone, Debug)]

@@ -1,8 +1,10 @@
 //! Running a compiled template.
 
-use super::functions;
-use super::parser::{Command, Node, Operand, Pipeline, Root, Template};
-use super::value::Value;
+use super::{
+    functions,
+    parser::{Command, Node, Operand, Pipeline, Root, Template},
+    value::Value,
+};
 use std::fmt::Write;
 
 /// A template may call others, and itself.

@@ -2,8 +2,7 @@
 
 use super::*;
 use proptest::prelude::*;
-use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 struct Data;
 

@@ -1,8 +1,6 @@
 //! What pipelines work on.
 
-use std::collections::BTreeMap;
-use std::fmt;
-use std::sync::Arc;
+use std::{collections::BTreeMap, fmt, sync::Arc};
 
 #[derive(Clone, Debug)]
 pub(crate) enum Value {

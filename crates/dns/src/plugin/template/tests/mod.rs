@@ -4,9 +4,11 @@ mod expressions;
 mod rows;
 mod surprises;
 
-use crate::plugin::template::complement;
-use crate::testing::{Asked, refused};
-use crate::wire::Name;
+use crate::{
+    plugin::template::complement,
+    testing::{Asked, refused},
+    wire::Name,
+};
 
 #[test]
 fn templates_answer_by_pattern_class_and_type() {

@@ -1,7 +1,9 @@
 //! The tables of CoreDNS's own tests, row by row. What falls through comes to `hosts`, which knows the names of them.
 
-use crate::plugin::forward::testing::Upstream;
-use crate::testing::{Asked, build};
+use crate::{
+    plugin::forward::testing::Upstream,
+    testing::{Asked, build},
+};
 
 /// These templates with somebody behind them.
 pub(super) fn before_hosts(templates: &str) -> Asked {

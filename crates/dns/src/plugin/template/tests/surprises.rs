@@ -1,8 +1,10 @@
 //! What people did not expect of templates, and what they get here.
 
 use super::rows::before_hosts;
-use crate::testing::{Asked, query, refused, shown};
-use crate::wire::code::rtype;
+use crate::{
+    testing::{Asked, query, refused, shown},
+    wire::code::rtype,
+};
 
 #[test]
 fn a_question_of_any_type_is_filtered_with_the_rest() {

@@ -4,8 +4,10 @@ mod claims;
 mod endpoints;
 mod ingress;
 
-use super::testing::{Cluster, read, reason, servers};
-use super::*;
+use super::{
+    testing::{Cluster, read, reason, servers},
+    *,
+};
 use crate::router::settings::Admission;
 use runtime::controller::Key;
 use serde_json::{Value, json};

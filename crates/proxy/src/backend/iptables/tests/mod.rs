@@ -2,14 +2,14 @@
 
 mod own_ports;
 
-use std::net::{IpAddr, SocketAddr};
-
+use super::*;
+use crate::{
+    plan::{Affinity, Frontend, LocalPods, NodePortMatch, Pool, Route, Sources, To},
+    track::Protocol,
+};
 use kernel::iptables::{Chains, FakeIptables, Operation};
 use parking_lot::Mutex;
-
-use super::*;
-use crate::plan::{Affinity, Frontend, LocalPods, NodePortMatch, Pool, Route, Sources, To};
-use crate::track::Protocol;
+use std::net::{IpAddr, SocketAddr};
 
 /// The fake, and the text of all that was committed.
 #[derive(Default)]

@@ -3,14 +3,16 @@
 //! The table has a fixed number of slots, four to a set. A new entry takes an empty or outlived slot of its set, else
 //! one at random.
 
-use crate::hash::Seed;
-use crate::random;
-use crate::wire::Name;
+use crate::{hash::Seed, random, wire::Name};
 use arc_swap::ArcSwapOption;
-use std::hash::{BuildHasher, Hasher};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::{
+    hash::{BuildHasher, Hasher},
+    sync::{
+        Arc,
+        atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
 const WAYS: usize = 4;
 
