@@ -8,6 +8,7 @@
 pub mod account;
 pub mod aws_strict;
 mod binary;
+pub mod definition;
 pub mod dns;
 mod etcd;
 pub mod haproxy;

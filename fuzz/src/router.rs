@@ -4,7 +4,6 @@ use crate::{Target, input};
 use ingress::router::{
     haproxy::{Files, Layout, rows, write},
     model::{Certificate, Model, Objects, Source},
-    object::Route,
     settings::Settings,
 };
 use k8s_openapi::api::{
@@ -14,6 +13,7 @@ use k8s_openapi::api::{
 };
 use runtime::{
     controller::Key,
+    operator::Route,
     pki::{Authority, Purpose},
 };
 use serde_json::json;

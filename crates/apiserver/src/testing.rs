@@ -1,8 +1,18 @@
 //! A server in memory, for tests of this crate and of those that talk to it. Everything in it is the real thing but the disk.
 
 use crate::{
-    ApiServer, Config, admission::Plugins, definitions::Definitions, fairness::Fairness, inflight::Inflight,
-    journal::RequestMetrics, kubelet::Kubelets, openapi::Documents, server::BODY_PACE, services::Services, warm,
+    ApiServer, Body, Config,
+    admission::Plugins,
+    client::{InProcess, myself},
+    definitions::Definitions,
+    fairness::Fairness,
+    inflight::Inflight,
+    journal::RequestMetrics,
+    kubelet::Kubelets,
+    openapi::Documents,
+    server::BODY_PACE,
+    services::Services,
+    warm,
 };
 use access::{
     Access, Mode,
@@ -11,8 +21,18 @@ use access::{
         service_account::{Issuer, Settings, SigningKey, Verifier},
     },
 };
-use runtime::{admin::Admin, health::Health, metrics::Metrics, pki, task::Tasks};
-use std::sync::Arc;
+use bytes::Bytes;
+use http::{Method, Request, Response};
+use runtime::{admin::Admin, health::Health, http::BoxError, metrics::Metrics, pki, task::Tasks};
+use std::{
+    future::Future,
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicI64, Ordering},
+    },
+    task::{Context, Poll},
+};
 use store::{Retention, Store};
 use tokio_util::sync::CancellationToken;
 
@@ -99,4 +119,58 @@ impl Default for Lab {
 /// A started server in memory.
 pub async fn server() -> Arc<ApiServer> {
     Lab::new().start().await
+}
+
+/// A server behind a wire that breaks after a number of writes: the last one still arrives, its answer does not.
+#[derive(Clone)]
+pub struct Breaking {
+    inner: InProcess,
+    left: Arc<AtomicI64>,
+}
+
+impl Breaking {
+    /// A wire for so many writes, and how many are left of them.
+    pub fn new(server: &Arc<ApiServer>, writes: i64) -> (Self, Arc<AtomicI64>) {
+        let left = Arc::new(AtomicI64::new(writes));
+        (Self { inner: InProcess::new(Arc::clone(server), myself()), left: Arc::clone(&left) }, left)
+    }
+}
+
+/// Nobody answers any more.
+#[derive(Debug, thiserror::Error)]
+#[error("the wire is broken")]
+pub struct Broken;
+
+impl<B> tower::Service<Request<B>> for Breaking
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    type Response = Response<Body>;
+    type Error = Broken;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Broken>> + Send>>;
+
+    fn poll_ready(&mut self, _context: &mut Context<'_>) -> Poll<Result<(), Broken>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        // An event that is lost is one that was not told: nothing follows from it.
+        let is_write = request.method() != Method::GET && !request.uri().path().ends_with("/events");
+        let left = match is_write {
+            false => self.left.load(Ordering::SeqCst),
+            true => self.left.fetch_sub(1, Ordering::SeqCst) - 1,
+        };
+        if left < 0 {
+            return Box::pin(async { Err(Broken) });
+        }
+        let lost = left == 0 && is_write;
+        let answer = tower::Service::call(&mut self.inner, request);
+        Box::pin(async move {
+            match answer.await {
+                Ok(response) if !lost => Ok(response),
+                _ => Err(Broken),
+            }
+        })
+    }
 }

@@ -22,7 +22,7 @@ use kube::{
 use net::{NodeMaskFlags, flags::one_or_pair, node_blocks};
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, sync::atomic::Ordering};
-use support::{Breaking, Running, client, server, until};
+use support::{Running, breaking, client, server, until};
 
 const CONTROLLERS: &str = "endpointslice-controller,endpoints-controller,endpointslice-mirroring-controller,\
                            node-ipam-controller,service-cidr-controller,service-lb-controller";
@@ -167,9 +167,9 @@ fn changed() -> Value {
 
 /// Runs controllers until they are done or cut off after `writes`. Whether they were cut off.
 async fn run_until_cut(server: &std::sync::Arc<apiserver::ApiServer>, writes: i64, wanted: &Value) -> bool {
-    let (breaking, left) = Breaking::client(server, writes);
+    let (wire, left) = breaking(server, writes);
     let good = client(server);
-    let running = Running::start(breaking, CONTROLLERS, options());
+    let running = Running::start(wire, CONTROLLERS, options());
     let cut = until("done or cut off", || async {
         if left.load(Ordering::SeqCst) <= 0 {
             return Some(true);

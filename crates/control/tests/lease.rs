@@ -6,7 +6,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use runtime::lease::{Election, Settings};
 use std::{sync::atomic::Ordering, time::Duration};
-use support::{Breaking, PATIENCE, client, server};
+use support::{PATIENCE, breaking, client, server};
 
 fn settings(identity: &str) -> Settings {
     Settings {
@@ -28,9 +28,9 @@ async fn holder(api: &Api<Lease>) -> (Option<String>, Option<i32>) {
 async fn one_leads_until_it_lets_go_or_falls_silent() {
     let server = server("v4v6").await;
     let api: Api<Lease> = Api::default_namespaced(client(&server));
-    let (breaking, left) = Breaking::client(&server, 1_000_000);
+    let (wire, left) = breaking(&server, 1_000_000);
     let mut first = Election::new(client(&server), settings("a"));
-    let mut second = Election::new(breaking, settings("b"));
+    let mut second = Election::new(wire, settings("b"));
     let mut third = Election::new(client(&server), settings("c"));
 
     first.acquire().await;

@@ -9,7 +9,6 @@
 use ingress::router::{
     haproxy::{Files, Haproxy, Layout, Live, Process, Socket, write},
     model::{Certificate, Model, Objects, Source},
-    object::Route,
     settings::Settings,
 };
 use k8s_openapi::api::{
@@ -20,6 +19,7 @@ use k8s_openapi::api::{
 use kernel::netns::Namespace;
 use runtime::{
     controller::Key,
+    operator::Route,
     pki::{Authority, Purpose},
 };
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

@@ -3,8 +3,7 @@
 //! A component reads its settings ([`config`]), opens its sockets ([`listen`]), proves who it is ([`pki`], [`tls`]),
 //! serves and is watched ([`http`], [`admin`], [`health`], [`metrics`], [`log`]), and runs and ends as named tasks
 //! ([`task`], [`shutdown`]). It reaches the cluster ([`client`]), follows what is in it ([`watch`]), alone among its like ([`lease`]), makes
-//! objects agree with each other ([`controller`]), and perhaps a cloud
-//! ([`cloud`]). `cli` joins these parts; components take the ones they need.
+//! objects agree with each other ([`controller`], [`operator`]), and perhaps a cloud ([`cloud`]). `cli` joins these parts; components take the ones they need.
 
 pub mod admin;
 pub mod atomic_file;
@@ -21,6 +20,7 @@ pub mod lease;
 pub mod listen;
 pub mod log;
 pub mod metrics;
+pub mod operator;
 pub mod pki;
 pub mod secret;
 pub mod shutdown;

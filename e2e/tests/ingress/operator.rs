@@ -2,7 +2,7 @@
 //! PROXY protocol, and the dual-stack cases, each labelled [OCPFeatureGate:AWSDualStackInstall]. The test plays the cloud: it fills the status of
 //! load balancer Services and Deployments. The operator has the rights that its manifests give, and no others.
 
-use e2e::{Etcd, INGRESS_LISTS, KubeApiserver, Kubectl, Process, Server, account, twinstack, wait_for};
+use e2e::{Etcd, INGRESS_LISTS, KubeApiserver, Kubectl, Process, Server, account, definition, twinstack, wait_for};
 use serde_json::{Value, json};
 use std::{path::PathBuf, time::Duration};
 
@@ -30,22 +30,29 @@ fn ranges(family: &str) -> &'static str {
 impl Cluster {
     /// On Twinstack's API server, and on the real one if it is named.
     fn all(platform: &str, family: &str) -> Vec<Self> {
+        Self::prepared(platform, family, |_| ())
+    }
+
+    /// The same; `prepare` is done before the operator starts.
+    fn prepared(platform: &str, family: &str, prepare: impl Fn(&Kubectl)) -> Vec<Self> {
         let ours = || {
             let server = Server::start(&[ranges(family)]);
             let kubectl = server.kubectls().pop()?;
             let kubeconfig = server.kubeconfig();
+            prepare(&kubectl);
             Some(Self::start("twinstack", server, kubectl, kubeconfig, None, platform, family))
         };
-        [ours(), Self::real(platform, family)].into_iter().flatten().collect()
+        [ours(), Self::real(platform, family, &prepare)].into_iter().flatten().collect()
     }
 
-    fn real(platform: &str, family: &str) -> Option<Self> {
+    fn real(platform: &str, family: &str, prepare: impl Fn(&Kubectl)) -> Option<Self> {
         KubeApiserver::program()?;
         // Only for its keys, and for a folder.
         let (server, etcd) = (Server::start(&[ranges(family)]), Etcd::start()?);
         let host = if family == "DualStackIPv6Primary" { "::1" } else { "127.0.0.1" };
         let peer = KubeApiserver::start(&server, &etcd, host, ranges(family))?;
         let (kubectl, kubeconfig) = (peer.kubectl.clone(), peer.kubeconfig.clone());
+        prepare(&kubectl);
         Some(Self::start("kube-apiserver", server, kubectl, kubeconfig, Some((peer, etcd)), platform, family))
     }
 
@@ -419,6 +426,31 @@ fn an_ingress_controller_goes_with_all_that_belongs_to_it() {
         let classes =
             cluster.kubectl.ok(&["get", "ingressclass", "openshift-third", "-o", "jsonpath={.spec.controller}"]);
         assert_eq!(classes, "example.test/other");
+        account::nothing_was_forbidden(&cluster.operator.output());
+    }
+}
+
+/// A release that did not know `spec.httpCompression` was here before: the operator brings its definition up to date when it starts,
+/// and what was made under the older one stays.
+#[test]
+fn an_older_definition_is_brought_up_to_date() {
+    const CONTROLLERS: &str = "ingresscontrollers.operator.openshift.io";
+    let compression = json!({"mimeTypes": ["text/html"]});
+    let object = [CONTROLLERS, "older", "-n", OPERATOR];
+    let older = |kubectl: &Kubectl| {
+        let today = api::config::definitions_named(&[CONTROLLERS]).pop().expect("a definition");
+        definition::make_older(kubectl, today, "twinstack-ingress-operator", "httpCompression");
+        kubectl.ok(&["create", "namespace", OPERATOR]);
+        let older = json!({"apiVersion": "operator.openshift.io/v1", "kind": "IngressController",
+            "metadata": {"name": "older", "namespace": OPERATOR}, "spec": {"domain": "older.example.test", "replicas": 1}});
+        kubectl.ok_with(&["create", "-f", "-"], &older.to_string());
+        let known = definition::is_known(kubectl, &object, "httpCompression", &compression);
+        assert!(!known, "the older definition does not have it");
+    };
+    for cluster in Cluster::prepared("None", "", older) {
+        let is_known = || definition::is_known(&cluster.kubectl, &object, "httpCompression", &compression);
+        assert!(wait_for(PATIENCE, || is_known().then_some(())).is_some(), "{}", cluster.operator.output());
+        assert_eq!(cluster.controller("older")["spec"]["domain"], "older.example.test");
         account::nothing_was_forbidden(&cluster.operator.output());
     }
 }

@@ -28,3 +28,30 @@ pub fn definitions() -> Vec<Value> {
     };
     definition_texts().into_iter().map(read).collect()
 }
+
+/// What the DNS operator reads and tells.
+pub const DNS_OPERATOR_DEFINITIONS: [&str; 4] = [
+    "dnses.operator.openshift.io",
+    "networks.config.openshift.io",
+    "infrastructures.config.openshift.io",
+    "featuregates.config.openshift.io",
+];
+
+/// What the ingress operator and its routers read and tell.
+pub const INGRESS_OPERATOR_DEFINITIONS: [&str; 7] = [
+    "infrastructures.config.openshift.io",
+    "networks.config.openshift.io",
+    "ingresses.config.openshift.io",
+    "dnses.config.openshift.io",
+    "ingresscontrollers.operator.openshift.io",
+    "dnsrecords.ingress.operator.openshift.io",
+    "routes.route.openshift.io",
+];
+
+/// Some of the definitions, by their names.
+#[must_use]
+pub fn definitions_named(names: &[&str]) -> Vec<Value> {
+    let is_named =
+        |definition: &Value| definition["metadata"]["name"].as_str().is_some_and(|name| names.contains(&name));
+    definitions().into_iter().filter(is_named).collect()
+}

@@ -1,12 +1,8 @@
 //! DNS (config): the cluster's domain and its zones.
 
-use super::Custom;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-
-/// The object `cluster`. Its status is empty.
-pub type Dns = Custom<DnsSpec, Map<String, Value>>;
 
 /// What was asked for.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -1,14 +1,8 @@
 //! DNSRecord: a name, where it leads, and in which zones it is published.
 
-use super::{Custom, DnsManagement, DnsZone};
+use super::{DnsManagement, DnsZone};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-
-/// An object in [`INGRESS_NAMESPACE`](super::INGRESS_NAMESPACE).
-pub type DnsRecord = Custom<DnsRecordSpec, DnsRecordStatus>;
-
-/// Group and version of DNSRecord.
-pub const DNS_RECORD: &str = "ingress.operator.openshift.io/v1";
 
 /// What is wanted.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

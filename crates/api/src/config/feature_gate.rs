@@ -1,11 +1,7 @@
 //! FeatureGate: which gates are open.
 
-use super::Custom;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-
-/// The object `cluster`.
-pub type FeatureGate = Custom<FeatureGateSpec, FeatureGateStatus>;
 
 /// What was asked for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

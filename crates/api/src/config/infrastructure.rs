@@ -1,12 +1,8 @@
 //! Infrastructure: what the cluster runs on.
 
-use super::Custom;
 use net::{Families, Family};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-
-/// The object `cluster`.
-pub type Infrastructure = Custom<InfrastructureSpec, InfrastructureStatus>;
 
 /// What an administrator may choose.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -1,11 +1,8 @@
 //! Ingress (config): where applications are published.
 
-use super::{Custom, LoadBalancerKind};
+use super::LoadBalancerKind;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-
-/// The object `cluster`.
-pub type Ingress = Custom<IngressSpec, IngressStatus>;
 
 /// What an administrator may choose.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

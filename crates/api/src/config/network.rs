@@ -1,11 +1,7 @@
 //! Network: which addresses Pods and Services get.
 
-use super::Custom;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-
-/// The object `cluster`.
-pub type Network = Custom<NetworkSpec, NetworkStatus>;
 
 /// What was asked for.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -3,13 +3,10 @@
 //! Enumerations are text here: an object with a value that is not known must still be read, so that its operator can say
 //! what is wrong with it.
 
-use super::{Custom, OperatorCondition};
+use super::OperatorCondition;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
-
-/// The object `default`.
-pub type OperatorDns = Custom<OperatorDnsSpec, OperatorDnsStatus>;
 
 /// What an administrator may choose.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -7,6 +7,7 @@ mod controllers;
 
 pub use controllers::controller_manager;
 
+use crate::config::{DNS_OPERATOR_DEFINITIONS, INGRESS_OPERATOR_DEFINITIONS};
 use serde_json::{Value, json};
 
 /// Where the servers of DNS live.
@@ -27,8 +28,10 @@ pub const MANAGED_CONFIG_NAMESPACE: &str = "openshift-config-managed";
 pub const SYSTEM_NAMESPACE: &str = "kube-system";
 
 const READ: [&str; 3] = ["get", "list", "watch"];
+const EXTENSIONS: &str = "apiextensions.k8s.io";
 const FOLLOW: [&str; 2] = ["list", "watch"];
-const APPLY: [&str; 2] = ["create", "patch"];
+/// For what is applied: by those who ask before, and by those who watch.
+const APPLY: [&str; 3] = ["get", "create", "patch"];
 const KEEP: [&str; 4] = ["list", "watch", "create", "patch"];
 
 /// What one component may do.
@@ -94,19 +97,22 @@ pub fn cloud_config_sync() -> Rights {
 #[must_use]
 pub fn dns_operator() -> Rights {
     let own = vec![
-        rule("", &["services", "configmaps"], &KEEP),
+        rule("", &["services"], &KEEP),
         rule("", &["serviceaccounts"], &APPLY),
         rule("", &["pods"], &FOLLOW),
-        rule("apps", &["daemonsets"], &["list", "watch", "create", "patch", "delete"]),
+        // What was made immutable is made anew.
+        rule("", &["configmaps"], &["get", "list", "watch", "create", "patch", "delete"]),
+        rule("apps", &["daemonsets"], &["get", "list", "watch", "create", "patch", "delete"]),
         rule("networking.k8s.io", &["networkpolicies"], &APPLY),
         rule("monitoring.coreos.com", &["servicemonitors"], &APPLY),
     ];
     let mut everywhere = vec![
         rule("", &["namespaces"], &APPLY),
-        rule("apiextensions.k8s.io", &["customresourcedefinitions"], &["get", "create"]),
+        rule(EXTENSIONS, &["customresourcedefinitions"], &["get", "create"]),
+        named(EXTENSIONS, &["customresourcedefinitions"], &DNS_OPERATOR_DEFINITIONS, &["update"]),
         rule("rbac.authorization.k8s.io", &["clusterroles", "clusterrolebindings"], &APPLY),
         rule("operator.openshift.io", &["dnses"], &["get", "list", "watch", "create"]),
-        rule("operator.openshift.io", &["dnses/status"], &["patch"]),
+        rule("operator.openshift.io", &["dnses/status"], &["update"]),
         rule("config.openshift.io", &["networks", "infrastructures", "featuregates"], &FOLLOW),
         events(),
     ];
@@ -132,18 +138,18 @@ pub fn dns_server() -> Vec<Value> {
 #[must_use]
 pub fn ingress_operator() -> Rights {
     let whole = ["get", "list", "watch", "create", "update", "patch", "delete"];
-    let own = ["get", "create", "update", "delete"];
-    let kept = ["get", "create", "update"];
+    let own = ["get", "create", "patch", "delete"];
     let status = ["get", "update", "patch"];
     let role = ["openshift-ingress-router"];
     let (rbac, records) = ("rbac.authorization.k8s.io", "ingress.operator.openshift.io");
     let mut everywhere = vec![
         rule("", &["namespaces"], &["create"]),
-        named("", &["namespaces"], &[ROUTER_NAMESPACE, INGRESS_OPERATOR_NAMESPACE], &["get", "update"]),
+        named("", &["namespaces"], &[ROUTER_NAMESPACE, INGRESS_OPERATOR_NAMESPACE], &["get", "patch"]),
         rule("networking.k8s.io", &["ingressclasses"], &own),
         rule(rbac, &["clusterroles", "clusterrolebindings"], &["create"]),
-        named(rbac, &["clusterroles", "clusterrolebindings"], &role, &["get", "update"]),
-        rule("apiextensions.k8s.io", &["customresourcedefinitions"], &["get", "create"]),
+        named(rbac, &["clusterroles", "clusterrolebindings"], &role, &["get", "patch"]),
+        rule(EXTENSIONS, &["customresourcedefinitions"], &["get", "create"]),
+        named(EXTENSIONS, &["customresourcedefinitions"], &INGRESS_OPERATOR_DEFINITIONS, &["update"]),
         // Of its own namespace and that of routers; a name is published once, whoever asks for it.
         rule(records, &["dnsrecords"], &FOLLOW),
         rule("config.openshift.io", &["infrastructures", "ingresses", "dnses", "networks", "apiservers"], &READ),
@@ -154,15 +160,16 @@ pub fn ingress_operator() -> Rights {
     let in_records = [rule(records, &["dnsrecords"], &whole), rule(records, &["dnsrecords/status"], &status)];
     let mut routers = vec![
         rule("", &["services"], &whole),
-        rule("", &["serviceaccounts"], &kept),
+        rule("", &["serviceaccounts"], &APPLY),
         // For routers that are processes and not Pods.
         named("", &["serviceaccounts/token"], &["router"], &["create"]),
-        rule("", &["secrets", "configmaps"], &own),
+        rule("", &["configmaps"], &own),
+        rule("", &["secrets"], &["get", "create", "update", "delete"]),
         rule("", &["pods", "events"], &["get", "list"]),
         rule("apps", &["deployments"], &whole),
         rule("policy", &["poddisruptionbudgets"], &own),
         rule("networking.k8s.io", &["networkpolicies"], &own),
-        rule("discovery.k8s.io", &["endpointslices"], &kept),
+        rule("discovery.k8s.io", &["endpointslices"], &APPLY),
         rule("monitoring.coreos.com", &["servicemonitors"], &own),
         // Owners that keep what they own from going first.
         rule("", &["services/finalizers"], &["update"]),

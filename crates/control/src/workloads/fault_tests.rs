@@ -1,8 +1,10 @@
 //! Cut off after any write and started again, the workloads arrive where they should.
 
 use super::in_process_tests::{Lab, deployment, hollow, is_rolled_out};
-use apiserver::client::{InProcess, myself};
-use http::{Method, Request, Response, StatusCode};
+use apiserver::{
+    client::{InProcess, myself},
+    testing::Breaking,
+};
 use k8s_openapi::api::{
     apps::v1::{DaemonSet, Deployment, ReplicaSet},
     core::v1::Pod,
@@ -13,53 +15,9 @@ use kube::{
 };
 use serde_json::{from_value, json};
 use std::{
-    future::Future,
-    pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicI64, Ordering},
-    },
-    task::{Context, Poll},
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
-use tower::Service;
-
-/// A client whose writes fail once it has made so many. The last one is made, but its answer is lost.
-#[derive(Clone)]
-struct CutOff {
-    inner: InProcess,
-    left: Arc<AtomicI64>,
-}
-
-impl Service<Request<kube::client::Body>> for CutOff {
-    type Response = Response<apiserver::Body>;
-    type Error = std::convert::Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
-
-    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
-        Service::<Request<kube::client::Body>>::poll_ready(&mut self.inner, context)
-    }
-
-    fn call(&mut self, mut request: Request<kube::client::Body>) -> Self::Future {
-        // Events are told on the side and are not what this is about.
-        if request.method() == Method::GET || request.uri().path().contains("/events") {
-            return self.inner.call(request);
-        }
-        let left = self.left.fetch_sub(1, Ordering::SeqCst);
-        if left <= 0 {
-            // A path that nothing answers to.
-            *request.uri_mut() = http::Uri::from_static("/cut-off");
-        }
-        let answer = self.inner.call(request);
-        Box::pin(async move {
-            let mut answer = answer.await?;
-            if left <= 1 {
-                *answer.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
-            }
-            Ok(answer)
-        })
-    }
-}
 
 const WORKLOADS: &str = "deployment,replicaset,daemonset,scheduler,hollow-node";
 
@@ -67,8 +25,7 @@ const WORKLOADS: &str = "deployment,replicaset,daemonset,scheduler,hollow-node";
 async fn cut_off_after_any_write_and_started_again() {
     for writes in (0..12).chain((12..40).step_by(4)) {
         let server = apiserver::testing::server().await;
-        let whole = InProcess::new(server, myself());
-        let user = Client::new(whole.clone(), "default");
+        let user = Client::new(InProcess::new(Arc::clone(&server), myself()), "default");
         let template =
             json!({"metadata": {"labels": {"app": "agent"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
         let agent: DaemonSet = from_value(json!({"metadata": {"name": "agent"}, "spec": {
@@ -78,8 +35,8 @@ async fn cut_off_after_any_write_and_started_again() {
         let deployments = kube::Api::<Deployment>::default_namespaced(user.clone());
         deployments.create(&PostParams::default(), &deployment("web", 4, "one")).await.unwrap();
 
-        let left = Arc::new(AtomicI64::new(writes));
-        let cut = Client::new(CutOff { inner: whole, left: Arc::clone(&left) }, "default");
+        let (wire, left) = Breaking::new(&server, writes);
+        let cut = Client::new(wire, "default");
         // Heartbeats keep it writing when there is nothing else to do.
         let mut options = hollow(2);
         options.hollow.heartbeat = Duration::from_millis(20);

@@ -5,21 +5,15 @@ use apiserver::{
     ApiServer,
     client::{InProcess, myself},
     services::{Services, Settings},
-    testing::Lab,
+    testing::{Breaking, Lab},
 };
 use control::framework::{self, Context, Options, Selection};
-use http::{Method, Request, Response};
-use kube::{Client, client::Body as ClientBody};
+use kube::Client;
 use net::flags::service_ranges;
 use runtime::{admin::Admin, health::Health, metrics::Metrics, task::Tasks};
 use std::{
     future::Future,
-    pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicI64, Ordering},
-    },
-    task::{Context as Waking, Poll},
+    sync::{Arc, atomic::AtomicI64},
     time::Duration,
 };
 
@@ -73,53 +67,10 @@ impl Running {
     }
 }
 
-/// The server behind a wire that breaks after a number of writes: the last one still arrives, its answer does not.
-#[derive(Clone)]
-pub struct Breaking {
-    inner: InProcess,
-    left: Arc<AtomicI64>,
-}
-
-impl Breaking {
-    /// A client that may write this often, and whether it has been cut off.
-    pub fn client(server: &Arc<ApiServer>, writes: i64) -> (Client, Arc<AtomicI64>) {
-        let left = Arc::new(AtomicI64::new(writes));
-        let inner = InProcess::new(Arc::clone(server), myself());
-        (Client::new(Self { inner, left: Arc::clone(&left) }, "default"), left)
-    }
-}
-
-/// Nobody answers any more.
-#[derive(Debug, thiserror::Error)]
-#[error("the wire is broken")]
-pub struct Broken;
-
-impl tower::Service<Request<ClientBody>> for Breaking {
-    type Response = Response<apiserver::Body>;
-    type Error = Broken;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Broken>> + Send>>;
-
-    fn poll_ready(&mut self, _context: &mut Waking<'_>) -> Poll<Result<(), Broken>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<ClientBody>) -> Self::Future {
-        let left = match request.method() {
-            &Method::GET => self.left.load(Ordering::SeqCst),
-            _ => self.left.fetch_sub(1, Ordering::SeqCst) - 1,
-        };
-        if left < 0 {
-            return Box::pin(async { Err(Broken) });
-        }
-        let lost = left == 0 && request.method() != Method::GET;
-        let answer = tower::Service::call(&mut self.inner, request);
-        Box::pin(async move {
-            match answer.await {
-                Ok(response) if !lost => Ok(response),
-                _ => Err(Broken),
-            }
-        })
-    }
+/// A client that may write this often, and how many writes are left.
+pub fn breaking(server: &Arc<ApiServer>, writes: i64) -> (Client, Arc<AtomicI64>) {
+    let (wire, left) = Breaking::new(server, writes);
+    (Client::new(wire, "default"), left)
 }
 
 /// Asks again and again until the answer is there.

@@ -1,8 +1,8 @@
 //! What kind of cluster this is, from its configuration objects. Pure.
 
-use super::resource::{FeatureGate, Infrastructure, Network};
 use api::config::{ClusterNetwork, FeatureSet};
 use net::{Cidr, Families, Family, HasFamily};
+use runtime::operator::{FeatureGate, Infrastructure, Network};
 use std::net::IpAddr;
 
 /// The gate of `spec.templates`.

@@ -1,27 +1,25 @@
 //! The controller: one key, everything read from stores, written in an order in which nothing is used before it exists.
 
-use super::apply::{Live, Writer};
 use super::check::{self, Base, Mistake, Reason, Template};
 use super::cluster::Cluster;
 use super::conditions::{Numbers, PATIENCE, Running, Seen, Templates, conditions, is_settling};
 use super::corefile;
-use super::discovery::{self, Served};
 use super::objects::{self, Bundle};
-use super::resource::{Dns, FeatureGate, Infrastructure, Network};
-use super::{CONFIG_NAMESPACE, DNS, MANAGER, NAME, NAMESPACE, Operand, Options, install, servers};
-use api::config::{CLUSTER, OperatorCondition, OperatorDnsSpec, OperatorDnsStatus};
+use super::{CONFIG_NAMESPACE, DNS, MANAGER, NAME, NAMESPACE, Operand, Options, servers};
+use api::config::{
+    CLUSTER, DNS_OPERATOR_DEFINITIONS, OPERATOR, OperatorCondition, OperatorDnsSpec, OperatorDnsStatus,
+    definitions_named,
+};
 use k8s_openapi::api::apps::v1::DaemonSet;
 use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
-use kube::api::{DeleteParams, Patch, PatchParams};
-use kube::{Api, Client, Resource};
+use kube::Resource;
 use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::{family::Family, gauge::Gauge};
 use runtime::controller::{Context, Events, Key, Next, Queue, Reconcile, Result, Store, Subscription, reference, work};
-use runtime::watch;
-use serde::de::DeserializeOwned;
+use runtime::operator::discovery::{ApiKind, NETWORK_POLICY, SERVICE_MONITOR};
+use runtime::operator::{Children, Discovery, FeatureGate, Infrastructure, Network, OperatorDns, definitions};
 use serde_json::{Value, json};
-use std::fmt::Debug;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -30,22 +28,26 @@ use std::time::Duration;
 const RESYNC: Duration = Duration::from_secs(300);
 /// How often servers in Pods are asked when all of them run the newest.
 const CALM: Duration = Duration::from_secs(30);
+/// What is made where the API has it.
+const OPTIONAL: &[ApiKind] = &[NETWORK_POLICY, SERVICE_MONITOR];
 
 pub(super) async fn run(context: Context<Options>) -> Result<()> {
     let client = context.client();
-    install::definitions(&client).await?;
-    let own = context.once(|| Own::new(&context));
+    definitions::install(&client, &definitions_named(&DNS_OPERATOR_DEFINITIONS)).await?;
     let operator = Operator {
-        client: client.clone(),
         dnses: context.store(),
         networks: context.store(),
         infrastructures: context.store(),
         gates: context.store(),
-        own: Arc::clone(&own),
+        maps: context.store_in(NAMESPACE),
+        daemonsets: context.store_in(NAMESPACE),
+        services: context.store_in(NAMESPACE),
+        pods: context.store_in(NAMESPACE),
+        bundles: context.store_in(CONFIG_NAMESPACE),
         options: context.options().clone(),
-        writer: Writer::new(client.clone()),
+        children: Children::new(client.clone(), MANAGER),
         events: context.events(MANAGER),
-        served: discovery::served(&client).await?,
+        discovery: Discovery::new(client, OPTIONAL).await?,
         wanted: Mutex::default(),
         told: Mutex::default(),
         states: context.lasting(|_| States::new(&context)),
@@ -56,18 +58,19 @@ pub(super) async fn run(context: Context<Options>) -> Result<()> {
         wakes(&operator.networks, &queue),
         wakes(&operator.infrastructures, &queue),
         wakes(&operator.gates, &queue),
-        wakes(&own.maps, &queue),
-        wakes(&own.daemonsets, &queue),
-        wakes(&own.services, &queue),
-        wakes(&own.bundles, &queue),
+        wakes(&operator.maps, &queue),
+        wakes(&operator.daemonsets, &queue),
+        wakes(&operator.services, &queue),
+        wakes(&operator.bundles, &queue),
     ];
     context.synced(&[&operator.dnses, &operator.networks, &operator.infrastructures, &operator.gates]).await;
-    context.synced(&[&own.maps, &own.daemonsets, &own.services, &own.bundles]).await;
+    context.synced(&[&operator.maps, &operator.daemonsets, &operator.services, &operator.bundles]).await;
     queue.add(Key::cluster(DNS));
     tokio::select! {
         ended = work(&queue, 1, &operator) => ended,
         () = operator.listen(&queue) => Ok(()),
         () = operator.poll() => Ok(()),
+        () = operator.discovery.follow(|| queue.add(Key::cluster(DNS))) => Ok(()),
     }
 }
 
@@ -75,37 +78,6 @@ pub(super) async fn run(context: Context<Options>) -> Result<()> {
 fn wakes<K: Resource + Send + Sync + 'static>(store: &Store<K>, queue: &Queue<Key>) -> Subscription {
     let queue = queue.clone();
     store.on_change(move |_| queue.add(Key::cluster(DNS)))
-}
-
-/// What is watched in two namespaces alone.
-struct Own {
-    maps: Store<ConfigMap>,
-    daemonsets: Store<DaemonSet>,
-    services: Store<Service>,
-    pods: Store<Pod>,
-    /// In the namespace of the configuration.
-    bundles: Store<ConfigMap>,
-}
-
-impl Own {
-    fn new(context: &Context<Options>) -> Self {
-        Self {
-            maps: follow(context, NAMESPACE),
-            daemonsets: follow(context, NAMESPACE),
-            services: follow(context, NAMESPACE),
-            pods: follow(context, NAMESPACE),
-            bundles: follow(context, CONFIG_NAMESPACE),
-        }
-    }
-}
-
-fn follow<K>(context: &Context<Options>, namespace: &'static str) -> Store<K>
-where
-    K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
-    K: Clone + Debug + DeserializeOwned + Send + Sync + 'static,
-{
-    let task = format!("watch-{namespace}-{}", K::plural(&()));
-    context.store_of(&task, Api::namespaced(context.client(), namespace), watch::Config::default())
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -133,16 +105,20 @@ impl States {
 }
 
 struct Operator {
-    client: Client,
-    dnses: Store<Dns>,
+    dnses: Store<OperatorDns>,
     networks: Store<Network>,
     infrastructures: Store<Infrastructure>,
     gates: Store<FeatureGate>,
-    own: Arc<Own>,
+    maps: Store<ConfigMap>,
+    daemonsets: Store<DaemonSet>,
+    services: Store<Service>,
+    pods: Store<Pod>,
+    /// In the namespace of the configuration.
+    bundles: Store<ConfigMap>,
     options: Options,
-    writer: Writer,
+    children: Children,
     events: Events,
-    served: Served,
+    discovery: Discovery,
     /// Hashes of the Corefile that servers should run.
     wanted: Mutex<Vec<String>>,
     /// The generation about which it was said that templates are not looked at.
@@ -166,7 +142,8 @@ impl Reconcile for Operator {
 
     async fn reconcile(&self, key: &Key) -> Result<Next> {
         let Some(dns) = self.dnses.get(key) else {
-            install::default_dns(&self.client).await?;
+            let new = || Ok(json!({"apiVersion": OPERATOR, "kind": "DNS", "metadata": {"name": DNS}, "spec": {}}));
+            self.children.create_once::<OperatorDns>(None, DNS, new).await?;
             return Ok(Next::After(RESYNC));
         };
         let cluster = self.cluster();
@@ -200,7 +177,7 @@ impl Operator {
         let mut bundles: Vec<Bundle> = Vec::new();
         for tls in transports.filter(|config| config.transport == "TLS").filter_map(|config| config.tls.as_ref()) {
             let Some(name) = tls.ca_bundle.as_ref().map(|bundle| bundle.name.as_str()) else { continue };
-            let map = self.own.bundles.get(&Key::new(CONFIG_NAMESPACE, name));
+            let map = self.bundles.get(&Key::new(CONFIG_NAMESPACE, name));
             let certificates = map.as_ref().and_then(|map| map.data.as_ref()?.get("ca-bundle.crt").cloned());
             let Some((map, certificates)) = map.as_ref().zip(certificates) else {
                 tracing::warn!(
@@ -258,12 +235,12 @@ impl Operator {
     }
 
     fn live_corefile(&self) -> Option<String> {
-        let map = self.own.maps.get(&Key::new(NAMESPACE, NAME))?;
+        let map = self.maps.get(&Key::new(NAMESPACE, NAME))?;
         map.data.as_ref()?.get("Corefile").cloned()
     }
 
-    async fn write(&self, dns: &Dns, cluster: &Cluster, bundles: &[Bundle], text: Option<&str>) -> Result<()> {
-        let service = self.own.services.get(&Key::new(NAMESPACE, NAME));
+    async fn write(&self, dns: &OperatorDns, cluster: &Cluster, bundles: &[Bundle], text: Option<&str>) -> Result<()> {
+        let service = self.services.get(&Key::new(NAMESPACE, NAME));
         let placement = dns.spec.node_placement.clone().unwrap_or_default();
         let parts = objects::Parts {
             corefile: text,
@@ -272,7 +249,7 @@ impl Operator {
             // An address stays once it is given.
             address: service.as_deref().and_then(cluster_ip).or(cluster.address),
             bundles,
-            served: self.served,
+            served: &self.discovery.served(),
         };
         for object in objects::wanted(&parts) {
             match self.bring(&object).await {
@@ -290,30 +267,28 @@ impl Operator {
                 other => other?,
             }
         }
-        if objects::unwanted(&self.options.operand).is_some()
-            && let Some(daemonset) = self.own.daemonsets.get(&Key::new(NAMESPACE, NAME))
+        if matches!(self.options.operand, Operand::Process(_))
+            && let Some(daemonset) = self.daemonsets.get(&Key::new(NAMESPACE, NAME))
+            && self.children.delete::<DaemonSet>(Some(NAMESPACE), NAME).await?
         {
-            let api = Api::<DaemonSet>::namespaced(self.client.clone(), NAMESPACE);
-            api.delete(NAME, &DeleteParams::background()).await?;
-            self.own.daemonsets.forget(&daemonset);
+            self.daemonsets.forget(&daemonset);
         }
         Ok(())
     }
 
     /// Kinds that are watched are compared with what the API has, so that what somebody changed by hand is put right.
     async fn bring(&self, object: &Value) -> Result<()> {
-        let key = Key::new(NAMESPACE, object["metadata"]["name"].as_str().unwrap_or_default());
-        let live = match object["kind"].as_str() {
-            Some("ConfigMap") => Some(self.own.maps.get(&key).map(|map| json!(*map))),
-            Some("DaemonSet") => Some(self.own.daemonsets.get(&key).map(|set| json!(*set))),
-            Some("Service") => Some(self.own.services.get(&key).map(|service| json!(*service))),
-            _ => None,
-        };
-        self.writer.bring(object, live.as_ref().map(|live| Live(live.as_ref()))).await
+        match object["kind"].as_str() {
+            Some("ConfigMap") => self.children.keep(&self.maps, object.clone()).await,
+            Some("DaemonSet") => self.children.keep(&self.daemonsets, object.clone()).await,
+            Some("Service") => self.children.keep(&self.services, object.clone()).await,
+            _ => self.children.ensure(object.clone()).await,
+        }
+        .map(drop)
     }
 
     /// Says once for each change of the resource that its templates mean nothing while the gate is closed.
-    async fn tell_ignored(&self, dns: &Dns, cluster: &Cluster) {
+    async fn tell_ignored(&self, dns: &OperatorDns, cluster: &Cluster) {
         if cluster.templates || dns.spec.templates.is_empty() {
             return;
         }
@@ -325,7 +300,13 @@ impl Operator {
     }
 
     /// Writes the status; true when Pods may still be becoming available.
-    async fn status(&self, dns: &Dns, cluster: &Cluster, outcome: &Outcome, managed: bool) -> Result<bool> {
+    async fn status(
+        &self,
+        dns: &Arc<OperatorDns>,
+        cluster: &Cluster,
+        outcome: &Outcome,
+        managed: bool,
+    ) -> Result<bool> {
         // What was just written is known before the watch brings it.
         let text = outcome.text.clone().filter(|_| managed).or_else(|| self.live_corefile()).unwrap_or_default();
         let wanted: Vec<String> = match &self.options.operand {
@@ -333,7 +314,7 @@ impl Operator {
             Operand::Workload { .. } => corefile::hashes(&text).map(Vec::from).unwrap_or_default(),
         };
         self.wanted.lock().clone_from(&wanted);
-        let service = self.own.services.get(&Key::new(NAMESPACE, NAME));
+        let service = self.services.get(&Key::new(NAMESPACE, NAME));
         let address = service.as_deref().and_then(cluster_ip);
         let reports = self.options.reports.all();
         let domain = self.options.cluster_domain.to_string();
@@ -347,7 +328,7 @@ impl Operator {
         let operand = match &self.options.operand {
             Operand::Process(_) => Running::Process,
             Operand::Workload { .. } => {
-                let set = self.own.daemonsets.get(&Key::new(NAMESPACE, NAME));
+                let set = self.daemonsets.get(&Key::new(NAMESPACE, NAME));
                 Running::Workload(set.map(|set| numbers(&set)))
             }
         };
@@ -376,17 +357,13 @@ impl Operator {
         if after == before {
             return Ok(settling);
         }
-        let api = Api::<Dns>::all(self.client.clone());
-        let version = &dns.metadata.resource_version;
-        let patch = json!({"metadata": {"resourceVersion": version}, "status": after});
-        let written = api.patch_status(DNS, &PatchParams::default(), &Patch::Merge(&patch)).await?;
-        self.dnses.remember(written);
+        self.children.status(&self.dnses, dns, &after).await?;
         self.tell(dns, &before.conditions, &after.conditions).await;
         Ok(settling)
     }
 
     /// Tells what has changed to those who look at the resource.
-    async fn tell(&self, dns: &Dns, before: &[OperatorCondition], after: &[OperatorCondition]) {
+    async fn tell(&self, dns: &OperatorDns, before: &[OperatorCondition], after: &[OperatorCondition]) {
         for one in after {
             let known = before.iter().find(|known| known.kind == one.kind);
             if known.is_some_and(|known| known.status == one.status && known.message == one.message) {
@@ -419,7 +396,7 @@ impl Operator {
             return std::future::pending().await;
         }
         loop {
-            let reports = servers::ask(&self.own.pods).await;
+            let reports = servers::ask(&self.pods).await;
             let wanted = self.wanted.lock().clone();
             let all = reports.values().all(|report| report.hash.as_ref().is_some_and(|hash| wanted.contains(hash)));
             self.options.reports.set(reports);

@@ -1,23 +1,18 @@
 //! The operator: the DNS resource becomes a Corefile and the objects that serve it.
 //!
-//! The way of data: stores -> [`cluster`] and [`check`] -> [`corefile`] and [`objects`] (pure) -> `apply` -> [`conditions`].
+//! The way of data: stores -> [`cluster`] and [`check`] -> [`corefile`] and [`objects`] (pure) -> `runtime::operator` -> [`conditions`].
 //! What it manages runs either as a DaemonSet or, on a machine without real nodes, in this process (`process`).
 
-mod apply;
 pub mod check;
 pub mod cluster;
 pub mod conditions;
 mod controller;
 pub mod corefile;
-mod discovery;
-mod install;
 pub mod objects;
 mod process;
-pub mod resource;
 mod servers;
 mod stock;
 
-pub use install::{default_dns, definitions};
 pub use process::{Local, start as start_server};
 pub use servers::{Report, Reports};
 

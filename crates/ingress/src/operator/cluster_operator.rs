@@ -4,14 +4,17 @@
 //! all. Reasons are upstream's.
 
 use super::{
-    Options, apply, discovery, install, names,
+    MANAGER, Options, names,
     objects::{ClusterOperator, ClusterOperatorStatus, IngressController, Nothing, OperandVersion},
     status::{condition, merge},
 };
 use api::config::OperatorCondition;
 use jiff::Timestamp;
-use kube::{Api, Client, ResourceExt, api::PostParams};
-use runtime::controller::{Context, Key, Next, Queue, Reconcile, Result, Store, work};
+use kube::ResourceExt;
+use runtime::{
+    controller::{Context, Key, Next, Queue, Reconcile, Result, Store, work},
+    operator::{Children, discovery},
+};
 use serde_json::json;
 use std::sync::Arc;
 
@@ -21,18 +24,16 @@ const NAME: &str = "ingress";
 const UNKNOWN: &str = "unknown";
 
 struct Operators {
-    client: Client,
+    children: Children,
     controllers: Store<IngressController>,
     operators: Store<ClusterOperator>,
     image: String,
 }
 
-/// Runs the loop; where the API has no ClusterOperators there is nothing to do.
+/// Runs the loop; while the API has no ClusterOperators there is nothing to do.
 pub(super) async fn run(context: Context<Options>) -> Result<()> {
-    install::definitions(&context.client()).await?;
-    if !discovery::served(&context.client()).await?.cluster_operators {
-        return Ok(());
-    }
+    super::define(&context.client()).await?;
+    discovery::until_served(&context.client(), discovery::CLUSTER_OPERATOR).await?;
     let controllers = context.store_in::<IngressController>(names::OPERATOR_NAMESPACE);
     let operators = context.store::<ClusterOperator>();
     let queue: Queue<Key> = context.queue("cluster-operator");
@@ -51,28 +52,24 @@ pub(super) async fn run(context: Context<Options>) -> Result<()> {
     context.synced(&[&controllers, &operators]).await;
     queue.add(Key::cluster(NAME));
     let image = context.options().image.clone();
-    work(&queue, 1, &Operators { client: context.client(), controllers, operators, image }).await
+    let children = Children::new(context.client(), MANAGER);
+    work(&queue, 1, &Operators { children, controllers, operators, image }).await
 }
 
 impl Reconcile for Operators {
     type Key = Key;
 
     async fn reconcile(&self, key: &Key) -> Result<Next> {
-        let api: Api<ClusterOperator> = Api::all(self.client.clone());
         let Some(live) = self.operators.get(key) else {
-            let new = ClusterOperator::new(None, NAME, Nothing::default());
-            match api.create(&PostParams::default(), &new).await {
-                Ok(created) => self.operators.remember(created),
-                Err(kube::Error::Api(status)) if status.code == 409 => {}
-                Err(error) => return Err(error.into()),
-            }
+            let new = || Ok(json!(ClusterOperator::new(None, NAME, Nothing::default())));
+            self.children.create_once::<ClusterOperator>(None, NAME, new).await?;
             return Ok(Next::Done);
         };
         let before = live.status.clone().unwrap_or_default();
         let controllers: Vec<_> =
             self.controllers.all().into_iter().filter(|one| one.metadata.deletion_timestamp.is_none()).collect();
         let status = status(&before, controllers, &self.image, Timestamp::now());
-        apply::status(&api, &self.operators, &live, &status).await?;
+        self.children.status(&self.operators, &live, &status).await?;
         Ok(Next::Done)
     }
 }

@@ -4,7 +4,6 @@
 use super::{
     Options,
     dns::recording::Recording,
-    install,
     names::{OPERAND_NAMESPACE, OPERATOR_NAMESPACE},
     objects::{DnsConfig, DnsRecord, Infrastructure, IngressConfig, IngressController, Network},
     start,
@@ -13,9 +12,8 @@ use apiserver::{
     ApiServer,
     client::{InProcess, myself},
     services::{Services, Settings},
-    testing::Lab,
+    testing::{Breaking, Lab},
 };
-use http::{Method, Request, Response};
 use k8s_openapi::api::{
     apps::v1::Deployment,
     core::v1::{Namespace, Secret, Service},
@@ -25,19 +23,13 @@ use k8s_openapi::api::{
 use kube::{
     Api, Client, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
-    client::Body,
 };
 use net::flags::service_ranges;
 use runtime::{admin::Admin, controller::Context, health::Health, metrics::Metrics, task::Tasks};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use std::{
-    pin::Pin,
-    sync::{
-        Arc,
-        atomic::{AtomicI64, Ordering},
-    },
-    task::{Context as Waking, Poll},
+    sync::{Arc, atomic::Ordering},
     time::Duration,
 };
 
@@ -65,7 +57,7 @@ impl World {
             Services::new(Settings { ranges: service_ranges(ranges).expect("ranges"), ..Settings::default() });
         let server = lab.start().await;
         let client = Client::new(InProcess::new(Arc::clone(&server), myself()), "default");
-        install::definitions(&client).await.expect("definitions");
+        super::define(&client).await.expect("definitions");
         let world = Self { server, client, dns: Arc::default() };
         let infrastructure = json!({"infrastructureTopology": "HighlyAvailable", "controlPlaneTopology": "HighlyAvailable",
             "platformStatus": {"type": "AWS", "aws": {"region": "eu-west-1", "ipFamily": family}}});
@@ -81,7 +73,8 @@ impl World {
 
     async fn singleton<K>(&self, spec: Value, status: Value)
     where
-        K: super::apply::Kind + kube::Resource<Scope = kube::core::ClusterResourceScope>,
+        K: kube::Resource<DynamicType = (), Scope = kube::core::ClusterResourceScope>,
+        K: Clone + DeserializeOwned + Serialize + std::fmt::Debug,
     {
         let api: Api<K> = Api::all(self.client.clone());
         let object = json!({
@@ -355,54 +348,11 @@ async fn a_domain_belongs_to_one() {
     operator.stop().await;
 }
 
-/// The server behind a wire that breaks after a number of writes: the last one still arrives, its answer does not.
-#[derive(Clone)]
-struct Breaking {
-    inner: InProcess,
-    left: Arc<AtomicI64>,
-}
-
-/// Nobody answers any more.
-#[derive(Debug, thiserror::Error)]
-#[error("the wire is broken")]
-struct Broken;
-
-impl tower::Service<Request<Body>> for Breaking {
-    type Response = Response<apiserver::Body>;
-    type Error = Broken;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Broken>> + Send>>;
-
-    fn poll_ready(&mut self, _context: &mut Waking<'_>) -> Poll<Result<(), Broken>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        // An event that is lost is one that was not told: nothing follows from it.
-        let is_write = request.method() != Method::GET && !request.uri().path().ends_with("/events");
-        let left = match is_write {
-            false => self.left.load(Ordering::SeqCst),
-            true => self.left.fetch_sub(1, Ordering::SeqCst) - 1,
-        };
-        if left < 0 {
-            return Box::pin(async { Err(Broken) });
-        }
-        let lost = left == 0 && is_write;
-        let answer = tower::Service::call(&mut self.inner, request);
-        Box::pin(async move {
-            match answer.await {
-                Ok(response) if !lost => Ok(response),
-                _ => Err(Broken),
-            }
-        })
-    }
-}
-
 impl World {
     /// Runs the operator until it is done or cut off after `writes`; whether it was cut off.
     async fn run_until_cut(&self, writes: i64, wanted: impl Fn(&Value) -> bool) -> bool {
-        let left = Arc::new(AtomicI64::new(writes));
-        let inner = InProcess::new(Arc::clone(&self.server), myself());
-        let operator = self.start(Client::new(Breaking { inner, left: Arc::clone(&left) }, "default"));
+        let (wire, left) = Breaking::new(&self.server, writes);
+        let operator = self.start(Client::new(wire, "default"));
         let cut = || left.load(Ordering::SeqCst) <= 0;
         let deadline = tokio::time::Instant::now() + PATIENCE;
         loop {

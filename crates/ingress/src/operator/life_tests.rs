@@ -43,7 +43,7 @@ fn balancer(field: &str, value: Value) -> Value {
 
 async fn patch<K>(api: Api<K>, name: &str, patch: Value)
 where
-    K: super::apply::Kind,
+    K: Clone + serde::de::DeserializeOwned + std::fmt::Debug,
 {
     api.patch(name, &PatchParams::default(), &Patch::Merge(patch)).await.expect("patched");
 }

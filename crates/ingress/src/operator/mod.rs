@@ -1,20 +1,17 @@
 //! The operator: IngressControllers become routers, Services and DNS records; their conditions tell how it went.
 //!
-//! Three loops. `reconcile` takes an IngressController through `admit` (is it valid, what does it come to), `plan` (objects, pure), `apply`
-//! (idempotent writes) and `status` (conditions, pure). `dns` takes DNSRecords to a DNS service through `runtime::cloud::DnsProvider`.
+//! Three loops. `reconcile` takes an IngressController through `admit` (is it valid, what does it come to), `plan` (objects, pure), `write`
+//! (by `runtime::operator`, only what differs) and `status` (conditions, pure). `dns` takes DNSRecords to a DNS service through `runtime::cloud::DnsProvider`.
 //! `cluster_operator` tells the cluster how it goes, where the API has such an object.
 //! Mirrors OpenShift's ingress operator; docs/guide/ingress-operator.md says where it differs.
 
 pub mod admit;
-pub mod apply;
 pub mod cluster;
 pub mod cluster_operator;
 pub mod default_certificate;
-pub mod discovery;
 pub mod dns;
 #[cfg(test)]
 mod in_process_tests;
-pub mod install;
 #[cfg(test)]
 mod life_tests;
 pub mod metrics;
@@ -34,7 +31,7 @@ mod testing;
 mod tests;
 mod write;
 
-use runtime::{cloud::DnsProvider, controller};
+use runtime::{cloud::DnsProvider, controller, operator::definitions};
 use std::{fmt, sync::Arc};
 
 /// What flags decide.
@@ -87,6 +84,15 @@ pub const CONTROLLERS: &[controller::Controller<Options>] = &[
         run: |context| Box::pin(cluster_operator::run(context)),
     },
 ];
+
+/// In whose name fields are owned.
+const MANAGER: &str = "ingress-operator";
+
+/// What every loop begins with: the definitions of what it reads and writes.
+async fn define(client: &kube::Client) -> controller::Result<()> {
+    let needed = api::config::definitions_named(&api::config::INGRESS_OPERATOR_DEFINITIONS);
+    Ok(definitions::install(client, &needed).await?)
+}
 
 /// Runs the loops.
 pub fn start(context: &controller::Context<Options>) {

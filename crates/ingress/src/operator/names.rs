@@ -30,8 +30,6 @@ pub const HTTP2: &str = "ingress.operator.openshift.io/default-enable-http2";
 pub const HARD_STOP_AFTER: &str = "ingress.operator.openshift.io/hard-stop-after";
 /// On a DNSRecord: the zone of its target, for when the load balancer is gone.
 pub const TARGET_ZONE: &str = "ingress.operator.openshift.io/target-hosted-zone-id";
-/// On an object of ours: what it was last written from.
-pub const WRITTEN: &str = "twinstack.dev/written-from";
 
 /// The names of everything that belongs to one IngressController.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,10 +5,8 @@
 use super::{
     Options,
     admit::{self, Refused},
-    apply,
     cluster::Cluster,
-    discovery::{self, Served},
-    install, metrics,
+    metrics,
     names::{self, Names, OPERAND_NAMESPACE, OPERATOR_NAMESPACE},
     objects::{
         ApiServerConfig, DnsConfig, DnsRecord, Infrastructure, IngressConfig, IngressController, Network, singleton,
@@ -31,11 +29,21 @@ use kube::{
     Api, Client, ResourceExt,
     api::{ListParams, PostParams},
 };
-use runtime::controller::{Context, Events, Key, Next, Queue, Reconcile, Result, Store, reference, work};
+use runtime::{
+    controller::{Context, Events, Key, Next, Queue, Reconcile, Result, Store, reference, work},
+    operator::{
+        Children, Discovery,
+        discovery::{ApiKind, NETWORK_POLICY, SERVICE_MONITOR},
+    },
+};
+use serde_json::json;
 use std::{sync::Arc, time::Duration};
 
 /// How often copies of ConfigMaps are compared with their sources.
 const COPIES: Duration = Duration::from_secs(300);
+
+/// What is made where the API has it.
+const OPTIONAL: &[ApiKind] = &[NETWORK_POLICY, SERVICE_MONITOR];
 
 /// How often the default certificate is looked at.
 const CERTIFICATE: Duration = Duration::from_secs(12 * 3600);
@@ -43,6 +51,7 @@ const CERTIFICATE: Duration = Duration::from_secs(12 * 3600);
 /// Everything the loop reads and writes through.
 pub(super) struct Controllers {
     pub(super) client: Client,
+    pub(super) children: Children,
     pub(super) controllers: Store<IngressController>,
     pub(super) records: Store<DnsRecord>,
     pub(super) deployments: Store<Deployment>,
@@ -51,7 +60,7 @@ pub(super) struct Controllers {
     pub(super) events: Events,
     pub(super) options: Options,
     pub(super) processes: Processes,
-    pub(super) served: Served,
+    pub(super) discovery: Discovery,
     pub(super) gauges: Arc<metrics::Gauges>,
 }
 
@@ -72,8 +81,7 @@ struct Config {
     ingress: Store<IngressConfig>,
     dns: Store<DnsConfig>,
     network: Store<Network>,
-    /// Where the API has it.
-    api_server: Option<Store<ApiServerConfig>>,
+    api_server: Store<ApiServerConfig>,
 }
 
 /// What is made of it, with the zone of the lab where no other is named.
@@ -84,7 +92,7 @@ impl Config {
             singleton(&self.ingress).as_deref(),
             singleton(&self.dns).as_deref(),
             singleton(&self.network).as_deref(),
-            self.api_server.as_ref().and_then(singleton).as_deref(),
+            singleton(&self.api_server).as_deref(),
         );
         if cluster.zones.is_empty() {
             cluster.zones.extend(options.own_zone.clone().map(|id| DnsZone { id, ..DnsZone::default() }));
@@ -95,14 +103,14 @@ impl Config {
 
 /// Runs the loop.
 pub(super) async fn run(context: Context<Options>) -> Result<()> {
-    install::definitions(&context.client()).await?;
-    let served = discovery::served(&context.client()).await?;
+    super::define(&context.client()).await?;
+    let discovery = Discovery::new(context.client(), OPTIONAL).await?;
     let config = Config {
         infrastructure: context.store(),
         ingress: context.store(),
         dns: context.store(),
         network: context.store(),
-        api_server: served.api_servers.then(|| context.store()),
+        api_server: context.store(),
     };
     let controllers = context.store_in::<IngressController>(OPERATOR_NAMESPACE);
     let records = context.store::<DnsRecord>();
@@ -146,16 +154,11 @@ pub(super) async fn run(context: Context<Options>) -> Result<()> {
     macro_rules! all_on_change {
         ($($store:ident),*) => { ($(config.$store.on_change({ let all = everything.clone(); move |_| all() })),*) };
     }
-    let _config = all_on_change!(infrastructure, ingress, dns, network);
-    let _api_server = config.api_server.as_ref().map(|store| {
-        let all = everything.clone();
-        store.on_change(move |_| all())
-    });
+    let _config = all_on_change!(infrastructure, ingress, dns, network, api_server);
     context.synced(&[&controllers, &records, &deployments, &services]).await;
     context.synced(&[&config.infrastructure, &config.ingress, &config.dns, &config.network]).await;
-    if let Some(api_server) = &config.api_server {
-        api_server.synced().await;
-    }
+    // Not every API has it.
+    config.api_server.known().await;
     queue.add(default);
     let processes = context.lasting(Processes::new);
     let _processes = processes.on_change({
@@ -164,6 +167,7 @@ pub(super) async fn run(context: Context<Options>) -> Result<()> {
     });
     let controller = Controllers {
         client: context.client(),
+        children: Children::new(context.client(), super::MANAGER),
         controllers,
         records,
         deployments,
@@ -172,10 +176,13 @@ pub(super) async fn run(context: Context<Options>) -> Result<()> {
         events: context.events("ingress-operator"),
         options: context.options().clone(),
         processes: (*processes).clone(),
-        served,
+        discovery,
         gauges: context.lasting(|_| metrics::Gauges::new(&context.admin().metrics)),
     };
-    work(&queue, 1, &controller).await
+    tokio::select! {
+        ended = work(&queue, 1, &controller) => ended,
+        () = controller.discovery.follow(everything) => Ok(()),
+    }
 }
 
 impl Reconcile for Controllers {
@@ -194,8 +201,7 @@ impl Reconcile for Controllers {
         if controller.metadata.deletion_timestamp.is_some() {
             return remove::remove(self, &controller).await;
         }
-        let api = self.api();
-        if let Some(written) = apply::finalizer(&api, &*controller, names::CONTROLLER_FINALIZER, true).await? {
+        if let Some(written) = self.children.finalizer(&*controller, names::CONTROLLER_FINALIZER, true).await? {
             self.controllers.remember(written);
         }
         let Some(controller) = self.controllers.get(key) else { return Ok(Next::Done) };
@@ -207,7 +213,7 @@ impl Reconcile for Controllers {
                 if self.is_news(&controller, "False", &wrong.join("; ")) {
                     self.events.warning(&reference(&*controller), "Rejected", wrong.join("; ")).await;
                 }
-                apply::status(&api, &self.controllers, &controller, &status).await?;
+                self.children.status(&self.controllers, &controller, &status).await?;
                 self.gauges.show(&key.name, &status, false);
                 Ok(Next::Done)
             }
@@ -273,9 +279,9 @@ impl Controllers {
         if !wanted {
             return Ok(Next::Done);
         }
-        let namespace = serde_json::json!({"metadata": {"name": OPERATOR_NAMESPACE}});
-        let namespaces: Api<Namespace> = Api::all(self.client.clone());
-        apply::create_once(&namespaces, OPERATOR_NAMESPACE, || Ok(namespace)).await?;
+        let namespace =
+            || Ok(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": OPERATOR_NAMESPACE}}));
+        self.children.create_once::<Namespace>(None, OPERATOR_NAMESPACE, namespace).await?;
         let mut new = IngressController::new(Some(OPERATOR_NAMESPACE), names::DEFAULT, Default::default());
         new.spec.replicas = Some(cluster.replicas());
         if cluster.is("AWS") && cluster.balancer == Some(api::config::LoadBalancerKind::Nlb) {
@@ -295,7 +301,7 @@ impl Controllers {
     }
 
     async fn serve(&self, input: Input<'_>, object: &Arc<IngressController>) -> Result<Next> {
-        self.base(input).await?;
+        self.base().await?;
         let mut failures: Vec<String> = Vec::new();
         let mut note = |what: &str, outcome: Result<()>| {
             if let Err(error) = outcome {
@@ -322,7 +328,7 @@ impl Controllers {
         note("DNSRecord", self.record(input, live.as_deref()).await);
         note("NodePort Service", self.plain(input, &input.names.node_port, services::node_port(input)).await);
         note("internal Service", self.plain(input, &input.names.internal, Some(services::internal(input))).await);
-        note("endpoints", self.processes.endpoints(&self.client, &self.options, input, &self.services).await);
+        note("endpoints", self.processes.endpoints(&self.children, &self.options, input, &self.services).await);
         note("disruption budget", self.budget(input).await);
         note("network policies", self.network_policies(input).await);
         note("metrics", self.monitor(input).await);
@@ -356,7 +362,7 @@ impl Controllers {
             failures,
         };
         let (status, look_again) = status::status(input, observed, Timestamp::now());
-        apply::status(&self.api(), &self.controllers, object, &status).await?;
+        self.children.status(&self.controllers, object, &status).await?;
         self.gauges.show(&input.names.controller, &status, metrics::hairpin_risk(input));
         // Nobody tells when the source of a copy changes, or when a certificate is about to end.
         let copied = (!small::copies(input).is_empty()).then_some(COPIES);

@@ -2,7 +2,6 @@
 //! when all of that is gone, the mark that they leave on Routes, and the finalizer.
 
 use super::{
-    apply,
     names::{self, Names, OPERAND_NAMESPACE, OPERATOR_NAMESPACE},
     objects::{DnsRecord, IngressController, ServiceMonitor},
     plan::{class, live},
@@ -19,7 +18,10 @@ use kube::{
     api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams},
     core::GroupVersionKind,
 };
-use runtime::controller::{Key, Next, Result};
+use runtime::{
+    controller::{Key, Next, Result},
+    operator::discovery::SERVICE_MONITOR,
+};
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 
@@ -32,8 +34,8 @@ pub(super) async fn remove(all: &Controllers, controller: &Arc<IngressController
         return Ok(Next::Done);
     }
     let names = Names::of(&controller.name_any());
-    let records: Api<DnsRecord> = Api::namespaced(all.client.clone(), OPERATOR_NAMESPACE);
-    if !apply::delete(&records, &names.record).await? {
+    let operands = Some(OPERAND_NAMESPACE);
+    if !all.children.delete::<DnsRecord>(Some(OPERATOR_NAMESPACE), &names.record).await? {
         return Ok(WAIT);
     }
     if let Some(record) = all.records.get(&Key::new(OPERATOR_NAMESPACE, &names.record)) {
@@ -47,20 +49,16 @@ pub(super) async fn remove(all: &Controllers, controller: &Arc<IngressController
         all.delete_service(&service).await?;
         gone &= all.service(name).is_none();
     }
-    let budgets: Api<PodDisruptionBudget> = Api::namespaced(all.client.clone(), OPERAND_NAMESPACE);
-    apply::delete(&budgets, &names.router).await?;
-    let policies: Api<NetworkPolicy> = Api::namespaced(all.client.clone(), OPERAND_NAMESPACE);
-    apply::delete(&policies, &names.router).await?;
-    if all.served.service_monitors {
-        let monitors: Api<ServiceMonitor> = Api::namespaced(all.client.clone(), OPERAND_NAMESPACE);
-        apply::delete(&monitors, &names.router).await?;
+    all.children.delete::<PodDisruptionBudget>(operands, &names.router).await?;
+    all.children.delete::<NetworkPolicy>(operands, &names.router).await?;
+    if all.discovery.served().has(SERVICE_MONITOR) {
+        all.children.delete::<ServiceMonitor>(operands, &names.router).await?;
     }
     let classes: Api<IngressClass> = Api::all(all.client.clone());
     if classes.get_opt(&names.class).await?.is_some_and(|known| !class::is_foreign(&known, &names.controller)) {
-        apply::delete(&classes, &names.class).await?;
+        all.children.delete::<IngressClass>(None, &names.class).await?;
     }
-    let deployments: Api<Deployment> = Api::namespaced(all.client.clone(), OPERAND_NAMESPACE);
-    gone &= apply::delete(&deployments, &names.router).await?;
+    gone &= all.children.delete::<Deployment>(operands, &names.router).await?;
     if let Some(deployment) = all.deployments.get(&Key::new(OPERAND_NAMESPACE, &names.router)).filter(|_| gone) {
         all.deployments.forget(&deployment);
     }
@@ -70,17 +68,15 @@ pub(super) async fn remove(all: &Controllers, controller: &Arc<IngressController
     if !gone || !pods.list(&selector).await?.items.is_empty() {
         return Ok(WAIT);
     }
-    let secrets: Api<Secret> = Api::namespaced(all.client.clone(), OPERAND_NAMESPACE);
     for name in [&names.certificate, &names.stats] {
-        apply::delete(&secrets, name).await?;
+        all.children.delete::<Secret>(operands, name).await?;
     }
-    let maps: Api<ConfigMap> = Api::namespaced(all.client.clone(), OPERAND_NAMESPACE);
     for name in [&names.client_ca, &names.error_pages] {
-        apply::delete(&maps, name).await?;
+        all.children.delete::<ConfigMap>(operands, name).await?;
     }
     clear_routes(all, &names.controller).await?;
     all.gauges.forget(&names.controller);
-    match apply::finalizer(&all.api(), &**controller, names::CONTROLLER_FINALIZER, false).await? {
+    match all.children.finalizer(&**controller, names::CONTROLLER_FINALIZER, false).await? {
         Some(written) if !written.finalizers().is_empty() => all.controllers.remember(written),
         _ => all.controllers.forget(controller),
     }

@@ -1,24 +1,22 @@
 //! The writes of a pass, one function for each sort of object. Called by `reconcile`, in its order.
 
 use super::{
-    Options, apply, default_certificate,
+    Options, default_certificate,
     names::CONFIG_NAMESPACE,
-    names::{self, AUTO_DELETE, OPERAND_NAMESPACE, OPERATOR_NAMESPACE},
-    objects::{DnsRecord, ServiceMonitor},
+    names::{self, AUTO_DELETE, OPERAND_NAMESPACE},
     plan::{Input, balancer, change, class, deployment, environment, live, progress, record, services, small},
     reconcile::Controllers,
 };
 use api::config::PublishingKind;
 use k8s_openapi::api::{
-    apps::v1::Deployment,
-    core::v1::{ConfigMap, Namespace, Secret, Service, ServiceAccount},
-    networking::v1::{IngressClass, NetworkPolicy},
+    core::v1::{ConfigMap, Secret, Service},
+    networking::v1::IngressClass,
     policy::v1::PodDisruptionBudget,
-    rbac::v1::{ClusterRole, ClusterRoleBinding},
 };
 use kube::{Api, ResourceExt, api::PostParams};
 use runtime::{
     controller::{Key, Result, reference},
+    operator::discovery::{NETWORK_POLICY, SERVICE_MONITOR},
     pki::{Authority, Purpose},
 };
 use serde_json::Value;
@@ -26,17 +24,12 @@ use std::{sync::Arc, time::SystemTime};
 
 impl Controllers {
     /// Namespace, account and roles: nothing goes without them.
-    pub(super) async fn base(&self, _input: Input<'_>) -> Result<()> {
-        let roles: Api<ClusterRole> = Api::all(self.client.clone());
-        apply::ensure(&roles, small::role(self.options.secrets)).await?;
-        let namespaces: Api<Namespace> = Api::all(self.client.clone());
-        apply::ensure(&namespaces, small::namespace()).await?;
-        let accounts: Api<ServiceAccount> = Api::namespaced(self.client.clone(), OPERAND_NAMESPACE);
-        apply::ensure(&accounts, small::account()).await?;
-        let bindings: Api<ClusterRoleBinding> = Api::all(self.client.clone());
-        apply::ensure(&bindings, small::binding()).await?;
-        let maps: Api<ConfigMap> = Api::namespaced(self.client.clone(), OPERAND_NAMESPACE);
-        apply::ensure(&maps, small::service_ca()).await
+    pub(super) async fn base(&self) -> Result<()> {
+        let role = small::role(self.options.secrets);
+        for wanted in [role, small::namespace(), small::account(), small::binding(), small::service_ca()] {
+            self.children.ensure(wanted).await?;
+        }
+        Ok(())
     }
 
     /// Brings what the administrator keeps in `openshift-config` to where routers can read it; what is named no more goes.
@@ -58,12 +51,12 @@ impl Controllers {
                 return Err(format!("{field}: the ConfigMap {CONFIG_NAMESPACE}/{name} has no key {key}").into());
             }
             let (data, binary) = (serde_json::to_value(source.data)?, serde_json::to_value(source.binary_data)?);
-            apply::ensure(&beside, small::copy(input, *copy, &data, &binary)).await?;
+            self.children.ensure(small::copy(input, *copy, &data, &binary)).await?;
         }
         for name in [&input.names.client_ca, &input.names.error_pages] {
             let unused = !wanted.iter().any(|copy| copy.name == name);
             if unused && beside.get_opt(name).await?.is_some() {
-                apply::delete(&beside, name).await?;
+                self.children.delete::<ConfigMap>(Some(OPERAND_NAMESPACE), name).await?;
             }
         }
         Ok(())
@@ -77,23 +70,22 @@ impl Controllers {
         if live.as_ref().is_some_and(|live| class::is_foreign(live, &input.names.controller)) {
             return Err(format!("{name} is there and leads elsewhere: it is somebody else's and stays as it is").into());
         }
-        apply::put(&classes, live.as_ref(), class::wanted(input)).await.map(drop)
+        self.children.ensure(class::wanted(input)).await.map(drop)
     }
 
     /// What Prometheus asks, where the API has such objects.
     pub(super) async fn monitor(&self, input: Input<'_>) -> Result<()> {
-        if !self.served.service_monitors || self.options.process.is_some() {
+        if !self.discovery.served().has(SERVICE_MONITOR) || self.options.process.is_some() {
             return Ok(());
         }
-        let monitors: Api<ServiceMonitor> = Api::namespaced(self.client.clone(), OPERAND_NAMESPACE);
-        apply::ensure(&monitors, small::monitor(input)).await
+        self.children.ensure(small::monitor(input)).await.map(drop)
     }
 
     /// Sees to the default certificate and the password for statistics; what there is to say against a certificate that somebody has given.
     pub(super) async fn certificate(&self, input: Input<'_>) -> Result<Option<String>> {
         let secrets: Api<Secret> = Api::namespaced(self.client.clone(), OPERAND_NAMESPACE);
         let password = || Ok(small::stats(input, &password()?));
-        apply::create_once(&secrets, &input.names.stats, password).await?;
+        self.children.create_once::<Secret>(Some(OPERAND_NAMESPACE), &input.names.stats, password).await?;
         let given = input.controller.spec.default_certificate.as_ref().map(|some| some.name.as_str());
         let Some(given) = given.filter(|name| !name.is_empty()) else {
             return self.own_certificate(&secrets, input).await.map(|()| None);
@@ -122,7 +114,7 @@ impl Controllers {
         };
         let name = &input.names.certificate;
         let Some(known) = secrets.get_opt(name).await? else {
-            return apply::create_once(secrets, name, make).await;
+            return self.children.create_once::<Secret>(Some(OPERAND_NAMESPACE), name, make).await;
         };
         let ours = known.labels().get(names::OWNING) == Some(&input.names.controller);
         let chain = known.data.as_ref().and_then(|data| data.get("tls.crt")).map(|chain| chain.0.as_slice());
@@ -146,11 +138,7 @@ impl Controllers {
         if let Some(known) = &known {
             deployment::keep_timeouts(&mut wanted, known);
         }
-        let api: Api<Deployment> = Api::namespaced(self.client.clone(), OPERAND_NAMESPACE);
-        if let Some(written) = apply::put(&api, known.as_deref(), wanted).await? {
-            self.deployments.remember(written);
-        }
-        Ok(())
+        self.children.keep(&self.deployments, wanted).await.map(drop)
     }
 
     pub(super) fn service(&self, name: &str) -> Option<Arc<Service>> {
@@ -180,7 +168,7 @@ impl Controllers {
         let Some(known) = known else {
             let owner = self.deployments.get(&Key::new(OPERAND_NAMESPACE, name)).and_then(|one| one.uid());
             let new = balancer::owned_by(wanted, owner.as_deref().map(|uid| (name.as_str(), uid)));
-            return apply::create_service(&self.client, &self.services, &process_service(&self.options, new)).await;
+            return self.create_service(&process_service(&self.options, new)).await;
         };
         if known.metadata.deletion_timestamp.is_some() {
             // Made anew when it is gone.
@@ -195,16 +183,31 @@ impl Controllers {
             return self.delete_service(&known).await;
         }
         match change::update(input, &known, &wanted) {
-            Some(new) => apply::replace_service(&self.client, &self.services, &new).await,
+            Some(new) => self.replace_service(&new).await,
             None => Ok(()),
         }
     }
 
     pub(super) async fn delete_service(&self, known: &Arc<Service>) -> Result<()> {
-        let api: Api<Service> = Api::namespaced(self.client.clone(), OPERAND_NAMESPACE);
-        if apply::delete(&api, &known.name_any()).await? {
+        if self.children.delete::<Service>(Some(OPERAND_NAMESPACE), &known.name_any()).await? {
             self.services.forget(known);
         }
+        Ok(())
+    }
+
+    fn services_api(&self) -> Api<Service> {
+        Api::namespaced(self.client.clone(), OPERAND_NAMESPACE)
+    }
+
+    async fn create_service(&self, new: &Service) -> Result<()> {
+        self.services.remember(self.services_api().create(&PostParams::default(), new).await?);
+        Ok(())
+    }
+
+    /// Writes a Service that was computed from the live one.
+    async fn replace_service(&self, new: &Service) -> Result<()> {
+        let answer = self.services_api().replace(&new.name_any(), &PostParams::default(), new).await?;
+        self.services.remember(answer);
         Ok(())
     }
 
@@ -220,10 +223,10 @@ impl Controllers {
             (Some(wanted), known) => (process_service(&self.options, wanted), known),
         };
         match known {
-            None => apply::create_service(&self.client, &self.services, &wanted).await,
+            None => self.create_service(&wanted).await,
             Some(known) if known.metadata.deletion_timestamp.is_some() => Ok(()),
             Some(known) => match services::update(&known, &wanted) {
-                Some(new) => apply::replace_service(&self.client, &self.services, &new).await,
+                Some(new) => self.replace_service(&new).await,
                 None => Ok(()),
             },
         }
@@ -231,32 +234,28 @@ impl Controllers {
 
     pub(super) async fn record(&self, input: Input<'_>, live: Option<&Service>) -> Result<()> {
         let Some(wanted) = record::wanted(input, live) else { return Ok(()) };
-        let known = self.records.get(&Key::new(OPERATOR_NAMESPACE, &input.names.record));
-        let api: Api<DnsRecord> = Api::namespaced(self.client.clone(), OPERATOR_NAMESPACE);
-        if let Some(written) = apply::put(&api, known.as_deref(), serde_json::to_value(wanted)?).await? {
-            self.records.remember(written);
-        }
-        Ok(())
+        self.children.keep(&self.records, serde_json::to_value(wanted)?).await.map(drop)
     }
 
     pub(super) async fn budget(&self, input: Input<'_>) -> Result<()> {
         let budgets: Api<PodDisruptionBudget> = Api::namespaced(self.client.clone(), OPERAND_NAMESPACE);
         match small::budget(input).filter(|_| self.options.process.is_none()) {
-            Some(wanted) => apply::ensure(&budgets, wanted).await,
-            None if budgets.get_opt(&input.names.router).await?.is_some() => {
-                apply::delete(&budgets, &input.names.router).await.map(drop)
-            }
+            Some(wanted) => self.children.ensure(wanted).await.map(drop),
+            None if budgets.get_opt(&input.names.router).await?.is_some() => self
+                .children
+                .delete::<PodDisruptionBudget>(Some(OPERAND_NAMESPACE), &input.names.router)
+                .await
+                .map(drop),
             None => Ok(()),
         }
     }
 
     pub(super) async fn network_policies(&self, input: Input<'_>) -> Result<()> {
-        if !self.served.network_policies || self.options.process.is_some() {
+        if !self.discovery.served().has(NETWORK_POLICY) || self.options.process.is_some() {
             return Ok(());
         }
-        let policies: Api<NetworkPolicy> = Api::namespaced(self.client.clone(), OPERAND_NAMESPACE);
         for policy in small::policies(input) {
-            apply::ensure(&policies, policy).await?;
+            self.children.ensure(policy).await?;
         }
         Ok(())
     }

@@ -9,7 +9,6 @@ pub mod haproxy;
 mod log;
 mod metrics;
 pub mod model;
-pub mod object;
 mod reachable;
 mod run;
 mod secrets;

@@ -107,8 +107,8 @@ pub fn start(
         layout,
         settings: Arc::clone(&settings),
     };
-    let writer = StatusWriter { events: context.events("router"), client: client.clone(), settings, watched, verdicts };
-    tasks.once("router", move |stop| async move { router.run(&client, options.keep_haproxy, stop).await });
+    let writer = StatusWriter { events: context.events("router"), client, settings, watched, verdicts };
+    tasks.once("router", move |stop| async move { router.run(options.keep_haproxy, stop).await });
     tasks.once("router-status", move |stop| async move {
         tokio::select! {
             () = stop.cancelled() => Ok(()),
@@ -218,10 +218,10 @@ fn pause(interval: Duration, setbacks: u32) -> Duration {
 }
 
 impl Router {
-    async fn run(mut self, client: &Client, keep_haproxy: bool, stop: CancellationToken) -> Result<(), FolderGone> {
+    async fn run(mut self, keep_haproxy: bool, stop: CancellationToken) -> Result<(), FolderGone> {
         tokio::select! {
             () = stop.cancelled() => return Ok(()),
-            () = self.watched.synced(client) => {}
+            () = self.watched.synced() => {}
         }
         let mut tick = tokio::time::interval(TICK);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -5,12 +5,11 @@
 use super::watch::Pending;
 use futures::{StreamExt, future::BoxFuture, stream::FuturesUnordered};
 use k8s_openapi::api::core::v1::Secret;
-use kube::{Api, Client};
+use kube::Client;
 use parking_lot::Mutex;
 use runtime::{
-    controller::{Change, Key, Result, Store, Subscription},
+    controller::{Change, Key, Result, Scope, Store, Subscription},
     task::Tasks,
-    watch::{self, watch},
 };
 use std::{
     collections::{HashMap, HashSet},
@@ -70,13 +69,12 @@ impl Secrets {
         let pending = Arc::clone(&self.pending);
         let subscription = store.on_change(move |change: &Change<'_, Secret>| pending.secret_changed(change.key()));
         let (stop, followed) = (CancellationToken::new(), store.clone());
-        let api = Api::<Secret>::namespaced(self.client.clone(), &key.namespace);
-        let events = watch(api, watch::Config::default().fields(&format!("metadata.name={}", key.name)));
+        let (scope, client) = (Scope::namespace(&key.namespace).name(&key.name), self.client.clone());
         let stopped = stop.clone();
         let follow = async move {
             tokio::select! {
                 () = stopped.cancelled() => {}
-                () = followed.follow(events) => {}
+                () = scope.follow(client, &followed) => {}
             }
         };
         // Refused only when everything ends.

@@ -2,7 +2,6 @@
 
 use super::{
     model::{Refusal, Source, route_ingress},
-    object::Route,
     settings::Settings,
     watch::Watched,
 };
@@ -13,7 +12,10 @@ use kube::{
     api::{Patch, PatchParams},
 };
 use parking_lot::Mutex;
-use runtime::controller::{Events, Key, Next, Reconcile, Result, reference};
+use runtime::{
+    controller::{Events, Key, Next, Reconcile, Result, reference},
+    operator::Route,
+};
 use serde_json::json;
 use std::{collections::HashMap, fmt, sync::Arc};
 

@@ -2,7 +2,6 @@
 
 use super::{
     model::{Objects, Source, ingress_is_ours, ingress_is_taken},
-    object::Route,
     secrets::Secrets,
     settings::Settings,
 };
@@ -11,9 +10,11 @@ use k8s_openapi::api::{
     discovery::v1::EndpointSlice,
     networking::v1::{Ingress, IngressClass},
 };
-use kube::Client;
 use parking_lot::Mutex;
-use runtime::controller::{Change, Context, Index, Key, Store, Subscription};
+use runtime::{
+    controller::{Change, Context, Index, Key, Store, Subscription},
+    operator::Route,
+};
 use std::{
     collections::{BTreeMap, BTreeSet, HashSet},
     net::IpAddr,
@@ -139,12 +140,10 @@ impl Watched {
     }
 
     /// Resolves when everything that can be seen has been seen.
-    pub(super) async fn synced(&self, client: &Client) {
+    pub(super) async fn synced(&self) {
         self.services.synced().await;
         self.slices.synced().await;
-        if is_served(client).await {
-            self.routes.synced().await;
-        } else {
+        if !self.routes.known().await {
             tracing::warn!("the API does not serve Routes; they are taken up as soon as it does");
         }
         let others = async {
@@ -168,11 +167,6 @@ impl Watched {
             );
         }
     }
-}
-
-async fn is_served(client: &Client) -> bool {
-    let found = client.list_api_group_resources("route.openshift.io/v1").await;
-    found.is_ok_and(|list| list.resources.iter().any(|resource| resource.name == "routes"))
 }
 
 fn slice_key(slice: &EndpointSlice) -> Option<Key> {

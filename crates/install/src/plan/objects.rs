@@ -3,14 +3,16 @@
 use super::{File, access, cloud_config, yaml};
 use crate::{Aws, Cluster, Platform, gates};
 use api::config::{
-    self, AwsDns, AwsIngress, AwsLoadBalancer, AwsPlatformStatus, CLUSTER, CONFIG, CloudConfigReference,
-    ClusterNetwork, Custom, CustomGates, DnsManagement, DnsPlatform, DnsSpec, DnsZone, FeatureGateSpec,
-    FeatureGateStatus, FeatureSet, GateName, INGRESS_NAMESPACE, InfrastructureSpec, InfrastructureStatus,
-    IngressControllerSpec, IngressLoadBalancer, IngressPlatform, IngressSpec, IngressStatus, LoadBalancer, NetworkSpec,
-    NetworkStatus, OPERATOR, Placement, PlatformSpec, PlatformStatus, ProviderParameters, Publishing, PublishingKind,
-    Topology, VersionGates,
+    self, AwsDns, AwsIngress, AwsLoadBalancer, AwsPlatformStatus, CLUSTER, CloudConfigReference, ClusterNetwork,
+    CustomGates, CustomResource, DnsManagement, DnsPlatform, DnsSpec, DnsZone, FeatureGateSpec, FeatureGateStatus,
+    FeatureSet, GateName, INGRESS_NAMESPACE, InfrastructureSpec, InfrastructureStatus, IngressControllerSpec,
+    IngressLoadBalancer, IngressPlatform, IngressSpec, IngressStatus, LoadBalancer, NetworkSpec, NetworkStatus,
+    Placement, PlatformSpec, PlatformStatus, ProviderParameters, Publishing, PublishingKind, Topology, VersionGates,
 };
 use net::HasFamily;
+use runtime::operator::{
+    Custom, DnsConfig, FeatureGate, Infrastructure, IngressConfig, IngressController, Network, definitions,
+};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -22,7 +24,7 @@ const CLOUD_CONFIG: (&str, &str) = ("cloud-provider-config", "config");
 pub(super) fn files(cluster: &Cluster, version: &str) -> Vec<File> {
     let definitions = config::definitions().into_iter().map(|definition| {
         let name = definition["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-        File::new(format!("crds/{name}.yaml"), yaml::render(&definition))
+        File::new(format!("crds/{name}.yaml"), yaml::render(&definitions::marked(definition, version)))
     });
     let objects = objects(cluster, version).into_iter().enumerate().map(|(at, object)| {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_lowercase().replace(':', "-");
@@ -61,8 +63,8 @@ fn value(object: impl Serialize) -> Value {
     serde_json::to_value(object).unwrap_or_default()
 }
 
-fn named<Spec, Status>(kind: &str, spec: Spec, status: Status) -> Custom<Spec, Status> {
-    Custom::new(CONFIG, kind, None, CLUSTER, spec, status)
+fn named<Spec: CustomResource>(spec: Spec, status: Spec::Status) -> Custom<Spec> {
+    Custom::new(None, CLUSTER, spec).with_status(status)
 }
 
 fn platform_name(cluster: &Cluster) -> String {
@@ -72,7 +74,7 @@ fn platform_name(cluster: &Cluster) -> String {
     }
 }
 
-fn infrastructure(cluster: &Cluster) -> config::Infrastructure {
+fn infrastructure(cluster: &Cluster) -> Infrastructure {
     let kind = platform_name(cluster);
     let mut spec =
         InfrastructureSpec { cloud_config: None, platform_spec: PlatformSpec { kind: kind.clone(), rest: Map::new() } };
@@ -94,7 +96,6 @@ fn infrastructure(cluster: &Cluster) -> config::Infrastructure {
     let outside = cluster.endpoint.as_ref().unwrap_or(&local);
     let inside = cluster.internal_endpoint.as_ref().unwrap_or(outside);
     named(
-        "Infrastructure",
         spec,
         InfrastructureStatus {
             infrastructure_name: cluster.infrastructure_name.clone(),
@@ -117,7 +118,7 @@ fn url((host, port): &(String, u16)) -> String {
     }
 }
 
-fn network(cluster: &Cluster) -> config::Network {
+fn network(cluster: &Cluster) -> Network {
     let prefix = |range: &net::Cidr| Some(cluster.blocks.as_ref()?.get(range.family())?.mask());
     let pods = cluster.pods.iter().flat_map(|pods| pods.iter().copied().collect::<Vec<_>>());
     let pods: Vec<_> =
@@ -131,10 +132,10 @@ fn network(cluster: &Cluster) -> config::Network {
         rest: Map::new(),
     };
     let spec = NetworkSpec { cluster_network: pods, service_network: services, network_type, rest: Map::new() };
-    named("Network", spec, status)
+    named(spec, status)
 }
 
-fn dns(cluster: &Cluster) -> config::Dns {
+fn dns(cluster: &Cluster) -> DnsConfig {
     let mut spec = DnsSpec { base_domain: cluster.base_domain.clone(), ..DnsSpec::default() };
     if let Platform::Aws(aws) = &cluster.platform {
         let owned = (format!("kubernetes.io/cluster/{}", cluster.infrastructure_name), "owned".to_owned());
@@ -149,14 +150,14 @@ fn dns(cluster: &Cluster) -> config::Dns {
             rest: Map::new(),
         });
     }
-    named("DNS", spec, Map::new())
+    named(spec, Map::new())
 }
 
 fn domain(cluster: &Cluster) -> String {
     format!("apps.{}", cluster.base_domain)
 }
 
-fn ingress(cluster: &Cluster) -> config::Ingress {
+fn ingress(cluster: &Cluster) -> IngressConfig {
     let load_balancer = match &cluster.platform {
         Platform::Aws(aws) => Some(IngressLoadBalancer {
             platform: IngressPlatform { kind: "AWS".to_owned(), aws: Some(AwsIngress { kind: aws.load_balancer }) },
@@ -166,10 +167,10 @@ fn ingress(cluster: &Cluster) -> config::Ingress {
     let spec = IngressSpec { domain: domain(cluster), load_balancer, rest: Map::new() };
     let alone = cluster.platform == Platform::None && cluster.control_plane == Topology::SingleReplica;
     let default_placement = if alone { Placement::ControlPlane } else { Placement::Workers };
-    named("Ingress", spec, IngressStatus { default_placement, rest: Map::new() })
+    named(spec, IngressStatus { default_placement, rest: Map::new() })
 }
 
-fn feature_gate(cluster: &Cluster, version: &str) -> config::FeatureGate {
+fn feature_gate(cluster: &Cluster, version: &str) -> FeatureGate {
     let single =
         |open: bool| cluster.gates.iter().filter(move |(_, is)| **is == open).map(|(name, _)| name.clone()).collect();
     let custom = (cluster.feature_set == FeatureSet::CustomNoUpgrade)
@@ -180,11 +181,11 @@ fn feature_gate(cluster: &Cluster, version: &str) -> config::FeatureGate {
     };
     let gates = VersionGates { version: version.to_owned(), enabled: listed(true), disabled: listed(false) };
     let spec = FeatureGateSpec { feature_set: cluster.feature_set, custom_no_upgrade: custom };
-    named("FeatureGate", spec, FeatureGateStatus { feature_gates: vec![gates], rest: Map::new() })
+    named(spec, FeatureGateStatus { feature_gates: vec![gates], rest: Map::new() })
 }
 
 /// Its status is the operator's to write.
-fn ingress_controller(cluster: &Cluster) -> Custom<IngressControllerSpec, Value> {
+fn ingress_controller(cluster: &Cluster) -> IngressController {
     let strategy = match &cluster.platform {
         Platform::Aws(aws) => load_balancer(aws),
         Platform::None => Publishing {
@@ -202,9 +203,7 @@ fn ingress_controller(cluster: &Cluster) -> Custom<IngressControllerSpec, Value>
         endpoint_publishing_strategy: Some(strategy),
         ..IngressControllerSpec::default()
     };
-    let mut object = Custom::new(OPERATOR, "IngressController", Some(INGRESS_NAMESPACE), "default", spec, Value::Null);
-    object.status = None;
-    object
+    IngressController::new(Some(INGRESS_NAMESPACE), "default", spec)
 }
 
 fn load_balancer(aws: &Aws) -> Publishing {

@@ -1,20 +1,14 @@
 //! What every controller is given: the client, shared stores, queues, events, options.
 
 use super::{Events, Queue, Store};
-use crate::{
-    admin::Admin,
-    backoff::Backoff,
-    task::Tasks,
-    watch::{self, watch},
-};
+use crate::{admin::Admin, backoff::Backoff, task::Tasks};
 use futures::future::{BoxFuture, join_all};
-use kube::{Api, Client, Resource};
+use kube::{Client, Resource};
 use parking_lot::Mutex;
 use prometheus_client::{
     encoding::EncodeLabelSet,
     metrics::{counter::Counter, family::Family, gauge::Gauge},
 };
-use serde::de::DeserializeOwned;
 use std::{
     any::{Any, TypeId},
     collections::HashMap,
@@ -112,49 +106,6 @@ impl<O> Context<O> {
     /// Where to run what must outlive a reconcile.
     pub fn tasks(&self) -> &Tasks {
         &self.inner.tasks
-    }
-
-    /// All objects of a kind. The watch begins when the first controller asks and serves all that ask later.
-    pub fn store<K>(&self) -> Store<K>
-    where
-        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + fmt::Debug + Send + Sync + 'static,
-    {
-        let mut stores = self.inner.stores.lock();
-        let known = stores.get(&TypeId::of::<K>()).and_then(|store| store.downcast_ref::<Store<K>>());
-        if let Some(store) = known {
-            return store.clone();
-        }
-        let store = Store::<K>::default();
-        stores.insert(TypeId::of::<K>(), Box::new(store.clone()));
-        self.follow(&format!("watch-{}", K::plural(&())), Api::all(self.client()), watch::Config::default(), &store);
-        store
-    }
-
-    /// Objects of a kind in one namespace, or those of a selector: a watch of its own, under a task of this name.
-    pub fn store_of<K>(&self, task: &str, api: Api<K>, config: watch::Config) -> Store<K>
-    where
-        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + fmt::Debug + Send + Sync + 'static,
-    {
-        let store = Store::<K>::default();
-        self.follow(task, api, config, &store);
-        store
-    }
-
-    fn follow<K>(&self, task: &str, api: Api<K>, config: watch::Config, store: &Store<K>)
-    where
-        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + fmt::Debug + Send + Sync + 'static,
-    {
-        let store = store.clone();
-        self.inner.tasks.restarting(task, move |stop| {
-            let (store, events) = (store.clone(), watch(api.clone(), config.clone()));
-            async move {
-                tokio::select! {
-                    () = stop.cancelled() => {}
-                    () = store.follow(events) => {}
-                }
-                super::Result::<()>::Ok(())
-            }
-        });
     }
 
     /// A thing that there is once, such as the stores of a controller that may be restarted.

@@ -1,6 +1,6 @@
 //! The kit that all controllers are made of: level-triggered, keyed, nothing recomputed that did not change.
 //!
-//! - [`Context`]: the client, the shared [`Store`]s (one watch per kind for the whole process), queues, events, and the
+//! - [`Context`]: the client, the shared [`Store`]s (one watch per kind and [`Scope`] for the whole process), queues, events, and the
 //!   options of the component, whatever they are.
 //! - [`Store`]: what the API holds of one kind, with [`Index`]es and change callbacks. Writers put back what the API
 //!   answered ([`Store::remember`], [`Store::forget`]), so a controller always reads its own writes and never does a
@@ -51,8 +51,8 @@
 mod context;
 mod events;
 mod key;
-mod namespaced;
 mod queue;
+mod scope;
 mod select;
 mod store;
 mod table;
@@ -65,6 +65,7 @@ pub use context::{Context, Synced};
 pub use events::{Events, reference};
 pub use key::Key;
 pub use queue::Queue;
+pub use scope::Scope;
 pub use select::{matches_labels, selects};
 pub use store::{Change, Index, Store, Subscription};
 pub use table::{Controller, Selection, UnknownController, start};

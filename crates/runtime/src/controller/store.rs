@@ -28,7 +28,26 @@ struct Inner<K> {
     state: RwLock<State<K>>,
     /// Held while a change is made and told, so that callbacks see changes in order. Taken before `state`.
     telling: Mutex<Callbacks<K>>,
-    synced: watch::Sender<bool>,
+    synced: watch::Sender<Synced>,
+}
+
+/// What is known of the kind as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Synced {
+    Nothing,
+    /// The API does not serve it, or did not when it was last asked.
+    NotServed,
+    Listed,
+}
+
+impl Synced {
+    fn not_served(&mut self) -> bool {
+        let first = *self == Self::Nothing;
+        if first {
+            *self = Self::NotServed;
+        }
+        first
+    }
 }
 
 struct State<K> {
@@ -130,7 +149,7 @@ impl<K> Default for Store<K> {
         let inner = Inner {
             state: RwLock::new(state),
             telling: Mutex::new(Callbacks { next: 0, list: Vec::new() }),
-            synced: watch::Sender::new(false),
+            synced: watch::Sender::new(Synced::Nothing),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -240,7 +259,14 @@ impl<K: Resource + Send + Sync + 'static> Store<K> {
     /// Resolves when the first list is complete.
     pub async fn synced(&self) {
         // The sender lives in self.
-        let _ = self.inner.synced.subscribe().wait_for(|synced| *synced).await;
+        let _ = self.inner.synced.subscribe().wait_for(|synced| *synced == Synced::Listed).await;
+    }
+
+    /// Resolves when the first list is complete, or when the API has said that it does not serve the kind; whether it does.
+    pub async fn known(&self) -> bool {
+        let mut synced = self.inner.synced.subscribe();
+        // The sender lives in self.
+        synced.wait_for(|synced| *synced != Synced::Nothing).await.is_ok_and(|synced| *synced == Synced::Listed)
     }
 
     /// Follows a watch until it ends. It recovers by itself and tells of its errors.
@@ -251,6 +277,8 @@ impl<K: Resource + Send + Sync + 'static> Store<K> {
                 Ok(event) => self.apply(event),
                 // Numbers of another history say nothing about what comes.
                 Err(changes::Error::WentBack { .. }) => self.inner.state.write().seen = 0,
+                // Objects that are known stay: their deletion would have been told.
+                Err(error) if error.is_not_served() => _ = self.inner.synced.send_if_modified(Synced::not_served),
                 Err(_) => {}
             }
         }
@@ -287,7 +315,7 @@ impl<K: Resource + Send + Sync + 'static> Store<K> {
                 for key in gone {
                     self.take(&telling, &key, false);
                 }
-                self.inner.synced.send_replace(true);
+                self.inner.synced.send_replace(Synced::Listed);
             }
             Event::Apply(object) => self.put_seen(&telling, object, Source::Watch),
             Event::Delete(object) => {

@@ -122,6 +122,21 @@ async fn versions_that_went_back_do_not_hide_what_is_written_then() {
     assert_eq!(version(&store, "b").as_deref(), Some("11"));
 }
 
+#[tokio::test]
+async fn a_kind_that_is_not_served_is_known_to_have_no_objects() {
+    let not_served = || {
+        let status = kube::core::Status::failure("no such resource", "NotFound").with_code(404).boxed();
+        Err(crate::watch::Error::List(kube::Error::Api(status)))
+    };
+    let store = Store::<ConfigMap>::default();
+    store.follow(futures::stream::iter([Ok(Event::Init), not_served()])).await;
+    assert!(!store.known().await);
+    let events = [Ok(Event::Init), Ok(Event::InitApply(map("a", "1", 5))), Ok(Event::InitDone), Ok(Event::Init)];
+    store.follow(futures::stream::iter(events.into_iter().chain([not_served()]))).await;
+    assert!(store.known().await);
+    assert_eq!(version(&store, "a").as_deref(), Some("5"), "what is known stays");
+}
+
 const QUICK: Backoff = Backoff { first: Duration::from_millis(1), cap: Duration::from_millis(2) };
 
 #[tokio::test]

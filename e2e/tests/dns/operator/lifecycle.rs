@@ -1,6 +1,7 @@
 //! Records of Services, changes by hand, and the workload itself.
 
 use super::*;
+use e2e::definition;
 
 #[test]
 fn services_of_every_family_have_their_records() {
@@ -138,4 +139,34 @@ fn a_workload_is_made_once_and_not_taken_for_running() {
     });
     assert!(mended.is_some(), "{}", operator.output());
     account::nothing_was_forbidden(&operator.output());
+}
+
+/// A release that did not know `spec.templates` was here before: the operator brings its definition up to date when it starts.
+#[test]
+fn an_older_definition_is_brought_up_to_date() {
+    let server = Server::start(&[BOTH[0]]);
+    let Some(kubectl) = server.kubectls().pop() else { return };
+    let today = api::config::definitions_named(&[DNS]).pop().expect("a definition");
+    definition::make_older(&kubectl, today, "dns-operator", "templates");
+    let default =
+        json!({"apiVersion": "operator.openshift.io/v1", "kind": "DNS", "metadata": {"name": "default"}, "spec": {}});
+    kubectl.ok_with(&["create", "-f", "-"], &default.to_string());
+    let templates = json!([filter("v6", &["example.com"])]);
+    let is_known = || definition::is_known(&kubectl, &[DNS, "default"], "templates", &templates);
+    assert!(!is_known(), "the older definition does not have it");
+    let kubeconfig = account::limited("dns-operator", &kubectl, &server.kubeconfig());
+    let kubeconfig = format!("--kubeconfig={}", kubeconfig.display());
+    let words =
+        ["dns-operator", &kubeconfig, "--leader-elect=false", "--secure-port=0", "--image=example.com/twinstack:1"];
+    let operator = Process::start(twinstack(), &words, &server.folder().join("operator.log"));
+    assert!(wait_for(PATIENCE, || is_known().then_some(())).is_some(), "{}", operator.output());
+    account::nothing_was_forbidden(&operator.output());
+    // The next one finds nothing to do.
+    drop(operator);
+    let version = || kubectl.ok(&["get", "crd", DNS, "-o", "jsonpath={.metadata.resourceVersion}"]);
+    let before = version();
+    let again = Process::start(twinstack(), &words, &server.folder().join("again.log"));
+    let conditions = || kubectl.run(&["get", DNS, "default", "-o", "jsonpath={.status.conditions}"]).stdout;
+    assert!(wait_for(PATIENCE, || (!conditions().is_empty()).then_some(())).is_some(), "{}", again.output());
+    assert_eq!(version(), before, "{}", again.output());
 }

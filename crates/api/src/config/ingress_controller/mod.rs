@@ -6,12 +6,8 @@ mod routers;
 pub use publishing::*;
 pub use routers::*;
 
-use super::Custom;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-
-/// An object in [`INGRESS_NAMESPACE`](super::INGRESS_NAMESPACE).
-pub type IngressController = Custom<IngressControllerSpec, IngressControllerStatus>;
 
 /// What an administrator may choose.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

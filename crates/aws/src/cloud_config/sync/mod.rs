@@ -88,23 +88,24 @@ async fn run<O: Send + std::marker::Sync + 'static>(context: Context<O>, options
             }
         })
     });
+    let (client, cluster) = (context.client(), Cluster::new(&context));
+    let _cluster = cluster.on_change({
+        let (queue, target) = (queue.clone(), target.clone());
+        move || queue.add(target.clone())
+    });
     context.synced(&[&maps.managed, &maps.named, &maps.targets]).await;
-    let (client, cluster) = (context.client(), Cluster::new());
+    cluster.known().await;
+    queue.add(target);
     let events = context.events("cloud-config-sync-controller");
-    let controller = Sync { client, maps, cluster, events, release, reported: Mutex::default() };
-    tokio::select! {
-        outcome = work(&queue, 1, &controller) => outcome,
-        () = controller.cluster.follow(&controller.client, || queue.add(target.clone())) => Ok(()),
-    }
+    work(&queue, 1, &Sync { client, maps, cluster, events, release, reported: Mutex::default() }).await
 }
 
 impl Reconcile for Sync {
     type Key = Key;
 
     async fn reconcile(&self, target: &Key) -> Result<Next> {
-        // It comes back with the first that is heard of both.
-        let Some(config) = self.cluster.config()? else { return Ok(Next::Done) };
-        let other = config.infrastructure.platform.as_deref().filter(|platform| *platform != PLATFORM);
+        let config = self.cluster.config();
+        let other = config.platform.as_deref().filter(|platform| *platform != PLATFORM);
         if let Some(platform) = other {
             self.report(vec![format!("the platform is {platform} and not {PLATFORM}; {} is left alone", TARGET.1)]);
             return Ok(Next::Done);
@@ -134,8 +135,7 @@ struct Refused {
 impl Sync {
     /// What the target has to hold, and what to say of it.
     fn wanted(&self, config: &ClusterConfig) -> Result<(Content, Vec<String>), Refused> {
-        let ClusterConfig { infrastructure, gates } = config;
-        let file = &infrastructure.file;
+        let ClusterConfig { infrastructure, platform: _, file, gates } = config;
         let managed = self.maps.managed.get(&Key::new(MANAGED.0, MANAGED.1));
         let source = managed.or_else(|| self.maps.named.get(&Key::new(NAMED_NAMESPACE, &file.name)));
         if source.is_none() && !file.name.is_empty() {
@@ -143,7 +143,7 @@ impl Sync {
                 "ConfigMap {} that the Infrastructure names is not in {NAMED_NAMESPACE}; {} is left as it is",
                 file.name, TARGET.1
             );
-            return Err(Refused { about: infrastructure.reference.clone().map(Box::new), why });
+            return Err(Refused { about: infrastructure.clone().map(Box::new), why });
         }
         let about = source.as_deref().map(|map| Box::new(reference(map)));
         let refused =

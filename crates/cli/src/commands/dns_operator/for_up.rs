@@ -1,13 +1,14 @@
 //! What `up` needs of the operator: its flags, its start, and a word on how to ask.
 
 use super::{super::up::Part, local, options, start};
-use api::config::{CLUSTER, ClusterNetwork, Network, NetworkSpec, NetworkStatus};
+use api::config::{CLUSTER, ClusterNetwork, NetworkSpec, NetworkStatus};
 use dns::operator::{self, Operand, Options, Reports};
 use net::{Cidr, DualStack, ServiceRange};
 use runtime::{
     config::Settings,
     controller::Context,
     listen::{self, Hosts, Machine},
+    operator::Network,
 };
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, path::Path};
@@ -115,5 +116,5 @@ fn network(services: &DualStack<ServiceRange>, pods: Option<DualStack<Cidr>>) ->
         network_type: spec.network_type.clone(),
         rest: Default::default(),
     };
-    json!(Network::new(api::config::CONFIG, "Network", None, CLUSTER, spec, status))
+    json!(Network::new(None, CLUSTER, spec).with_status(status))
 }

@@ -7,10 +7,10 @@ mod service;
 
 pub use daemonset::daemonset;
 
-pub use super::discovery::Served;
 use super::process::FOLDER_ANNOTATION;
 use super::{DNS, NAME, NAMESPACE, OWNER_LABEL, Operand};
 use api::config::NodePlacement;
+use runtime::operator::Served;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -54,7 +54,7 @@ pub struct Parts<'a> {
     /// Authorities for TLS.
     pub bundles: &'a [Bundle],
     /// Which kinds there are.
-    pub served: Served,
+    pub served: &'a Served,
 }
 
 /// Everything that has to be there, in the order in which it is made: nothing is used before it exists.
@@ -69,12 +69,6 @@ pub fn wanted(parts: &Parts<'_>) -> Vec<Value> {
     objects.push(service::service(parts));
     objects.extend(monitoring::objects(parts));
     objects
-}
-
-/// What must not be there: the other operand.
-#[must_use]
-pub fn unwanted(operand: &Operand) -> Option<(&'static str, &'static str)> {
-    matches!(operand, Operand::Process(_)).then_some(("DaemonSet", NAME))
 }
 
 /// The ConfigMap of the servers.

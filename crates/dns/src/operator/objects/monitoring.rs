@@ -2,6 +2,7 @@
 
 use super::{Parts, object};
 use crate::operator::{DNS, Operand, POD_LABEL, PORT};
+use runtime::operator::discovery::{NETWORK_POLICY, SERVICE_MONITOR};
 use serde_json::{Value, json};
 
 /// Marks the Service of the metrics.
@@ -13,10 +14,10 @@ pub(super) fn objects(parts: &Parts<'_>) -> Vec<Value> {
         return Vec::new();
     }
     let mut objects = vec![service()];
-    if parts.served.network_policies {
+    if parts.served.has(NETWORK_POLICY) {
         objects.extend(policies());
     }
-    if parts.served.service_monitors {
+    if parts.served.has(SERVICE_MONITOR) {
         objects.push(monitor());
     }
     objects

@@ -6,7 +6,7 @@ mod shape;
 use super::*;
 use crate::operator::{Local, Program};
 use net::Family;
-use runtime::listen::Hosts;
+use runtime::{listen::Hosts, operator::discovery};
 use std::path::PathBuf;
 
 fn workload() -> Operand {
@@ -18,7 +18,7 @@ fn process() -> Operand {
     Operand::Process(Local { hosts: Hosts::Everywhere, port: 0, kubeconfig: None, folder, threads: 1 })
 }
 
-fn objects(operand: &Operand, served: Served, address: Option<IpAddr>) -> Vec<Value> {
+fn objects(operand: &Operand, served: &Served, address: Option<IpAddr>) -> Vec<Value> {
     let bundles = [Bundle { name: "corp".to_owned(), certificates: "pem".to_owned(), folder: "/etc/pki/x".to_owned() }];
     let placement = NodePlacement::default();
     let parts = Parts { corefile: Some("text"), operand, placement: &placement, address, bundles: &bundles, served };
@@ -44,20 +44,18 @@ fn kinds_that_the_api_lacks_are_not_made() {
         "Service dns-default-metrics",
     ];
     let more = ["NetworkPolicy deny-all", "NetworkPolicy dns-default", "ServiceMonitor dns-default"];
-    assert_eq!(names(&objects(&workload(), Served::default(), None)), usual);
-    let all = Served { network_policies: true, service_monitors: true };
+    assert_eq!(names(&objects(&workload(), &Served::default(), None)), usual);
+    let all: &Served = &[discovery::NETWORK_POLICY, discovery::SERVICE_MONITOR].into_iter().collect();
     assert_eq!(names(&objects(&workload(), all, None)), [&usual[..], &more[..]].concat());
     let alone = ["Namespace openshift-dns", "ConfigMap ca-corp", "ConfigMap dns-default", "Service dns-default"];
     assert_eq!(names(&objects(&process(), all, None)), alone);
-    assert_eq!(unwanted(&process()), Some(("DaemonSet", "dns-default")));
-    assert_eq!(unwanted(&workload()), None);
 }
 
 #[test]
 fn the_service_has_every_family_there_is() {
     for family in Family::BOTH {
         for operand in [workload(), process()] {
-            let all = objects(&operand, Served::default(), Some(family.loopback()));
+            let all = objects(&operand, &Served::default(), Some(family.loopback()));
             let service =
                 all.iter().find(|object| object["metadata"]["name"] == NAME && object["kind"] == "Service").unwrap();
             assert_eq!(service["spec"]["ipFamilyPolicy"], "PreferDualStack");
@@ -87,7 +85,7 @@ fn placement_replaces_the_defaults() {
 
 #[test]
 fn bundles_are_mounted_where_the_corefile_expects_them() {
-    let all = objects(&workload(), Served::default(), None);
+    let all = objects(&workload(), &Served::default(), None);
     let set = all.iter().find(|object| object["kind"] == "DaemonSet").unwrap();
     let pod = &set["spec"]["template"]["spec"];
     assert_eq!(pod["volumes"][2]["configMap"]["name"], "ca-corp");

@@ -10,19 +10,20 @@ use super::{DNS, NAME, NAMESPACE, OWNER_LABEL, corefile::sha512};
 use crate::build::{self, Lasting};
 use crate::corefile::{self, Corefile, Disk};
 use crate::server::{self, Settings};
-use futures::StreamExt;
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{Api, Client};
+use kube::Client;
 use runtime::admin::Admin;
 use runtime::atomic_file;
+use runtime::controller::{Scope, Store};
 use runtime::listen::Hosts;
 use runtime::metrics::TextFormat;
 use runtime::task::Tasks;
-use runtime::watch::{self, Event};
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Notify;
 
 /// By this the server is known in conditions.
 const SERVER: &str = "this process";
@@ -73,7 +74,7 @@ impl Local {
 /// Runs the server; it goes on as tasks.
 pub fn start(client: Client, local: Local, reports: Reports, admin: &Admin, tasks: &Tasks) {
     let (admin, own_tasks) = (admin.clone(), tasks.clone());
-    let state = std::sync::Arc::new(tokio::sync::Mutex::new(Process {
+    let state = Arc::new(tokio::sync::Mutex::new(Process {
         local,
         reports,
         admin,
@@ -85,7 +86,7 @@ pub fn start(client: Client, local: Local, reports: Reports, admin: &Admin, task
         refused: 0,
     }));
     tasks.restarting("dns-operand", move |stop| {
-        let (state, client) = (std::sync::Arc::clone(&state), client.clone());
+        let (state, client) = (Arc::clone(&state), client.clone());
         async move {
             let mut process = state.lock().await;
             tokio::select! {
@@ -117,25 +118,26 @@ impl Process {
     async fn follow(&mut self, client: Client) -> Result<(), runtime::controller::Error> {
         atomic_file::private_directory(&self.local.folder)?;
         self.write().await;
-        let config = watch::Config::default().labels(&format!("{OWNER_LABEL}={DNS}"));
-        let maps = watch::watch(Api::<ConfigMap>::namespaced(client, NAMESPACE), config);
-        let mut maps = std::pin::pin!(maps);
+        let (maps, changed) = (Store::<ConfigMap>::default(), Arc::new(Notify::new()));
+        let bell = Arc::clone(&changed);
+        let _told = maps.on_change(move |_| bell.notify_one());
+        let scope = Scope::namespace(NAMESPACE).labels(&format!("{OWNER_LABEL}={DNS}"));
+        let mut following = std::pin::pin!(scope.follow(client, &maps));
         let mut look = tokio::time::interval(PAUSE);
         loop {
             tokio::select! {
-                event = maps.next() => match event {
-                    Some(Ok(Event::InitApply(map) | Event::Apply(map))) => self.take(&map).await,
-                    Some(Ok(Event::Init | Event::InitDone | Event::Delete(_))) => {}
-                    // The server goes on as it is.
-                    Some(Err(_)) => {}
-                    None => return Err("the watch ended".into()),
-                },
+                () = &mut following => return Err("the watch ended".into()),
+                () = changed.notified() => {
+                    maps.all().iter().for_each(|map| self.take(map));
+                    self.write().await;
+                }
                 _ = look.tick() => self.look().await,
             }
         }
     }
 
-    async fn take(&mut self, map: &ConfigMap) {
+    /// What is deleted leaves the server as it is.
+    fn take(&mut self, map: &ConfigMap) {
         let data = map.data.iter().flatten();
         let mut data = data.map(|(key, text)| (key.as_str(), text));
         if map.metadata.name.as_deref() == Some(NAME) {
@@ -145,7 +147,6 @@ impl Process {
         {
             self.keep(folder.1, certificates);
         }
-        self.write().await;
     }
 
     /// Writes a bundle of authorities to where the adapted Corefile expects it.

@@ -4,53 +4,35 @@ use super::Watched;
 use super::table::Table;
 use crate::build::JobError;
 use crate::plugin::kubernetes::Source;
-use api::config::{DNS_RECORD, DnsRecordSpec};
-use futures::StreamExt;
-use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind};
-use runtime::watch::{self, Event};
-use std::collections::BTreeMap;
+use api::config::DnsRecordSpec;
+use kube::api::{Api, ApiResource, DynamicObject};
+use runtime::controller::Store;
+use runtime::operator::DnsRecord;
+use runtime::watch::{self, watch};
 use std::sync::Arc;
-
-type Key = (String, String);
+use tokio::sync::Notify;
 
 /// Follows the objects until it is dropped by its caller.
 pub(super) async fn follow(source: &Source, watched: &Watched) -> Result<(), JobError> {
-    let client = source.client().await?;
-    let (group, version) = DNS_RECORD.split_once('/').unwrap_or((DNS_RECORD, "v1"));
-    let kind = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, "DNSRecord"), "dnsrecords");
-    let records = Api::<DynamicObject>::all_with(client, &kind);
-    let mut events = watch::watch(records, watch::Config::default()).boxed();
-    let mut known: BTreeMap<Key, DnsRecordSpec> = BTreeMap::new();
-    let mut listing = BTreeMap::new();
-    while let Some(event) = events.next().await {
-        match event {
-            Ok(Event::Init) => listing.clear(),
-            Ok(Event::InitApply(object)) => {
-                listing.extend(spec(&object).map(|spec| (key(&object), spec)));
-                continue;
-            }
-            Ok(Event::InitDone) => known = std::mem::take(&mut listing),
-            Ok(Event::Apply(object)) => {
-                match spec(&object) {
-                    Some(spec) => known.insert(key(&object), spec),
-                    None => known.remove(&key(&object)),
-                };
-            }
-            Ok(Event::Delete(object)) => drop(known.remove(&key(&object))),
-            Err(error) if error.is_not_served() => {
-                tracing::debug!("the cluster has no DNSRecord resource");
-                known.clear();
-            }
-            // What is known stays.
-            Err(_) => continue,
+    // Values and not types: an object that cannot be read must not hide the others.
+    let records = Api::<DynamicObject>::all_with(source.client().await?, &ApiResource::erase::<DnsRecord>(&()));
+    let (store, changed) = (Store::default(), Arc::new(Notify::new()));
+    let bell = Arc::clone(&changed);
+    let _told = store.on_change(move |_| bell.notify_one());
+    let publish = async {
+        if !store.known().await {
+            tracing::debug!("the cluster has no DNSRecord resource");
         }
-        watched.set(Table::new(known.values()));
+        loop {
+            let specs: Vec<DnsRecordSpec> = store.all().iter().filter_map(|object| spec(object)).collect();
+            watched.set(Table::new(specs.iter()));
+            changed.notified().await;
+        }
+    };
+    tokio::select! {
+        () = store.follow(watch(records, watch::Config::default())) => Err("the watch ended".into()),
+        () = publish => Ok(()),
     }
-    Err("the watch ended".into())
-}
-
-fn key(object: &DynamicObject) -> Key {
-    (object.metadata.namespace.clone().unwrap_or_default(), object.metadata.name.clone().unwrap_or_default())
 }
 
 /// What an object asks for; one that is being deleted asks for nothing.

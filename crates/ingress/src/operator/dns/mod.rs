@@ -10,9 +10,8 @@ pub mod recording;
 mod tests;
 
 use super::{
-    Options, apply,
+    MANAGER, Options,
     cluster::Cluster,
-    install,
     names::{OPERAND_NAMESPACE, OPERATOR_NAMESPACE, RECORD_FINALIZER, TARGET_ZONE},
     objects::{DnsConfig, DnsRecord, Infrastructure, singleton},
     status::merge,
@@ -27,6 +26,7 @@ use plan::Verdict;
 use runtime::{
     cloud::{self, CloudError, DnsEntry},
     controller::{Context, Events, Key, Next, Queue, Reconcile, Result, Store, reference, work},
+    operator::Children,
 };
 use serde_json::json;
 use std::{sync::Arc, time::Duration};
@@ -38,6 +38,7 @@ const SHORTEST: Duration = Duration::from_secs(1);
 
 struct Records {
     client: Client,
+    children: Children,
     records: Store<DnsRecord>,
     dns: Store<DnsConfig>,
     infrastructure: Store<Infrastructure>,
@@ -47,7 +48,7 @@ struct Records {
 
 /// Runs the loop.
 pub(super) async fn run(context: Context<Options>) -> Result<()> {
-    install::definitions(&context.client()).await?;
+    super::define(&context.client()).await?;
     let records = context.store::<DnsRecord>();
     let (dns, infrastructure) = (context.store::<DnsConfig>(), context.store::<Infrastructure>());
     let queue: Queue<Key> = context.queue("dns-record");
@@ -78,7 +79,8 @@ pub(super) async fn run(context: Context<Options>) -> Result<()> {
     context.synced(&[&records, &dns, &infrastructure]).await;
     let (client, options) = (context.client(), context.options().clone());
     let events = context.events("ingress-operator-dns");
-    work(&queue, 1, &Records { client, records, dns, infrastructure, events, options }).await
+    let children = Children::new(context.client(), MANAGER);
+    work(&queue, 1, &Records { client, children, records, dns, infrastructure, events, options }).await
 }
 
 impl Reconcile for Records {
@@ -90,9 +92,8 @@ impl Reconcile for Records {
         }
         let Some(record) = self.records.get(key) else { return Ok(Next::Done) };
         let cluster = self.cluster();
-        let api: Api<DnsRecord> = Api::namespaced(self.client.clone(), &key.namespace);
         if record.metadata.deletion_timestamp.is_some() {
-            return self.remove(&api, &record, &cluster).await;
+            return self.remove(&record, &cluster).await;
         }
         if record.spec.record_ttl <= 0 {
             let note =
@@ -100,11 +101,11 @@ impl Reconcile for Records {
             self.events.warning(&reference(&*record), "ZeroTTL", note).await;
             return Ok(Next::Done);
         }
-        if let Some(written) = apply::finalizer(&api, &*record, RECORD_FINALIZER, true).await? {
+        if let Some(written) = self.children.finalizer(&*record, RECORD_FINALIZER, true).await? {
             self.records.remember(written);
         }
         let Some(record) = self.records.get(key) else { return Ok(Next::Done) };
-        self.publish(&api, &record, &cluster).await
+        self.publish(&record, &cluster).await
     }
 }
 
@@ -118,7 +119,7 @@ impl Records {
         cluster
     }
 
-    async fn publish(&self, api: &Api<DnsRecord>, record: &Arc<DnsRecord>, cluster: &Cluster) -> Result<Next> {
+    async fn publish(&self, record: &Arc<DnsRecord>, cluster: &Cluster) -> Result<Next> {
         let mut before = record.status.clone().unwrap_or_default();
         before.zones = before.zones.iter().map(plan::migrated).collect();
         let current = before.observed_generation.is_some() && before.observed_generation == record.metadata.generation;
@@ -152,6 +153,7 @@ impl Records {
         }
         // Where the target was found is needed when the load balancer is gone, so it is kept before success is told.
         if target_zone != record.annotations().get(TARGET_ZONE).cloned() {
+            let api: Api<DnsRecord> = Api::namespaced(self.client.clone(), &record.namespace().unwrap_or_default());
             let patch = json!({"metadata": {"annotations": {TARGET_ZONE: target_zone}}});
             let written = api.patch(&record.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await?;
             self.records.remember(written);
@@ -161,11 +163,11 @@ impl Records {
         zones.extend(gone.cloned());
         let status = DnsRecordStatus { zones, observed_generation: record.metadata.generation, rest: before.rest };
         let Some(record) = self.records.get(&Key::of(&**record)) else { return Ok(Next::Done) };
-        apply::status(api, &self.records, &record, &status).await?;
+        self.children.status(&self.records, &record, &status).await?;
         Ok(again.map_or(Next::Done, Next::After))
     }
 
-    async fn remove(&self, api: &Api<DnsRecord>, record: &Arc<DnsRecord>, cluster: &Cluster) -> Result<Next> {
+    async fn remove(&self, record: &Arc<DnsRecord>, cluster: &Cluster) -> Result<Next> {
         if !record.finalizers().iter().any(|finalizer| finalizer == RECORD_FINALIZER) {
             return Ok(Next::Done);
         }
@@ -183,7 +185,7 @@ impl Records {
                 return Ok(Next::After(wait(&error)));
             }
         }
-        match apply::finalizer(api, &**record, RECORD_FINALIZER, false).await? {
+        match self.children.finalizer(&**record, RECORD_FINALIZER, false).await? {
             Some(written) if !written.finalizers().is_empty() => self.records.remember(written),
             _ => self.records.forget(record),
         }

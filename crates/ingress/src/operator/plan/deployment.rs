@@ -4,6 +4,7 @@ use super::{Input, environment, proxy_protocol::UnknownPlatform, small};
 use crate::operator::names::{self, OPERAND_NAMESPACE};
 use api::config::{Placement, PublishingKind, Topology, ingress_controller::Selector};
 use k8s_openapi::api::{apps::v1::Deployment, core::v1::Service};
+use runtime::operator::fingerprint;
 use serde_json::{Map, Value, json};
 
 /// How many routers there are to be.
@@ -82,7 +83,7 @@ pub fn wanted(input: Input<'_>, live: Option<&Service>, image: &str) -> Result<V
         pod["tolerations"] = json!(tolerations);
     }
     // Only routers of different generations share a node, so that a rollout neither doubles up nor has to wait for a free one.
-    let generation = hash(&pod);
+    let generation = fingerprint(&pod);
     let mut affinity = if !host && !single { affinity(names, &generation) } else { json!({}) };
     if own_selector(input).is_none() {
         affinity["nodeAffinity"] = not_far_away();
@@ -179,13 +180,6 @@ fn mounts(input: Input<'_>, certificate: &str) -> (Vec<Value>, Vec<Value>) {
     }
     (mounts, volumes)
 }
-
-/// A short name for a content: FNV-1a, the same for every build of this program.
-pub fn hash(value: &Value) -> String {
-    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    format!("{:016x}", value.to_string().bytes().fold(0xcbf2_9ce4_8422_2325, step))
-}
-
 /// Somebody who has set how long probes may take keeps that; all else about probes is ours.
 pub fn keep_timeouts(wanted: &mut Value, live: &Deployment) {
     let template = live.spec.template.spec.as_ref();

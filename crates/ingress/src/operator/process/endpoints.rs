@@ -2,7 +2,7 @@
 
 use super::{Process, Processes};
 use crate::operator::{
-    Options, apply,
+    Options,
     names::{OPERAND_NAMESPACE, OWNING},
     plan::{
         Input,
@@ -10,10 +10,13 @@ use crate::operator::{
     },
 };
 use api::config::PublishingKind;
-use k8s_openapi::api::{core::v1::Service, discovery::v1::EndpointSlice};
-use kube::{Api, Client, ResourceExt};
+use k8s_openapi::api::core::v1::Service;
+use kube::ResourceExt;
 use net::{Family, HasFamily};
-use runtime::controller::{Key, Result, Store};
+use runtime::{
+    controller::{Key, Result, Store},
+    operator::Children,
+};
 use serde_json::{Value, json};
 
 /// Who writes them, for those who would take them for their own.
@@ -24,7 +27,7 @@ impl Processes {
     /// reached by. Ready is what the router says of itself.
     pub async fn endpoints(
         &self,
-        client: &Client,
+        children: &Children,
         options: &Options,
         input: Input<'_>,
         services: &Store<Service>,
@@ -33,11 +36,10 @@ impl Processes {
         let ready = self.operand(&input.names.controller).ready > 0;
         let host = input.admission.strategy.kind == PublishingKind::HostNetwork;
         let ports = if host { environment::ports(input) } else { process.ports };
-        let api: Api<EndpointSlice> = Api::namespaced(client.clone(), OPERAND_NAMESPACE);
         for name in [&input.names.router, &input.names.node_port, &input.names.internal] {
             let Some(service) = services.get(&Key::new(OPERAND_NAMESPACE, name)) else { continue };
             for slice in slices(process, &service, &input.names.controller, ports, ready) {
-                apply::ensure(&api, slice).await?;
+                children.ensure(slice).await?;
             }
         }
         Ok(())

@@ -12,7 +12,6 @@ mod supervise;
 mod tests;
 
 use super::{
-    apply::Kind,
     names::{self, OPERAND_NAMESPACE},
     plan::{
         Input,
@@ -320,9 +319,10 @@ async fn maps(client: &Client, input: Input<'_>, folder: &Path) -> Result<Vec<(S
     Ok(variables)
 }
 
-async fn read<K: Kind + kube::Resource<Scope = kube::core::NamespaceResourceScope>>(
-    client: &Client,
-    name: &str,
-) -> Result<K> {
+async fn read<K>(client: &Client, name: &str) -> Result<K>
+where
+    K: kube::Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>,
+    K: Clone + serde::de::DeserializeOwned + std::fmt::Debug,
+{
     Ok(Api::<K>::namespaced(client.clone(), OPERAND_NAMESPACE).get(name).await?)
 }

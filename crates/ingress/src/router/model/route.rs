@@ -4,10 +4,11 @@ use super::{
     Age, Certificate, Claim, Host, Id, Insecure, PathKind, PathMatch, Port, Refusal, Target, Termination, certificate,
     options,
 };
-use crate::router::{object::Route, settings::Admission, text};
+use crate::router::{settings::Admission, text};
 use api::config::{RouteTarget, RouteTls};
 use k8s_openapi::{api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use runtime::controller::Key;
+use runtime::operator::Route;
 use serde_json::Value;
 
 /// Checks a Route field by field. `secret` is the one that `externalCertificate` names, if it exists.

@@ -9,13 +9,14 @@ use super::{
     route,
     weights::{Share, weights},
 };
-use crate::router::{object::Route, settings::Admission, text};
+use crate::router::{settings::Admission, text};
 use k8s_openapi::api::{
     core::v1::{Secret, Service},
     discovery::v1::EndpointSlice,
     networking::v1::Ingress,
 };
 use runtime::controller::Key;
+use runtime::operator::Route;
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     net::IpAddr,

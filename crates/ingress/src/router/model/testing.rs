@@ -1,13 +1,14 @@
 //! Objects in memory for tests.
 
 use super::{Delta, Id, Model, Objects, Source};
-use crate::router::{object::Route, settings::Admission};
+use crate::router::settings::Admission;
 use k8s_openapi::api::{
     core::v1::{Secret, Service},
     discovery::v1::EndpointSlice,
     networking::v1::Ingress,
 };
 use runtime::controller::Key;
+use runtime::operator::Route;
 use runtime::pki::{Authority, Purpose};
 use serde_json::{Value, json};
 use std::{

@@ -1,7 +1,7 @@
 //! Which changes of objects by others are put right, and which are left alone.
 
 use super::*;
-use crate::operator::apply::holds;
+use runtime::operator::contains;
 
 /// What the API has of an object: what was written, with what it and others fill in.
 fn live(object: &Value) -> Value {
@@ -15,7 +15,7 @@ fn live(object: &Value) -> Value {
 
 /// Sets `path` of a live object to each value; tells whether the object is written again.
 fn holds_after(object: &Value, rows: &[(&str, Value, bool)]) {
-    assert!(holds(object, &live(object)));
+    assert!(contains(&live(object), object));
     for (path, value, left_alone) in rows {
         let mut live = live(object);
         let (parent, name) = path.rsplit_once('/').unwrap();
@@ -25,12 +25,12 @@ fn holds_after(object: &Value, rows: &[(&str, Value, bool)]) {
             Value::Array(list) => list[name.parse::<usize>().unwrap()] = value.clone(),
             other => panic!("{path}: {other}"),
         }
-        assert_eq!(holds(object, &live), *left_alone, "{path} = {value}");
+        assert_eq!(contains(&live, object), *left_alone, "{path} = {value}");
     }
 }
 
 fn of(kind: &str) -> Value {
-    let all = objects(&workload(), Served::default(), Some("172.30.0.10".parse().unwrap()));
+    let all = objects(&workload(), &Served::default(), Some("172.30.0.10".parse().unwrap()));
     all.into_iter().find(|object| object["kind"] == kind && object["metadata"]["name"] == NAME).unwrap()
 }
 
