@@ -1,7 +1,9 @@
 //! From words on the command line to a command and its settings.
 
-use crate::commands::{self, Command};
-use crate::flag::{AnyFlag, BOOL, COMMON, CONFIG, REST};
+use crate::{
+    commands::{self, Command},
+    flag::{AnyFlag, BOOL, COMMON, CONFIG, REST},
+};
 use runtime::config::{Mistakes, Settings};
 use std::{ffi::OsString, path::Path, process::ExitCode};
 

@@ -172,9 +172,9 @@ async fn fill(client: &Client, pods: usize) {
 }
 
 /// When each Pod was first seen ready in a slice of each family.
-type Seen = Arc<Mutex<HashMap<(String, String), Instant>>>;
+type ObservedAt = Arc<Mutex<HashMap<(String, String), Instant>>>;
 
-async fn follow(client: Client, seen: Seen) {
+async fn follow(client: Client, seen: ObservedAt) {
     let slices: Api<EndpointSlice> = Api::all(client);
     let mut version = "0".to_owned();
     loop {
@@ -207,7 +207,7 @@ async fn many_turn_ready(pods: usize, rate: usize) {
     let all = control::controllers();
     let selection = Selection::parse("endpointslice-controller", &all).expect("a controller");
     framework::start(&context, &all, &selection);
-    let seen: Seen = Arc::default();
+    let seen: ObservedAt = Arc::default();
     tasks.once("follow", {
         let (client, seen) = (client.clone(), Arc::clone(&seen));
         |stop| async move {

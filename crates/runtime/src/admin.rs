@@ -3,16 +3,20 @@
 //! Components serve them alone ([`Admin::service`]); the API server asks [`Admin::answer`] first and goes on with its
 //! own paths.
 
-use std::convert::Infallible;
-use std::future::{Ready, ready};
-
-use http::header::{ACCEPT, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
-use http::{Method, Request, Response, StatusCode};
-
-use crate::build::BUILD;
-use crate::health::Health;
-use crate::http::{Body, full, text};
-use crate::metrics::{Metrics, TextFormat};
+use crate::{
+    build::BUILD,
+    health::Health,
+    http::{Body, full, text},
+    metrics::{Metrics, TextFormat},
+};
+use http::{
+    Method, Request, Response, StatusCode,
+    header::{ACCEPT, CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS},
+};
+use std::{
+    convert::Infallible,
+    future::{Ready, ready},
+};
 
 /// What the admin endpoints show.
 #[derive(Clone, Debug)]

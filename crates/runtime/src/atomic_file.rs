@@ -1,11 +1,13 @@
 //! Files that are either the old or the new content, never half of it. Called by `pki`, `kubeconfig` and whoever
 //! renders a configuration that another program reads.
 
-use std::fs::{DirBuilder, File, OpenOptions, Permissions};
-use std::io::{self, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::{
+    fs::{DirBuilder, File, OpenOptions, Permissions},
+    io::{self, Write},
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt},
+    path::{Path, PathBuf},
+    sync::atomic::{AtomicU64, Ordering},
+};
 
 /// Readable and writable by the owner alone: keys, tokens, kubeconfigs.
 pub const PRIVATE: u32 = 0o600;

@@ -3,10 +3,11 @@
 //! Mirrors `k8s.io/apiserver/pkg/server/healthz`: `ok` unless `?verbose`, the list whenever something fails, the reason
 //! only in the log, `?exclude=<check>` as often as needed, and `/readyz/<check>` for one.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-
 use parking_lot::RwLock;
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, Ordering},
+};
 
 /// Which endpoints a check belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,7 +40,6 @@ impl Endpoint {
     }
 }
 
-/// What to answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answer {
     /// The HTTP status: 200, 404 or 500.

@@ -1,19 +1,12 @@
 //! Writing kubeconfig files, for `up` and for components that are given one. Reading is kube's own.
 
-use std::net::SocketAddr;
-use std::path::Path;
-
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-
-use crate::atomic_file;
-use crate::pki::Identity;
-use crate::secret::Secret;
+use crate::{atomic_file, pki::Identity, secret::Secret};
+use base64::{Engine, engine::general_purpose::STANDARD};
+use std::{net::SocketAddr, path::Path};
 
 /// How the client proves who it is.
 #[derive(Clone, Debug)]
 pub enum Credential {
-    /// With a certificate.
     Certificate(Identity),
     /// With a bearer token.
     Token(Secret<String>),
@@ -107,10 +100,8 @@ fn quoted(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::os::unix::fs::PermissionsExt;
-    use std::time::SystemTime;
-
     use crate::pki::{Authority, Purpose};
+    use std::{os::unix::fs::PermissionsExt, time::SystemTime};
 
     fn url(address: &str) -> Url {
         address.parse::<SocketAddr>().unwrap().into()

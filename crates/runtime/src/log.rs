@@ -1,13 +1,16 @@
 //! Log lines to stderr, for people or for machines. Set up once by `main`; everything else only uses `tracing`.
 
-use std::io::{self, IsTerminal};
-use std::str::FromStr;
-
+use std::{
+    io::{self, IsTerminal},
+    str::FromStr,
+};
 use tracing::Subscriber;
-use tracing_subscriber::filter::{LevelFilter, Targets};
-use tracing_subscriber::fmt::{self, MakeWriter};
-use tracing_subscriber::layer::SubscriberExt;
-use tracing_subscriber::{Layer, Registry};
+use tracing_subscriber::{
+    Layer, Registry,
+    filter::{LevelFilter, Targets},
+    fmt::{self, MakeWriter},
+    layer::SubscriberExt,
+};
 
 /// `--log-format`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,10 +140,9 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::sync::Arc;
-
     use parking_lot::Mutex;
     use proptest::prelude::*;
+    use std::sync::Arc;
 
     #[derive(Clone, Default)]
     struct Lines(Arc<Mutex<Vec<u8>>>);

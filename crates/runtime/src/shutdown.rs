@@ -3,14 +3,13 @@
 //! SIGTERM or SIGINT: `/readyz` fails, listeners close and drain, tasks are told, and after the grace what is left is
 //! aborted. A second signal ends it at once.
 
-use std::io;
-use std::time::Duration;
-
+use crate::{
+    health::Health,
+    task::{Failure, Tasks},
+};
 use futures::stream::{self, Stream, StreamExt};
+use std::{io, time::Duration};
 use tokio::signal::unix::{SignalKind, signal};
-
-use crate::health::Health;
-use crate::task::{Failure, Tasks};
 
 /// How long a graceful stop may take. Kubernetes gives a pod 30 s and then kills it; systemd gives 90 s.
 pub const GRACE: Duration = Duration::from_secs(10);
@@ -112,8 +111,7 @@ async fn next(signals: &mut (impl Stream<Item = Signal> + Unpin)) -> Signal {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::BoxError;
-    use crate::metrics::Metrics;
+    use crate::{http::BoxError, metrics::Metrics};
 
     fn parts() -> (Health, Tasks) {
         let health = Health::new();

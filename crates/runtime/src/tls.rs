@@ -1,12 +1,12 @@
 //! TLS settings of servers and clients. Certificates come from `pki`.
 
-use std::sync::{Arc, LazyLock};
-
-use rustls::crypto::{CryptoProvider, aws_lc_rs};
-use rustls::server::{ResolvesServerCert, WebPkiClientVerifier};
-use rustls::{ClientConfig, RootCertStore, ServerConfig};
-
 use crate::pki::{Bundle, Identity, PkiError};
+use rustls::{
+    ClientConfig, RootCertStore, ServerConfig,
+    crypto::{CryptoProvider, aws_lc_rs},
+    server::{ResolvesServerCert, WebPkiClientVerifier},
+};
+use std::sync::{Arc, LazyLock};
 
 /// Makes aws-lc-rs the provider of libraries that look for a default, such as kube. `main` and tests call it first;
 /// calling it again does nothing.

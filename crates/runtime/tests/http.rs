@@ -3,27 +3,24 @@
 
 mod support;
 
-use std::convert::Infallible;
-use std::sync::Arc;
-use std::time::Duration;
-
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Empty};
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use net::Families;
-use runtime::admin::Admin;
-use runtime::health::Health;
-use runtime::http::{Body, Drained, Limits, Peer, Server, text};
-use runtime::listen;
-use runtime::metrics::Metrics;
-use runtime::shutdown::{Ending, Signal, wait};
-use runtime::task::Tasks;
+use runtime::{
+    admin::Admin,
+    health::Health,
+    http::{Body, Drained, Limits, Peer, Server, text},
+    listen,
+    metrics::Metrics,
+    shutdown::{Ending, Signal, wait},
+    task::Tasks,
+};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 use support::{PATIENCE, answer, ask, closed, get, serve, soon, tasks};
-use tokio::io::AsyncWriteExt;
-use tokio::net::TcpStream;
-use tokio::sync::Semaphore;
+use tokio::{io::AsyncWriteExt, net::TcpStream, sync::Semaphore};
 
 type Answer = Result<Response<Body>, Infallible>;
 

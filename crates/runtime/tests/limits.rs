@@ -4,21 +4,22 @@
 
 mod support;
 
-use std::convert::Infallible;
-use std::net::SocketAddr;
-use std::time::Duration;
-
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt, Empty};
-use hyper::body::{Body as _, Incoming};
-use hyper::client::conn::http2::{self, SendRequest};
+use hyper::{
+    body::{Body as _, Incoming},
+    client::conn::http2::{self, SendRequest},
+};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use net::Families;
 use runtime::http::{Body, CollectError, Limits, Pace, collect, full, text};
+use std::{convert::Infallible, net::SocketAddr, time::Duration};
 use support::{ask, closed, get, serve, soon, tasks};
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpStream,
+};
 
 /// More than kernel and hyper keep of an answer that nobody reads.
 const LARGE: usize = 32 * 1024 * 1024;
@@ -71,9 +72,9 @@ async fn a_body_that_makes_no_progress_is_answered_and_ended() {
             let mut slow = TcpStream::connect(address).await.unwrap();
             slow.write_all(b"POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 9000\r\n\r\nabc").await.unwrap();
             served(address).await;
-            let mut said = String::new();
-            soon(slow.read_to_string(&mut said)).await.unwrap();
-            assert!(said.to_lowercase().starts_with("http/1.1 408 "), "{said}");
+            let mut response = String::new();
+            soon(slow.read_to_string(&mut response)).await.unwrap();
+            assert!(response.to_lowercase().starts_with("http/1.1 408 "), "{response}");
         }
     }
 }
@@ -85,17 +86,17 @@ async fn a_byte_at_a_time_does_not_buy_time() {
         let mut slow = TcpStream::connect(address).await.unwrap();
         slow.write_all(b"POST / HTTP/1.1\r\nHost: test\r\nContent-Length: 9000\r\n\r\n").await.unwrap();
         let (mut reader, mut writer) = slow.split();
-        let mut said = [0; 12];
+        let mut response = [0; 12];
         let dribble = async {
             while writer.write_all(b"x").await.is_ok() {
                 tokio::time::sleep(SHORT / 10).await;
             }
         };
         tokio::select! {
-            read = soon(reader.read_exact(&mut said)) => drop(read.unwrap()),
+            read = soon(reader.read_exact(&mut response)) => drop(read.unwrap()),
             () = dribble => panic!("closed without a word"),
         }
-        assert_eq!(std::str::from_utf8(&said).unwrap(), "HTTP/1.1 408");
+        assert_eq!(std::str::from_utf8(&response).unwrap(), "HTTP/1.1 408");
         served(address).await;
     }
 }
@@ -228,10 +229,10 @@ async fn streams_that_are_opened_only_to_be_reset_end_their_connection() {
             frames.extend_from_slice(&8_u32.to_be_bytes());
         }
         let _cut_off_meanwhile = flood.write_all(&frames).await;
-        let mut said = Vec::new();
-        let _reset_after_it = soon(flood.read_to_end(&mut said)).await;
+        let mut response = Vec::new();
+        let _reset_after_it = soon(flood.read_to_end(&mut response)).await;
         // GOAWAY with ENHANCE_YOUR_CALM.
-        assert!(said.windows(4).any(|code| code == 11_u32.to_be_bytes()), "{said:?}");
+        assert!(response.windows(4).any(|code| code == 11_u32.to_be_bytes()), "{response:?}");
         served(address).await;
     }
 }

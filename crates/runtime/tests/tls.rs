@@ -3,32 +3,34 @@
 
 mod support;
 
-use std::convert::Infallible;
-use std::io;
-use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
-use std::time::{Duration, SystemTime};
-
 use http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use net::{Families, Family};
-use runtime::http::{Body, Limits, Peer, text};
-use runtime::pki::{Authority, Identity, Purpose, Rotating};
-use runtime::tls::{client_config, install_provider, server_config};
+use runtime::{
+    http::{Body, Limits, Peer, text},
+    pki::{Authority, Identity, Purpose, Rotating},
+    tls::{client_config, install_provider, server_config},
+};
 use rustls::pki_types::{CertificateDer, ServerName};
+use std::{
+    convert::Infallible,
+    io,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 use support::{Running, closed, get, serve, soon};
 use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
+use tokio_rustls::{TlsConnector, client::TlsStream};
 
 /// Says which user and groups the client's certificate names.
 async fn user(request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
     let peer = request.extensions().get::<Peer>().unwrap();
-    let said = match peer.certificates.first() {
+    let answer = match peer.certificates.first() {
         None => "nobody".to_owned(),
         Some(certificate) => x509_parser::parse_x509_certificate(certificate).unwrap().1.subject().to_string(),
     };
-    Ok(text(StatusCode::OK, said))
+    Ok(text(StatusCode::OK, answer))
 }
 
 fn serving(addresses: &[IpAddr]) -> Purpose {

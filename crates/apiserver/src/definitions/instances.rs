@@ -25,11 +25,9 @@ const AT_A_TIME: usize = 16;
 pub(super) enum Instances {
     /// The definition names a built-in resource; its objects are not ours to touch.
     BuiltIn,
-    /// None.
     None,
     /// All that are left are being deleted and wait for their finalizers.
     Deleting,
-    /// Some.
     Some,
 }
 

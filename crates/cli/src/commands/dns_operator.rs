@@ -13,8 +13,10 @@ use crate::{
     },
     manager::{AfterLoss, Manager, Own},
 };
-use ::dns::operator::{self, CONTROLLERS, Local, Operand, Options, Program, Reports};
-use ::dns::wire::Name;
+use ::dns::{
+    operator::{self, CONTROLLERS, Local, Operand, Options, Program, Reports},
+    wire::Name,
+};
 use runtime::{
     config::Settings,
     controller::{self, Context, Selection},

@@ -141,7 +141,6 @@ pub struct Identity {
     target: Option<(Option<String>, Option<String>)>,
 }
 
-/// The identity of an endpoint.
 pub fn identity(endpoint: &Endpoint) -> Identity {
     let mut addresses = endpoint.addresses.clone();
     addresses.sort_unstable();

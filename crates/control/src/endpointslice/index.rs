@@ -37,7 +37,6 @@ impl Selected {
         Self { services, pods, by_selector, by_label, by_node }
     }
 
-    /// The Service of this key.
     pub fn service(&self, key: &Key) -> Option<Arc<Service>> {
         self.services.get(key)
     }

@@ -69,7 +69,7 @@ struct Slices {
     triggers: Triggers,
     events: Events,
     /// What was told last about topology mode `Auto`, so that it is told once.
-    told: Mutex<HashMap<(Key, Family), Result<(), String>>>,
+    reported: Mutex<HashMap<(Key, Family), Result<(), String>>>,
     most: usize,
     metrics: Arc<Metrics>,
 }
@@ -126,7 +126,7 @@ async fn run(context: Context) -> Result<()> {
         shares,
         triggers: Triggers::default(),
         events: context.events("endpoint-slice-controller"),
-        told: Mutex::default(),
+        reported: Mutex::default(),
         most: options.max_endpoints_per_slice,
         metrics: context.lasting(|_| Metrics::new(context.admin())),
     };
@@ -148,7 +148,7 @@ impl Reconcile for Slices {
         let Some(service) = self.selected.service(key).filter(|service| selector(service).is_some()) else {
             // Deleted: the garbage collector takes the slices. Without a selector: they are somebody else's business.
             self.triggers.forget(key);
-            self.told.lock().retain(|(known, _), _| known != key);
+            self.reported.lock().retain(|(known, _), _| known != key);
             self.metrics.forget(key);
             return Ok(Next::Done);
         };
@@ -166,7 +166,7 @@ impl Reconcile for Slices {
         self.metrics.planned(key, &stored, &plan);
         let topology = plan.topology.clone();
         write::apply(&self.client, &self.slices, key, plan, trigger).await?;
-        self.tell(key, &service, topology).await;
+        self.report(key, &service, topology).await;
         Ok(Next::Done)
     }
 }
@@ -181,14 +181,14 @@ impl Slices {
         shares.clone()
     }
 
-    async fn tell(
+    async fn report(
         &self,
         key: &Key,
         service: &Service,
         topology: std::collections::BTreeMap<Family, Result<(), String>>,
     ) {
         for (family, outcome) in topology {
-            let before = self.told.lock().insert((key.clone(), family), outcome.clone());
+            let before = self.reported.lock().insert((key.clone(), family), outcome.clone());
             if before.as_ref() == Some(&outcome) {
                 continue;
             }

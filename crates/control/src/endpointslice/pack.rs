@@ -29,15 +29,12 @@ pub struct Packed {
 pub struct Group<'a> {
     /// Whose slices they are.
     pub service: &'a Service,
-    /// Their family.
     pub family: Family,
-    /// Their ports.
     pub ports: &'a [EndpointPort],
     /// How many endpoints go into one.
     pub most: usize,
 }
 
-/// Packs the wanted endpoints.
 pub fn pack(group: Group<'_>, stored: Vec<Arc<EndpointSlice>>, wanted: Vec<Endpoint>) -> Packed {
     let labels = labels(group.service);
     let mut packed = Packed::default();

@@ -9,17 +9,16 @@ use k8s_openapi::api::core::v1::{Pod, Service};
 use parking_lot::Mutex;
 use std::{collections::HashMap, sync::Arc};
 
-/// The annotation.
 pub const ANNOTATION: &str = "endpoints.kubernetes.io/last-change-trigger-time";
 
 /// What was seen of each Service when it was looked at last.
 #[derive(Debug, Default)]
 pub struct Triggers {
-    seen: Mutex<HashMap<Key, Seen>>,
+    seen: Mutex<HashMap<Key, TriggerTimes>>,
 }
 
 #[derive(Debug, Default)]
-struct Seen {
+struct TriggerTimes {
     service: Option<Timestamp>,
     pods: HashMap<String, Timestamp>,
 }
@@ -42,7 +41,7 @@ impl Triggers {
         if let Some(created) = created.filter(|created| seen.service.is_none_or(|known| *created > known)) {
             changed(created);
         }
-        *seen = Seen { service: created, pods: now };
+        *seen = TriggerTimes { service: created, pods: now };
         earliest
     }
 

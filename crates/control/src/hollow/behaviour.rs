@@ -39,15 +39,15 @@ pub struct Behaviour {
 
 /// What a pod is asked to do. What cannot be read is as if it were not there.
 pub fn of(pod: &Pod, options: &Options) -> Behaviour {
-    let said = |name: &str| annotation(&pod.metadata, name);
-    let duration = |name: &str| said(name).and_then(go_duration::parse);
+    let given = |name: &str| annotation(&pod.metadata, name);
+    let duration = |name: &str| given(name).and_then(go_duration::parse);
     let grace = pod.metadata.deletion_grace_period_seconds.and_then(|seconds| u64::try_from(seconds).ok());
     let stop_delay = duration("stop-delay").unwrap_or(options.stop_delay);
     Behaviour {
         start_delay: duration("start-delay").unwrap_or(options.start_delay),
         stop_delay: grace.map_or(stop_delay, |grace| stop_delay.min(Duration::from_secs(grace))),
         run_for: duration("run-for"),
-        failure: match said("fail") {
+        failure: match given("fail") {
             Some("pull") => Some(Failure::Pull),
             Some("ready") => Some(Failure::Ready),
             Some("crash") => Some(Failure::Crash),

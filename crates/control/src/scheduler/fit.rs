@@ -37,9 +37,9 @@ pub fn untolerated<'a>(node: &'a Node, tolerations: &[Toleration], effects: &[&s
 
 /// Whether a toleration covers a taint.
 pub fn tolerates(toleration: &Toleration, taint: &Taint) -> bool {
-    let said = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
-    let effect = said(&toleration.effect).is_none_or(|effect| effect == taint.effect);
-    let key = said(&toleration.key).is_none_or(|key| key == taint.key);
+    let given = |text: &Option<String>| text.clone().filter(|text| !text.is_empty());
+    let effect = given(&toleration.effect).is_none_or(|effect| effect == taint.effect);
+    let key = given(&toleration.key).is_none_or(|key| key == taint.key);
     let value = taint.value.as_deref().unwrap_or_default();
     let wanted = toleration.value.as_deref().unwrap_or_default();
     let number = |text: &str| text.parse::<i64>().ok();

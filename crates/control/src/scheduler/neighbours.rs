@@ -32,7 +32,6 @@ pub(super) enum Objection {
     ExistingAntiAffinity,
 }
 
-/// Required anti-affinity terms of a pod.
 pub(super) fn required_anti(pod: &Pod) -> impl Iterator<Item = &PodAffinityTerm> {
     let anti = pod.spec.as_ref().and_then(|spec| spec.affinity.as_ref()?.pod_anti_affinity.as_ref());
     anti.and_then(|anti| anti.required_during_scheduling_ignored_during_execution.as_ref()).into_iter().flatten()

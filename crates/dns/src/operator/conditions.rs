@@ -1,7 +1,9 @@
 //! What the status says. Pure.
 
-use super::check::{self, Mistake};
-use super::servers::Report;
+use super::{
+    check::{self, Mistake},
+    servers::Report,
+};
 use api::config::OperatorCondition;
 use std::collections::BTreeMap;
 

@@ -8,10 +8,12 @@ use hyper_util::rt::TokioIo;
 use k8s_openapi::api::core::v1::Pod;
 use parking_lot::Mutex;
 use runtime::controller::Store;
-use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
-use std::sync::Arc;
-use std::time::Duration;
+use std::{
+    collections::BTreeMap,
+    net::{IpAddr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
 use tokio::sync::Notify;
 
 /// Where servers in Pods show their metrics.
@@ -40,7 +42,6 @@ pub struct Reports {
 }
 
 impl Reports {
-    /// Everything.
     #[must_use]
     pub fn all(&self) -> BTreeMap<String, Report> {
         self.inner.0.lock().clone()

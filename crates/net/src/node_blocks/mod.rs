@@ -2,12 +2,13 @@
 //!
 //! Called once, when the controller manager starts. Mirrors the flag checks of kube-controller-manager.
 
+use crate::{
+    cidr::Cidr,
+    dual_stack::{DualStack, HasFamily},
+    family::Family,
+    mistakes::Mistakes,
+};
 use std::fmt;
-
-use crate::cidr::Cidr;
-use crate::dual_stack::{DualStack, HasFamily};
-use crate::family::Family;
-use crate::mistakes::Mistakes;
 
 /// An IPv6 cluster CIDR is cut into at most 2^16 node CIDRs.
 const MOST_V6_BITS: u8 = 16;

@@ -1,17 +1,17 @@
 //! Whether the API can be reached, told once when it goes and once when it is back, whoever of this process asked.
 
-use std::collections::HashMap;
-use std::sync::{Arc, LazyLock};
-use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
-
+use super::said;
 use futures::future::BoxFuture;
 use http::{Request, Response};
 use kube::client::Body;
 use parking_lot::Mutex;
+use std::{
+    collections::HashMap,
+    sync::{Arc, LazyLock},
+    task::{Context, Poll},
+    time::{Duration, Instant},
+};
 use tower::{BoxError, Layer, Service};
-
-use super::said;
 
 /// By address: several clients of one server tell of it together.
 static KNOWN: LazyLock<Mutex<HashMap<String, Arc<Reach>>>> = LazyLock::new(Mutex::default);

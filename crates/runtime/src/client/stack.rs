@@ -4,18 +4,22 @@
 //! server vanished without a word waits for minutes; it repeats requests up to 15 times, also those that say that a version
 //! does not exist (504); and it logs an error for each request that fails, which is a flood while the API is away.
 
-use std::time::Duration;
-
-use http::{Request, Response, StatusCode, header::RETRY_AFTER};
-use hyper_util::client::legacy::{Client as Hyper, connect::HttpConnector};
-use hyper_util::rt::TokioExecutor;
-use kube::client::{Body, ConfigExt};
-use kube::{Client, Config};
-use tower::retry::{Policy, RetryLayer};
-use tower::{BoxError, ServiceBuilder};
-
 use super::reach::{Reach, ReachLayer};
 use crate::backoff::{self, Backoff};
+use http::{Request, Response, StatusCode, header::RETRY_AFTER};
+use hyper_util::{
+    client::legacy::{Client as Hyper, connect::HttpConnector},
+    rt::TokioExecutor,
+};
+use kube::{
+    Client, Config,
+    client::{Body, ConfigExt},
+};
+use std::time::Duration;
+use tower::{
+    BoxError, ServiceBuilder,
+    retry::{Policy, RetryLayer},
+};
 
 /// How long it may take to connect.
 const CONNECT: Duration = Duration::from_secs(10);

@@ -33,7 +33,6 @@ enum Reader<T> {
     Named(fn(&'static str, &str) -> Result<T, String>),
 }
 
-/// A flag with a default.
 pub struct DefaultFlag<T: 'static> {
     flag: Flag<T>,
     default: Absent<T>,
@@ -127,7 +126,6 @@ impl<T> Flag<T> {
         DefaultFlag { flag: self, default: Absent::Shown(value, typed) }
     }
 
-    /// Reads a text.
     pub fn read(&self, text: &str) -> Result<T, String> {
         match self.reader {
             Reader::Text(read) => read(text),

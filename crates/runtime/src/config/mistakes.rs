@@ -1,8 +1,7 @@
 //! What is wrong with a configuration, all of it at once. Collected by `settings`, printed by `cli`, which exits with
 //! [`Mistakes::EXIT_CODE`].
 
-use std::fmt;
-use std::path::PathBuf;
+use std::{fmt, path::PathBuf};
 
 /// Where a value was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,7 +69,6 @@ impl Mistakes {
         Self { component: component.to_owned(), list: Vec::new() }
     }
 
-    /// Adds one.
     pub fn add(&mut self, place: Place, value: Option<String>, problem: impl Into<String>) {
         self.list.push(Mistake { place, value, problem: problem.into() });
     }

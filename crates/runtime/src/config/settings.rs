@@ -1,13 +1,16 @@
 //! Reading settings by name from the three sources. Called by `cli`, once per component.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Display;
-use std::path::Path;
-
-use super::file::{self, Given};
-use super::flag::{DefaultFlag, Flag};
-use super::mistakes::{Mistakes, Place};
+use super::{
+    file::{self, Given},
+    flag::{DefaultFlag, Flag},
+    mistakes::{Mistakes, Place},
+};
 use crate::suggest;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fmt::Display,
+    path::Path,
+};
 
 /// What was given for one component, and what is wrong with it so far.
 #[derive(Debug)]

@@ -1,5 +1,6 @@
 //! Keys that wait to be worked on: each once, one worker at a time, later if asked, slower while it fails.
 
+use super::context::QueueMetrics;
 use crate::backoff::{self, Backoff};
 use parking_lot::Mutex;
 use std::{
@@ -10,8 +11,6 @@ use std::{
     time::Duration,
 };
 use tokio::{sync::Notify, time::Instant};
-
-use super::context::QueueMetrics;
 
 /// A queue; clones share it.
 pub struct Queue<T> {

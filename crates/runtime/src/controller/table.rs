@@ -4,7 +4,6 @@ use super::{Context, Result};
 use crate::suggest;
 use futures::future::BoxFuture;
 
-/// One controller.
 #[derive(Debug)]
 pub struct Controller<O> {
     /// Upstream's name.

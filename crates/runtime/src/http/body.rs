@@ -1,14 +1,16 @@
 //! Response bodies. Used by everything that answers HTTP.
 
-use std::pin::Pin;
-use std::task::{Context, Poll};
-
 use bytes::Bytes;
-use http::header::{CONTENT_TYPE, HeaderValue};
-use http::{Response, StatusCode};
-use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt, Empty, Full};
+use http::{
+    Response, StatusCode,
+    header::{CONTENT_TYPE, HeaderValue},
+};
+use http_body_util::{BodyExt, Empty, Full, combinators::UnsyncBoxBody};
 use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use std::{
+    pin::Pin,
+    task::{Context, Poll},
+};
 
 /// Any error that may move between threads.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;

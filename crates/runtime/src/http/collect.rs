@@ -1,14 +1,11 @@
 //! Reading a request body whole: within a size, and at a pace.
 
-use std::pin::pin;
-
+use super::{Pace, body::BoxError};
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
 use hyper::body::Body;
+use std::pin::pin;
 use tokio::time::{Instant, timeout_at};
-
-use super::Pace;
-use super::body::BoxError;
 
 /// Why a body was not read to its end.
 #[derive(Debug, thiserror::Error)]

@@ -1,29 +1,36 @@
 //! One connection from its first byte to its last. Called by `server` in a task of its own.
 
-use std::convert::Infallible;
-use std::future::poll_fn;
-use std::net::SocketAddr;
-use std::pin::pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::Poll;
-
+use super::{
+    body::Body,
+    limits::Limits,
+    outgoing::{Outgoing, Stall, Streams, Unhurried},
+    slots::{InRequest, Slot, SlottedIo},
+};
 use http::{Request, Response, StatusCode, Version};
-use hyper::body::Incoming;
-use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
+use hyper::{body::Incoming, service::service_fn};
+use hyper_util::{
+    rt::{TokioIo, TokioTimer},
+    server::conn::auto::Builder,
+};
 use rustls::pki_types::CertificateDer;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
+use std::{
+    convert::Infallible,
+    future::poll_fn,
+    net::SocketAddr,
+    pin::pin,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    task::Poll,
+};
+use tokio::{
+    io::{AsyncRead, AsyncWrite},
+    net::TcpStream,
+};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tower::{Service, ServiceExt};
-
-use super::body::Body;
-use super::limits::Limits;
-use super::outgoing::{Outgoing, Stall, Streams, Unhurried};
-use super::places::{InRequest, Place, Placed};
 
 /// Who is at the other end. Every request carries it in its extensions.
 #[derive(Clone, Debug)]
@@ -38,49 +45,49 @@ pub struct Peer {
 
 /// What all connections of a server share.
 #[derive(Clone)]
-pub(super) struct Shared<S> {
+pub(super) struct ConnectionService<S> {
     pub(super) service: S,
     pub(super) tls: Option<TlsAcceptor>,
     pub(super) limits: Limits,
     pub(super) stop: CancellationToken,
 }
 
-impl<S> Shared<S>
+impl<S> ConnectionService<S>
 where
     S: Service<Request<Incoming>, Response = Response<Body>, Error = Infallible> + Clone + Send + 'static,
     S::Future: Send,
 {
     /// Serves one connection. Its troubles concern its client alone, so they are logged for debugging and go no
     /// further.
-    pub(super) async fn serve(self, stream: TcpStream, address: SocketAddr, place: Place) {
+    pub(super) async fn serve(self, stream: TcpStream, address: SocketAddr, slot: Slot) {
         // Small answers must not wait for more to come.
         let _refused_on_a_dead_socket = stream.set_nodelay(true);
         let local = stream.local_addr().unwrap_or(address);
         let mut peer = Peer { address: canonical(address), local: canonical(local), certificates: Arc::new([]) };
-        let Some(acceptor) = self.tls.clone() else { return self.drive(stream, peer, place).await };
+        let Some(acceptor) = self.tls.clone() else { return self.drive(stream, peer, slot).await };
         let handshake = tokio::select! {
             () = self.stop.cancelled() => return,
-            () = place.activity.evicted.cancelled() => return,
+            () = slot.activity.evicted.cancelled() => return,
             handshake = tokio::time::timeout(self.limits.handshake, acceptor.accept(stream)) => handshake,
         };
         match handshake {
             Ok(Ok(stream)) => {
                 let certificates = stream.get_ref().1.peer_certificates().unwrap_or_default();
                 peer.certificates = certificates.iter().map(|certificate| certificate.clone().into_owned()).collect();
-                self.drive(stream, peer, place).await;
+                self.drive(stream, peer, slot).await;
             }
             Ok(Err(error)) => tracing::debug!(peer = %peer.address, %error, "TLS handshake failed"),
             Err(_) => tracing::debug!(peer = %peer.address, "TLS handshake took too long"),
         }
     }
 
-    async fn drive<I>(self, io: I, peer: Peer, place: Place)
+    async fn drive<I>(self, io: I, peer: Peer, slot: Slot)
     where
         I: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
         let Self { service, tls: _, limits, stop } = self;
         let address = peer.address;
-        let activity = Arc::clone(&place.activity);
+        let activity = Arc::clone(&slot.activity);
         // No request yet, or the last one's version.
         let (began, in_turn) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
         let handler = service_fn({
@@ -103,7 +110,7 @@ where
         });
         let builder = builder(&limits);
         let mut connection =
-            pin!(builder.serve_connection_with_upgrades(TokioIo::new(Placed::new(io, place)), handler));
+            pin!(builder.serve_connection_with_upgrades(TokioIo::new(SlottedIo::new(io, slot)), handler));
         // An answer of HTTP/1 that is not read holds up its connection, which then has to go.
         let (stall, mut stalled) = (Arc::new(Stall::default()), None);
         // hyper's own timeout covers neither the bytes by which the version is told nor HTTP/2, and takes idling for a slow head.

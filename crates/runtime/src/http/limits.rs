@@ -1,8 +1,7 @@
 //! How much a server allows, and how patient it is. Every number can be set, so that tests need not wait for the real ones.
 
-use std::time::Duration;
-
 use super::Pace;
+use std::time::Duration;
 
 /// How much a server allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,8 +10,8 @@ mod connection;
 mod limits;
 mod outgoing;
 mod pace;
-mod places;
 mod server;
+mod slots;
 
 pub use body::{Body, BoxError, empty, full, holding, text};
 pub use collect::{CollectError, collect};

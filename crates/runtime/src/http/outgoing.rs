@@ -5,21 +5,25 @@
 //! leaves its deadline with the future that drives it (`Stall`): the stream of HTTP/2, the connection of HTTP/1. Past it, that
 //! future is dropped, which resets the one and closes the other.
 
-use std::pin::Pin;
-use std::sync::Arc;
-use std::task::{Context, Poll};
-use std::time::Duration;
-
+use super::{
+    Pace,
+    body::{Body, BoxError},
+    slots::InRequest,
+};
 use bytes::Bytes;
-use hyper::body::{Body as HttpBody, Frame, SizeHint};
-use hyper::rt::Executor;
+use hyper::{
+    body::{Body as HttpBody, Frame, SizeHint},
+    rt::Executor,
+};
 use hyper_util::rt::TokioExecutor;
 use parking_lot::Mutex;
+use std::{
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
 use tokio::time::{Instant, Sleep};
-
-use super::Pace;
-use super::body::{Body, BoxError};
-use super::places::InRequest;
 
 /// Pieces are no larger, so that taking one means that the one before it has gone.
 const PIECE: usize = 64 * 1024;

@@ -1,27 +1,31 @@
 //! Accepting connections, and stopping without cutting anyone off. Run by a task of `runtime::task`.
 
-use std::convert::Infallible;
-use std::future::poll_fn;
-use std::io;
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::task::Poll;
-use std::time::{Duration, Instant};
-
+use super::{
+    body::Body,
+    connection::ConnectionService,
+    limits::Limits,
+    slots::{Full, Slots},
+};
 use http::{Request, Response};
 use hyper::body::Incoming;
 use rustls::ServerConfig;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::task::{JoinError, JoinSet};
+use std::{
+    convert::Infallible,
+    future::poll_fn,
+    io,
+    net::SocketAddr,
+    sync::Arc,
+    task::Poll,
+    time::{Duration, Instant},
+};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    task::{JoinError, JoinSet},
+};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tower::Service;
 use tracing::Instrument;
-
-use super::body::Body;
-use super::connection::Shared;
-use super::limits::Limits;
-use super::places::{Full, Places};
 
 /// How often a log line says that connections are turned away.
 const COMPLAIN_EVERY: Duration = Duration::from_secs(10);
@@ -54,8 +58,8 @@ impl Server {
         let Self { listeners, tls, limits } = self;
         let listeners: Vec<TcpListener> =
             listeners.into_iter().map(TcpListener::from_std).collect::<io::Result<_>>()?;
-        let places = Places::new(limits.connections, limits.connections_per_source);
-        let shared = Shared { service, tls: tls.map(TlsAcceptor::from), limits, stop: stop.clone() };
+        let slots = Slots::new(limits.connections, limits.connections_per_source);
+        let server = ConnectionService { service, tls: tls.map(TlsAcceptor::from), limits, stop: stop.clone() };
         let mut connections = JoinSet::new();
         let (mut turn, mut complained) = (0, None);
         loop {
@@ -71,14 +75,14 @@ impl Server {
             let (stream, address) = match accepted {
                 Ok(accepted) => accepted,
                 Err(error) => {
-                    pause_after(&error, &places).await;
+                    pause_after(&error, &slots).await;
                     continue;
                 }
             };
-            match places.enter(address) {
-                Ok(place) => {
+            match slots.enter(address) {
+                Ok(slot) => {
                     let span = tracing::debug_span!("connection", peer = %address);
-                    connections.spawn(shared.clone().serve(stream, address, place).instrument(span));
+                    connections.spawn(server.clone().serve(stream, address, slot).instrument(span));
                 }
                 Err(full) => complain(full, address, &mut complained),
             }
@@ -105,13 +109,13 @@ async fn accept(listeners: &[TcpListener], turn: &mut usize) -> io::Result<(TcpS
 
 /// A client that went away before it was accepted is nothing. Being out of descriptors or memory passes when somebody goes,
 /// and who does nothing goes first.
-async fn pause_after(error: &io::Error, places: &Places) {
+async fn pause_after(error: &io::Error, slots: &Slots) {
     use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
     if matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted) {
         return;
     }
     tracing::warn!(%error, "cannot accept connections");
-    places.make_room();
+    slots.make_room();
     tokio::time::sleep(Duration::from_millis(100)).await;
 }
 

@@ -1,12 +1,11 @@
 //! Opening the planned sockets. Called through `listen::tcp` and `listen::udp`.
 
-use std::fmt;
-use std::io;
-use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
-
-use socket2::{Domain, Protocol, Socket, Type};
-
 use super::{Hosts, Machine, Serves, holder, plan};
+use socket2::{Domain, Protocol, Socket, Type};
+use std::{
+    fmt, io,
+    net::{IpAddr, SocketAddr, TcpListener, UdpSocket},
+};
 
 /// What is carried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,7 @@
 //! Who has a port, for the message that it is taken. Called by `bind` after "address in use"; finding nobody is fine.
 
-use std::path::Path;
-
 use super::Transport;
+use std::path::Path;
 
 /// `name (pid 12)` of a process that listens on `port` in either family. Processes of other users and of other
 /// namespaces stay unseen unless we are root.

@@ -9,11 +9,12 @@ mod bind;
 mod holder;
 mod machine;
 
-use std::fmt;
-use std::net::{IpAddr, SocketAddr};
-use std::str::FromStr;
-
 use net::{DualStack, Family, HasFamily};
+use std::{
+    fmt,
+    net::{IpAddr, SocketAddr},
+    str::FromStr,
+};
 
 pub use bind::{ListenError, Transport, tcp, udp};
 pub use machine::{Machine, Presence};

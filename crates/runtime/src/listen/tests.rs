@@ -1,13 +1,13 @@
 //! Plans as tables, and real sockets on loopback.
 
-use std::io::{Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
-use std::time::Duration;
-
+use super::*;
 use net::{Families, HasFamily};
 use proptest::prelude::*;
-
-use super::*;
+use std::{
+    io::{Read, Write},
+    net::{SocketAddr, TcpListener, TcpStream, UdpSocket},
+    time::Duration,
+};
 
 fn hosts(text: &str) -> Hosts {
     text.parse().unwrap()

@@ -4,15 +4,15 @@ mod accept;
 mod classic;
 mod process;
 
-use std::sync::Arc;
-
-use parking_lot::RwLock;
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::text::encode;
-use prometheus_client::metrics::info::Info;
-use prometheus_client::registry::{Metric, Registry};
-
 use crate::build::BUILD;
+use parking_lot::RwLock;
+use prometheus_client::{
+    collector::Collector,
+    encoding::text::encode,
+    metrics::info::Info,
+    registry::{Metric, Registry},
+};
+use std::sync::Arc;
 
 /// The process's metrics; clones share them.
 #[derive(Clone, Debug)]

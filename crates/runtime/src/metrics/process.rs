@@ -1,12 +1,12 @@
 //! What the kernel knows about this process, under the names every Prometheus client uses. Read from `/proc` at each
 //! scrape.
 
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeMetric},
+    metrics::{counter::ConstCounter, gauge::ConstGauge},
+};
 use std::fmt;
-
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
-use prometheus_client::metrics::counter::ConstCounter;
-use prometheus_client::metrics::gauge::ConstGauge;
 
 /// USER_HZ, the unit of times in `/proc/<pid>/stat`: 100 on every architecture Twinstack is built for.
 const TICKS_PER_SECOND: f64 = 100.0;
@@ -16,22 +16,22 @@ pub(super) struct Process;
 
 impl Collector for Process {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let Some(seen) = Seen::now() else { return Ok(()) };
+        let Some(stats) = ProcessStats::now() else { return Ok(()) };
         let mut metric = |name: &str, help: &str, metric: &dyn Encode| metric.encode_into(&mut encoder, name, help);
         metric(
             "process_cpu_seconds",
             "Time spent on a processor, in user and kernel mode.",
-            &ConstCounter::new(seen.cpu_seconds),
+            &ConstCounter::new(stats.cpu_seconds),
         )?;
         metric(
             "process_start_time_seconds",
             "Start of the process, in seconds since 1970.",
-            &ConstGauge::new(seen.start_time),
+            &ConstGauge::new(stats.start_time),
         )?;
-        metric("process_resident_memory_bytes", "Memory held in RAM.", &ConstGauge::new(seen.resident_bytes))?;
-        metric("process_virtual_memory_bytes", "Address space in use.", &ConstGauge::new(seen.virtual_bytes))?;
-        metric("process_open_fds", "Open file descriptors.", &ConstGauge::new(seen.open_fds))?;
-        metric("process_max_fds", "File descriptors that may be open.", &ConstGauge::new(seen.max_fds))
+        metric("process_resident_memory_bytes", "Memory held in RAM.", &ConstGauge::new(stats.resident_bytes))?;
+        metric("process_virtual_memory_bytes", "Address space in use.", &ConstGauge::new(stats.virtual_bytes))?;
+        metric("process_open_fds", "Open file descriptors.", &ConstGauge::new(stats.open_fds))?;
+        metric("process_max_fds", "File descriptors that may be open.", &ConstGauge::new(stats.max_fds))
     }
 }
 
@@ -48,7 +48,7 @@ impl<M: EncodeMetric> Encode for M {
 
 /// One look at `/proc`.
 #[derive(Debug, PartialEq)]
-struct Seen {
+struct ProcessStats {
     cpu_seconds: f64,
     start_time: f64,
     resident_bytes: u64,
@@ -57,7 +57,7 @@ struct Seen {
     max_fds: u64,
 }
 
-impl Seen {
+impl ProcessStats {
     /// `None` where there is no `/proc`.
     fn now() -> Option<Self> {
         let read = |path: &str| std::fs::read_to_string(path).ok();
@@ -102,8 +102,8 @@ mod tests {
         let stat = "7 (a) b (c) S 1 7 7 0 -1 4194560 100 0 0 0 150 50 0 0 20 0 4 0 12345 1000 200 18446744073709551615";
         let status = "Name:\ta\nVmSize:\t   2048 kB\nVmRSS:\t   1024 kB\n";
         let limits = "Limit  Soft Limit  Hard Limit  Units\nMax open files            1024                 4096                 files\n";
-        let seen = Seen::parse(stat, status, limits, "cpu 1 2\nbtime 1000\n", 9).unwrap();
-        let expected = Seen {
+        let stats = ProcessStats::parse(stat, status, limits, "cpu 1 2\nbtime 1000\n", 9).unwrap();
+        let expected = ProcessStats {
             cpu_seconds: 2.0,
             start_time: 1123.45,
             resident_bytes: 1_048_576,
@@ -111,12 +111,12 @@ mod tests {
             open_fds: 9,
             max_fds: 1024,
         };
-        assert_eq!(seen, expected);
+        assert_eq!(stats, expected);
     }
 
     #[test]
     fn garbage_is_no_process() {
-        assert_eq!(Seen::parse("", "", "", "", 0), None);
-        assert_eq!(Seen::parse("7 (a) S 1", "VmRSS: x", "", "btime", 0), None);
+        assert_eq!(ProcessStats::parse("", "", "", "", 0), None);
+        assert_eq!(ProcessStats::parse("7 (a) S 1", "VmRSS: x", "", "btime", 0), None);
     }
 }

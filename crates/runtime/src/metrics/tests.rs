@@ -1,15 +1,12 @@
 //! The rendered text, read back by a strict reader of each form.
 
-use std::collections::{BTreeMap, BTreeSet};
-
-use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
-use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::registry::Unit;
-
 use super::*;
+use prometheus_client::{
+    encoding::EncodeLabelSet,
+    metrics::{counter::Counter, family::Family, gauge::Gauge, histogram::Histogram},
+    registry::Unit,
+};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// A reader of the classic format, version 0.0.4, as strict as its description: known types only, HELP and TYPE before
 /// the family's samples and once, every sample belongs to the family announced last, labels well quoted, values

@@ -1,23 +1,26 @@
 //! The private certificate authority: made once, loaded afterwards, signs for servers and clients.
 
-use std::io;
-use std::net::IpAddr;
-use std::path::Path;
-use std::time::{Duration, SystemTime};
-
+use super::{
+    bundle::{Bundle, damaged, read},
+    error::PkiError,
+    identity::{Identity, belongs, fresh_key},
+    purpose::{self, Purpose},
+    subject,
+    validity::{Validity, rotation_due},
+};
+use crate::atomic_file;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair,
     KeyUsagePurpose, SanType, SerialNumber,
 };
 use rustls::pki_types::CertificateDer;
+use std::{
+    io,
+    net::IpAddr,
+    path::Path,
+    time::{Duration, SystemTime},
+};
 use x509_parser::certificate::X509Certificate;
-
-use super::bundle::{Bundle, damaged, read};
-use super::error::PkiError;
-use super::identity::{Identity, belongs, fresh_key};
-use super::validity::{Validity, rotation_due};
-use super::{purpose, purpose::Purpose, subject};
-use crate::atomic_file;
 
 const AUTHORITY_LIFETIME: Duration = Duration::from_secs(10 * 365 * 86_400);
 const IDENTITY_LIFETIME: Duration = Duration::from_secs(365 * 86_400);

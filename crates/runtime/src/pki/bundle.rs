@@ -1,12 +1,9 @@
 //! Certificates of authorities, one or many in a PEM file (`--client-ca-file`, `ca.crt`). Used by `tls` to decide whom
 //! to trust.
 
-use std::path::Path;
-
-use rustls::pki_types::CertificateDer;
-use rustls::pki_types::pem::PemObject;
-
 use super::error::PkiError;
+use rustls::pki_types::{CertificateDer, pem::PemObject};
+use std::path::Path;
 
 /// At least one certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,34 +1,20 @@
 //! What can be wrong with keys and certificates.
 
-use std::io;
-use std::path::PathBuf;
-use std::time::SystemTime;
+use std::{io, path::PathBuf, time::SystemTime};
 
 /// Not retryable unless said: someone must mend or remove a file, or ask for something else.
 #[derive(Debug, thiserror::Error)]
 pub enum PkiError {
     /// A file could not be read.
     #[error("{}: cannot be read: {source}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Read { path: PathBuf, source: io::Error },
     /// A file could not be written. May pass, e.g. when a disk was full.
     #[error("{}: cannot be written: {source}", path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
+    Write { path: PathBuf, source: io::Error },
     /// A file that does not hold what it should.
     #[error("{}: {problem}; expected {expected}; restore the file, or remove it to have a new one made", path.display())]
     Damaged {
-        /// The file.
         path: PathBuf,
-        /// What is wrong.
         problem: String,
         /// What should be there.
         expected: &'static str,
@@ -59,10 +45,7 @@ pub enum PkiError {
     },
     /// A certificate that another authority signed.
     #[error("{}: was not signed by the authority in use; remove it to have a new one made", path.display())]
-    Foreign {
-        /// The file.
-        path: PathBuf,
-    },
+    Foreign { path: PathBuf },
     /// A name that cannot stand in a certificate.
     #[error("{0:?} cannot be a name in a certificate; give a DNS name, or an address as such")]
     Name(String),

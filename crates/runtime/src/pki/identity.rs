@@ -1,20 +1,20 @@
 //! A certificate with its key: what a server or a client proves itself with. Made by `authority`, used by `tls` and
 //! `kubeconfig`.
 
-use std::path::Path;
-
+use super::{
+    bundle::{Bundle, damaged, read},
+    error::PkiError,
+    validity::Validity,
+};
+use crate::{atomic_file, secret::Secret};
 use rcgen::{KeyPair, PublicKeyData};
-use rustls::InconsistentKeys;
-use rustls::crypto::aws_lc_rs::sign::any_supported_type;
-use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer};
-use rustls::sign::CertifiedKey;
-
-use super::bundle::{Bundle, damaged, read};
-use super::error::PkiError;
-use super::validity::Validity;
-use crate::atomic_file;
-use crate::secret::Secret;
+use rustls::{
+    InconsistentKeys,
+    crypto::aws_lc_rs::sign::any_supported_type,
+    pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
+    sign::CertifiedKey,
+};
+use std::path::Path;
 
 /// A certificate chain and the private key of its first certificate; they always belong together.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,7 +1,6 @@
 //! PEM text of DER bytes (RFC 7468). Called by `authority`.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use base64::{Engine, engine::general_purpose::STANDARD};
 
 /// `-----BEGIN <label>-----`, lines of 64, `-----END <label>-----`.
 pub(super) fn encode(label: &str, der: &[u8]) -> String {

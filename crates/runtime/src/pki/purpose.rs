@@ -1,9 +1,10 @@
 //! What a certificate is for, and reading that back from one. Called by `authority`.
 
 use std::net::IpAddr;
-
-use x509_parser::certificate::X509Certificate;
-use x509_parser::extensions::{GeneralName, ParsedExtension};
+use x509_parser::{
+    certificate::X509Certificate,
+    extensions::{GeneralName, ParsedExtension},
+};
 
 /// Who will show the certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,16 +1,20 @@
 //! A serving certificate that is replaced while the server runs. Given to `tls::server_config`; kept fresh by a task.
 
-use std::sync::Arc;
-use std::time::{Duration, SystemTime};
-
+use super::{
+    error::PkiError,
+    identity::Identity,
+    validity::{Validity, rotate_at, rotation_due},
+};
 use arc_swap::ArcSwap;
-use rustls::server::{ClientHello, ResolvesServerCert};
-use rustls::sign::CertifiedKey;
+use rustls::{
+    server::{ClientHello, ResolvesServerCert},
+    sign::CertifiedKey,
+};
+use std::{
+    sync::Arc,
+    time::{Duration, SystemTime},
+};
 use tokio_util::sync::CancellationToken;
-
-use super::error::PkiError;
-use super::identity::Identity;
-use super::validity::{Validity, rotate_at, rotation_due};
 
 /// Shows one certificate, and from some moment on another: new connections see the new one, old ones live on.
 #[derive(Debug)]

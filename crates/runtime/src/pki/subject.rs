@@ -4,10 +4,9 @@
 //! of entry, so a certificate is made without groups, its subject is replaced in the encoding (DER, X.690), and the
 //! result is signed again.
 
+use super::error::PkiError;
 use rcgen::{KeyPair, SigningKey};
 use rustls::pki_types::CertificateDer;
-
-use super::error::PkiError;
 
 const BIT_STRING: u8 = 0x03;
 const OBJECT_IDENTIFIER: u8 = 0x06;

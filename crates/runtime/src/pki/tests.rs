@@ -1,11 +1,12 @@
 //! Authorities and identities on disk: made, loaded, refused, replaced. Handshakes are in `tests/tls.rs`.
 
-use std::net::IpAddr;
-use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
-use std::time::{Duration, SystemTime};
-
 use super::*;
+use std::{
+    net::IpAddr,
+    os::unix::fs::PermissionsExt,
+    path::Path,
+    time::{Duration, SystemTime},
+};
 
 const YEAR: Duration = Duration::from_secs(365 * 86_400);
 

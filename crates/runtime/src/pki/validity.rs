@@ -1,7 +1,6 @@
 //! From when until when a certificate holds, and when to replace it. Pure: the time is given.
 
 use std::time::{Duration, SystemTime};
-
 use x509_parser::certificate::X509Certificate;
 
 /// A certificate's time, to the second as certificates have it.

@@ -6,18 +6,11 @@
 mod run;
 mod watch;
 
-use std::future::Future;
-use std::sync::Arc;
-use std::time::Duration;
-
+use crate::{backoff::Backoff, health::Health, http::BoxError, metrics::Metrics};
 use parking_lot::Mutex;
+use std::{future::Future, sync::Arc, time::Duration};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-
-use crate::backoff::Backoff;
-use crate::health::Health;
-use crate::http::BoxError;
-use crate::metrics::Metrics;
 use watch::Watch;
 
 pub use run::Failure;

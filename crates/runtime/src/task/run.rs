@@ -1,19 +1,14 @@
 //! Running one task, once or again and again. Called by `Tasks`.
 
-use std::any::Any;
-use std::fmt;
-use std::future::Future;
-use std::sync::Arc;
-
-use tokio::task::{JoinError, JoinHandle};
-use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
-use tokio_util::task::AbortOnDropHandle;
-use tracing::{Instrument, Span};
-
 use super::Inner;
-use crate::backoff;
-use crate::http::BoxError;
+use crate::{backoff, http::BoxError};
+use std::{any::Any, fmt, future::Future, sync::Arc};
+use tokio::{
+    task::{JoinError, JoinHandle},
+    time::Instant,
+};
+use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
+use tracing::{Instrument, Span};
 
 /// A task that must not fail has.
 #[derive(Clone, Debug, PartialEq, Eq)]

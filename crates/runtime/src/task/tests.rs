@@ -1,11 +1,9 @@
 //! Tasks that end, fail, panic and are stopped.
 
-use std::sync::atomic::{AtomicU32, Ordering};
-
-use tokio::sync::mpsc;
-
 use super::*;
 use crate::metrics::TextFormat;
+use std::sync::atomic::{AtomicU32, Ordering};
+use tokio::sync::mpsc;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
@@ -126,7 +124,7 @@ async fn the_failure_of_a_task_that_runs_once_is_reported() {
 #[tokio::test]
 async fn servers_are_told_to_stop_before_workers() {
     let fixture = fixture();
-    let (order, mut told) = mpsc::unbounded_channel();
+    let (order, mut stopped) = mpsc::unbounded_channel();
     let note = order.clone();
     fixture.tasks.once("worker", |stop| async move {
         stop.cancelled().await;
@@ -137,7 +135,7 @@ async fn servers_are_told_to_stop_before_workers() {
         order.send("server")
     });
     assert!(fixture.tasks.stop(PATIENCE).await.is_empty());
-    assert_eq!((told.recv().await, told.recv().await), (Some("server"), Some("worker")));
+    assert_eq!((stopped.recv().await, stopped.recv().await), (Some("server"), Some("worker")));
 }
 
 #[tokio::test]
@@ -169,10 +167,10 @@ async fn who_does_not_stop_is_aborted_and_named() {
 async fn a_group_ends_before_the_others_and_with_them() {
     let Fixture { tasks, .. } = fixture();
     let waits = |tasks: &Tasks, name: &str| {
-        let (told, ended) = tokio::sync::oneshot::channel();
+        let (done, ended) = tokio::sync::oneshot::channel();
         tasks.once(name, move |stop| async move {
             stop.cancelled().await;
-            told.send(()).map_err(|()| "nobody listens")
+            done.send(()).map_err(|()| "nobody listens")
         });
         ended
     };

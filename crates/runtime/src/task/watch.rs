@@ -1,16 +1,16 @@
 //! What is shown of tasks: `twinstack_task_restarts_total`, `twinstack_task_running`, and a check in `/readyz` for
 //! those that are restarted. Called by `run`.
 
-use std::sync::Arc;
-
+use crate::{
+    health::{Health, Scope},
+    metrics::Metrics,
+};
 use parking_lot::Mutex;
-use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
-
-use crate::health::{Health, Scope};
-use crate::metrics::Metrics;
+use prometheus_client::{
+    encoding::EncodeLabelSet,
+    metrics::{counter::Counter, family::Family, gauge::Gauge},
+};
+use std::sync::Arc;
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct Label {

@@ -3,18 +3,18 @@
 //! One register for the process, because watches are made in rooms that know neither health nor metrics, and because a
 //! process has one view of its cluster.
 
-use std::fmt;
-use std::sync::{Arc, LazyLock, Weak};
-use std::time::{Duration, Instant};
-
+use crate::{admin::Admin, health::Scope};
 use parking_lot::Mutex;
-use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
-use prometheus_client::metrics::MetricType;
-use prometheus_client::metrics::gauge::ConstGauge;
-
-use crate::admin::Admin;
-use crate::health::Scope;
+use prometheus_client::{
+    collector::Collector,
+    encoding::{DescriptorEncoder, EncodeMetric},
+    metrics::{MetricType, gauge::ConstGauge},
+};
+use std::{
+    fmt,
+    sync::{Arc, LazyLock, Weak},
+    time::{Duration, Instant},
+};
 
 /// A connection may be gone this long before the view counts as old: a restart of the API server is nothing to report.
 pub const GRACE: Duration = Duration::from_secs(10);
@@ -92,7 +92,6 @@ pub fn show(admin: &Admin) {
 /// A view that is old.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Old {
-    /// Of what.
     pub resource: String,
     /// Since its last proof.
     pub age: Duration,

@@ -1,20 +1,21 @@
 //! A server on loopback and the simplest clients, for the tests of `http` and `tls`.
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
-use std::net::SocketAddr;
-use std::sync::Arc;
-use std::time::Duration;
-
 use net::{DualStack, Families};
-use runtime::backoff::Backoff;
-use runtime::health::Health;
-use runtime::http::{Body, Drained, Limits, Server};
-use runtime::listen::{self, Hosts};
-use runtime::metrics::Metrics;
-use runtime::task::Tasks;
+use runtime::{
+    backoff::Backoff,
+    health::Health,
+    http::{Body, Drained, Limits, Server},
+    listen::{self, Hosts},
+    metrics::Metrics,
+    task::Tasks,
+};
 use rustls::ServerConfig;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::sync::oneshot;
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+use tokio::{
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
+    sync::oneshot,
+};
 use tokio_util::sync::CancellationToken;
 
 /// Longer than anything takes; only a test that would hang meets it.
@@ -56,9 +57,9 @@ where
     let (sender, ended) = oneshot::channel();
     let tasks = tasks();
     let server = Server { listeners, tls, limits };
-    let told = stop.clone();
+    let stopping = stop.clone();
     tasks.once("server", move |_| async move {
-        let drained = server.run(service, told).await?;
+        let drained = server.run(service, stopping).await?;
         let _nobody_may_ask = sender.send(drained);
         Ok::<_, std::io::Error>(())
     });

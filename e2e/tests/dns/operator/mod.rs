@@ -5,9 +5,12 @@
 mod lifecycle;
 mod templates;
 
-use e2e::dns::{self, A, AAAA};
-use e2e::proxy_lab::{Pair, cable};
-use e2e::{Kubectl, Process, Server, account, twinstack, wait_for};
+use e2e::{
+    Kubectl, Process, Server, account,
+    dns::{self, A, AAAA},
+    proxy_lab::{Pair, cable},
+    twinstack, wait_for,
+};
 use kernel::netns::Namespace;
 use serde_json::{Value, json};
 use std::{

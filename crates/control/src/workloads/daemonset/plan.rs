@@ -15,7 +15,6 @@ use std::collections::{BTreeMap, HashMap};
 /// What one DaemonSet sees.
 #[derive(Debug)]
 pub struct View<'a> {
-    /// The DaemonSet.
     pub set: &'a DaemonSet,
     /// All nodes.
     pub nodes: &'a [&'a Node],
@@ -23,7 +22,6 @@ pub struct View<'a> {
     pub pods: &'a [&'a Pod],
     /// The hash of the present template.
     pub hash: &'a str,
-    /// Now.
     pub now: Timestamp,
 }
 
@@ -38,7 +36,7 @@ pub struct Plan<'a> {
 
 /// What a node means to a DaemonSet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum Placement {
     /// A pod belongs there.
     Wanted,
     /// None would be put there, but one that is there may stay.
@@ -75,9 +73,9 @@ impl<'a> View<'a> {
         let (mut updated, mut available) = (0, 0);
         for node in self.nodes {
             let oldest = by_node.get(name(node)).and_then(|pods| pods.first());
-            match (self.place(node), oldest) {
-                (Place::Wanted, None) => status.desired_number_scheduled += 1,
-                (Place::Wanted, Some(pod)) => {
+            match (self.placement(node), oldest) {
+                (Placement::Wanted, None) => status.desired_number_scheduled += 1,
+                (Placement::Wanted, Some(pod)) => {
                     status.desired_number_scheduled += 1;
                     status.current_number_scheduled += 1;
                     status.number_ready += i32::from(pods::is_ready(pod));
@@ -110,30 +108,30 @@ impl<'a> View<'a> {
         map
     }
 
-    fn place(&self, node: &Node) -> Place {
+    fn placement(&self, node: &Node) -> Placement {
         let spec = pod::spec(self.set);
         let tolerations = spec.tolerations.clone().unwrap_or_default();
         let named = spec.node_name.as_ref().is_none_or(|wanted| Some(wanted) == node.metadata.name.as_ref());
         if !named || !fit::selects_node(&spec, node) || fit::untolerated(node, &tolerations, &["NoExecute"]).is_some() {
-            Place::Unwanted
+            Placement::Unwanted
         } else if fit::untolerated(node, &tolerations, &["NoSchedule"]).is_some() {
-            Place::Tolerated
+            Placement::Tolerated
         } else {
-            Place::Wanted
+            Placement::Wanted
         }
     }
 
     /// One node: a pod if there is none, no failed ones, not two of a kind.
     fn tend(&self, node: &'a Node, there: &[&'a Pod], plan: &mut Plan<'a>) {
-        let place = self.place(node);
+        let placement = self.placement(node);
         if there.is_empty() {
-            if place == Place::Wanted {
+            if placement == Placement::Wanted {
                 plan.create.push(name(node));
             }
             return;
         }
         let staying = there.iter().copied().filter(|pod| pod.metadata.deletion_timestamp.is_none());
-        if place == Place::Unwanted {
+        if placement == Placement::Unwanted {
             plan.delete.extend(staying);
             return;
         }
@@ -143,7 +141,7 @@ impl<'a> View<'a> {
             plan.delete.extend(running.iter().skip(1));
             return;
         }
-        if running.is_empty() && ended.is_empty() && place == Place::Wanted {
+        if running.is_empty() && ended.is_empty() && placement == Placement::Wanted {
             // With surge a new pod need not wait for the old one's end.
             plan.create.push(name(node));
         }
@@ -198,7 +196,7 @@ impl<'a> View<'a> {
     }
 
     fn limits(&self) -> Limits {
-        let wanted = self.nodes.iter().filter(|node| self.place(node) == Place::Wanted).count();
+        let wanted = self.nodes.iter().filter(|node| self.placement(node) == Placement::Wanted).count();
         let wanted = i32::try_from(wanted).unwrap_or(i32::MAX);
         let rolling = self.set.spec.update_strategy.as_ref().and_then(|strategy| strategy.rolling_update.clone());
         let rolling = rolling.unwrap_or_default();

@@ -28,7 +28,6 @@ pub struct View<'a> {
     pub active: &'a [&'a Pod],
     /// Active pods per node of all ReplicaSets with the same owner: where siblings crowd, pods go first.
     pub crowd: &'a HashMap<String, usize>,
-    /// Now.
     pub now: Timestamp,
 }
 

@@ -1,14 +1,20 @@
 //! Whether an answerTemplate gives the right record: it is put into the plugin and asked, before any server has it.
 
-use crate::build::{self, Lasting};
-use crate::corefile::{self, Disk};
-use crate::query::{Query, Transport};
-use crate::routes::Routes;
-use crate::wire::code::{class, rtype};
-use crate::wire::{Name, Reply, Request};
-use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
-use std::sync::Arc;
+use crate::{
+    build::{self, Lasting},
+    corefile::{self, Disk},
+    query::{Query, Transport},
+    routes::Routes,
+    wire::{
+        Name, Reply, Request,
+        code::{class, rtype},
+    },
+};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    path::PathBuf,
+    sync::Arc,
+};
 
 /// RFC 2181, section 8: the greatest TTL.
 const LONGEST: u32 = i32::MAX as u32;

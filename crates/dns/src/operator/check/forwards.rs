@@ -11,7 +11,6 @@ pub struct Forward {
     pub upstreams: Vec<String>,
     /// As the plugin calls it.
     pub policy: &'static str,
-    /// With TLS.
     pub tls: Option<Tls>,
     /// Never over UDP.
     pub tcp: bool,

@@ -21,7 +21,6 @@ pub struct Mistake {
     pub path: String,
     /// What stands there.
     pub value: String,
-    /// What is wrong.
     pub problem: String,
     /// The template's name, if it is in one.
     pub template: Option<String>,

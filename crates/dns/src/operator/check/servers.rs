@@ -1,11 +1,14 @@
 //! Everything in the spec but the templates.
 
-use super::forwards::{self, Forward, Manner};
-use super::{Mistake, Notes, Reason::InvalidConfiguration, zone};
+use super::{
+    Mistake, Notes,
+    Reason::InvalidConfiguration,
+    forwards::{self, Forward, Manner},
+    zone,
+};
 use crate::wire::Name;
 use api::config::{DnsCache, DnsServer, OperatorDnsSpec};
-use std::collections::HashMap;
-use std::time::Duration;
+use std::{collections::HashMap, time::Duration};
 
 /// What is rendered beside templates.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,8 +4,7 @@ mod cluster;
 mod forwards;
 
 use super::*;
-use crate::operator::check;
-use crate::testing::Asked;
+use crate::{operator::check, testing::Asked};
 use api::config::OperatorDnsSpec;
 use net::Family;
 use serde_json::{Value, json};

@@ -1,7 +1,6 @@
 //! The DaemonSet of the servers.
 
-use super::access::ACCOUNT;
-use super::{Bundle, object};
+use super::{Bundle, access::ACCOUNT, object};
 use crate::operator::{DNS, NAME, POD_LABEL, PORT, Program};
 use api::config::NodePlacement;
 use serde_json::{Value, json};

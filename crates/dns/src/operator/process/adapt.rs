@@ -1,8 +1,10 @@
 //! The Corefile of the cluster, for a server on this machine. Pure.
 
 use super::Local;
-use crate::corefile::{Block, Corefile, Directive, Token};
-use crate::operator::PORT;
+use crate::{
+    corefile::{Block, Corefile, Directive, Token},
+    operator::PORT,
+};
 use std::path::{Path, PathBuf};
 
 /// Served by the process itself, for all its parts.

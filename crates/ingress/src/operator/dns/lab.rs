@@ -6,7 +6,6 @@ use runtime::cloud::{Answer, DnsEntry, DnsProvider, DnsZone};
 /// The zone that counts as configured when the DNS configuration names none.
 pub const ZONE: &str = "lab";
 
-/// See the top of the file.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Lab;
 

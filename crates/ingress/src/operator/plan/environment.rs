@@ -44,7 +44,6 @@ pub fn ports(input: Input<'_>) -> Ports {
     }
 }
 
-/// All of it.
 pub fn environment(input: Input<'_>, live: Option<&Service>) -> Result<Environment, UnknownPlatform> {
     let mut all = Environment::new();
     let mut put = |name: &str, value: &str| {

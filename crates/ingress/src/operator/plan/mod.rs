@@ -28,7 +28,6 @@ use super::{admit::Admission, cluster::Cluster, names::Names, objects::IngressCo
 /// What every plan is made from.
 #[derive(Clone, Copy, Debug)]
 pub struct Input<'a> {
-    /// The object.
     pub controller: &'a IngressController,
     /// What it was admitted as.
     pub admission: &'a Admission,

@@ -25,7 +25,6 @@ pub fn account() -> Value {
 /// Which Secrets routers may read; they ask for those that Routes and Ingresses name either way.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum RouterSecrets {
-    /// All of them.
     #[default]
     All,
     /// Those that a Role in their namespace grants to the account of routers.

@@ -4,7 +4,6 @@ use super::{Observed, condition};
 use crate::operator::plan::{Input, balancer::annotation, live, progress};
 use api::config::{LoadBalancerKind, OperatorCondition, PublishingKind};
 
-/// All of them.
 pub fn conditions(input: Input<'_>, observed: Observed<'_>) -> Vec<OperatorCondition> {
     let kind = input.admission.strategy.kind;
     let managed = kind == PublishingKind::LoadBalancerService;

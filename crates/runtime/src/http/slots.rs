@@ -3,15 +3,18 @@
 //! Nobody waits here: a newcomer gets a place, takes that of a connection that does nothing, or is turned away, so that the
 //! loop that accepts never stands still.
 
-use std::collections::HashMap;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
-use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
-
 use parking_lot::Mutex;
+use std::{
+    collections::HashMap,
+    net::{IpAddr, Ipv6Addr, SocketAddr},
+    pin::Pin,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, AtomicUsize, Ordering},
+    },
+    task::{Context, Poll},
+    time::{Duration, Instant},
+};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::sync::CancellationToken;
 
@@ -105,7 +108,7 @@ impl Drop for InRequest {
 
 /// All connections of a server.
 #[derive(Debug)]
-pub(super) struct Places {
+pub(super) struct Slots {
     most: usize,
     per_source: usize,
     table: Mutex<Table>,
@@ -126,13 +129,13 @@ pub(super) enum Full {
     Source,
 }
 
-impl Places {
+impl Slots {
     pub(super) fn new(most: usize, per_source: usize) -> Arc<Self> {
         Arc::new(Self { most, per_source, table: Mutex::default() })
     }
 
     /// A place for a connection.
-    pub(super) fn enter(self: &Arc<Self>, address: SocketAddr) -> Result<Place, Full> {
+    pub(super) fn enter(self: &Arc<Self>, address: SocketAddr) -> Result<Slot, Full> {
         let source = Source::of(address.ip());
         let mut table = self.table.lock();
         if table.sources.get(&source).is_some_and(|own| own.len() >= self.per_source) && !table.evict(source) {
@@ -144,7 +147,7 @@ impl Places {
         let activity = Arc::new(Activity::new());
         table.sources.entry(source).or_default().push(Arc::clone(&activity));
         table.total += 1;
-        Ok(Place { places: Arc::clone(self), source, activity })
+        Ok(Slot { slots: Arc::clone(self), source, activity })
     }
 
     /// Ends an idle connection, whosever it is: the machine has nothing left for a new one.
@@ -183,42 +186,42 @@ impl Table {
 
 /// A place; given back when dropped.
 #[derive(Debug)]
-pub(super) struct Place {
-    places: Arc<Places>,
+pub(super) struct Slot {
+    slots: Arc<Slots>,
     source: Source,
     pub(super) activity: Arc<Activity>,
 }
 
-impl Drop for Place {
+impl Drop for Slot {
     fn drop(&mut self) {
-        self.places.table.lock().remove(self.source, &self.activity);
+        self.slots.table.lock().remove(self.source, &self.activity);
     }
 }
 
 /// A connection with its place, which it keeps also when it is handed over to another protocol.
-pub(super) struct Placed<I> {
+pub(super) struct SlottedIo<I> {
     io: I,
-    place: Place,
+    slot: Slot,
 }
 
-impl<I> Placed<I> {
-    pub(super) fn new(io: I, place: Place) -> Self {
-        Self { io, place }
+impl<I> SlottedIo<I> {
+    pub(super) fn new(io: I, slot: Slot) -> Self {
+        Self { io, slot }
     }
 }
 
-impl<I: AsyncRead + Unpin> AsyncRead for Placed<I> {
+impl<I: AsyncRead + Unpin> AsyncRead for SlottedIo<I> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<std::io::Result<()>> {
         let before = buf.filled().len();
         let read = Pin::new(&mut self.io).poll_read(cx, buf);
         if buf.filled().len() > before {
-            self.place.activity.hear();
+            self.slot.activity.hear();
         }
         read
     }
 }
 
-impl<I: AsyncWrite + Unpin> AsyncWrite for Placed<I> {
+impl<I: AsyncWrite + Unpin> AsyncWrite for SlottedIo<I> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<std::io::Result<usize>> {
         Pin::new(&mut self.io).poll_write(cx, buf)
     }
@@ -269,21 +272,21 @@ mod tests {
 
     #[test]
     fn who_idles_makes_room_and_who_works_stays() {
-        let places = Places::new(3, 2);
-        let first = places.enter(from("192.0.2.1")).unwrap();
+        let slots = Slots::new(3, 2);
+        let first = slots.enter(from("192.0.2.1")).unwrap();
         let busy = InRequest::begin(&first.activity);
-        let second = places.enter(from("192.0.2.1")).unwrap();
-        let third = places.enter(from("192.0.2.1")).expect("the idle one of the same source goes");
+        let second = slots.enter(from("192.0.2.1")).unwrap();
+        let third = slots.enter(from("192.0.2.1")).expect("the idle one of the same source goes");
         assert!(second.activity.evicted.is_cancelled() && !first.activity.evicted.is_cancelled());
         let _third_busy = InRequest::begin(&third.activity);
-        assert_eq!(places.enter(from("192.0.2.1")).err(), Some(Full::Source));
-        let other = places.enter(from("2001:db8::1")).unwrap();
+        assert_eq!(slots.enter(from("192.0.2.1")).err(), Some(Full::Source));
+        let other = slots.enter(from("2001:db8::1")).unwrap();
         let _other_busy = InRequest::begin(&other.activity);
-        assert_eq!(places.enter(from("198.51.100.1")).err(), Some(Full::Server));
+        assert_eq!(slots.enter(from("198.51.100.1")).err(), Some(Full::Server));
         drop(busy);
-        let _newcomer = places.enter(from("198.51.100.1")).expect("the first idles now");
+        let _newcomer = slots.enter(from("198.51.100.1")).expect("the first idles now");
         assert!(first.activity.evicted.is_cancelled());
         drop((first, second, third, other));
-        assert_eq!(places.table.lock().total, 1);
+        assert_eq!(slots.table.lock().total, 1);
     }
 }
