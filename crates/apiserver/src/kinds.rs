@@ -67,6 +67,7 @@ pub fn of(resource: &Resource) -> &'static dyn ServerRules {
         ("", "podtemplates") => &admission::WorkloadKind { template: "template" },
         ("batch", "cronjobs") => &admission::WorkloadKind { template: "spec.jobTemplate.spec.template" },
         (rbac::GROUP, _) => &admission::AccessKind,
+        ("admissionregistration.k8s.io", _) => &admission::PolicyKind,
         _ => &Nothing,
     }
 }

@@ -1,9 +1,18 @@
 //! The server's parts, put together, and what the verbs ask of them.
 
 use crate::{
-    admission::Plugins, audit::Auditor, definitions::Definitions, fairness::Fairness, inflight::Inflight,
-    journal::RequestMetrics, kubelet::Kubelets, openapi::Documents, registry::Registry, request::bodies::Bodies,
-    services::Services, stored,
+    admission::{Plugins, Policies, Webhooks},
+    audit::Auditor,
+    definitions::Definitions,
+    fairness::Fairness,
+    inflight::Inflight,
+    journal::RequestMetrics,
+    kubelet::Kubelets,
+    openapi::Documents,
+    registry::Registry,
+    request::bodies::Bodies,
+    services::Services,
+    stored,
 };
 use access::{
     Access,
@@ -56,6 +65,10 @@ pub struct ApiServer {
     pub access: Access,
     /// Signs service account tokens.
     pub issuer: Option<Issuer>,
+    /// Rules about writes that the cluster brings along.
+    pub policies: Policies,
+    /// Others that are asked about writes.
+    pub webhooks: Webhooks,
     /// Connections to nodes.
     pub kubelets: Kubelets,
     /// Who is served before whom; none when it is switched off (`--enable-priority-and-fairness=false`).

@@ -2,7 +2,7 @@
 
 use crate::{
     ApiServer, Body, Config,
-    admission::Plugins,
+    admission::{Plugins, Policies, Webhooks},
     client::{InProcess, myself},
     definitions::Definitions,
     fairness::Fairness,
@@ -68,6 +68,8 @@ impl Lab {
             },
             access: Access::new(&[Mode::Node, Mode::Rbac]),
             issuer: Some(Issuer::new(key, settings)),
+            policies: Policies::default(),
+            webhooks: Webhooks::new(&admin.metrics),
             kubelets: Kubelets::default(),
             fairness: Some(Fairness::new(600, std::time::Duration::from_secs(60), &admin.metrics)),
             inflight: Inflight::new(400, 200),

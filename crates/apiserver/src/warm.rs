@@ -3,7 +3,10 @@
 use crate::{
     ApiServer, aggregated_roles, bootstrap, definitions, fairness, follow, registry::Registry, select, services,
 };
-use api::error::ApiError;
+use api::{
+    error::ApiError,
+    kinds::webhook::WebhookConfiguration::{Mutating, Validating},
+};
 use runtime::task::Tasks;
 use std::sync::Arc;
 
@@ -25,6 +28,9 @@ pub enum StartError {
 pub fn registry() -> Registry {
     Registry::new(api::kinds::table().into_iter().map(|resource| match resource.kind.as_str() {
         "CustomResourceDefinition" => Arc::new(resource.with_rules(Arc::new(schema::DefinitionRules))),
+        "MutatingWebhookConfiguration" => Arc::new(resource.with_rules(Arc::new(schema::WebhookRules(Mutating)))),
+        "ValidatingAdmissionPolicy" => Arc::new(resource.with_rules(Arc::new(schema::PolicyRules))),
+        "ValidatingWebhookConfiguration" => Arc::new(resource.with_rules(Arc::new(schema::WebhookRules(Validating)))),
         _ => resource,
     }))
 }

@@ -7,10 +7,12 @@
 //! The way of a definition: `DefinitionRules` admit it, `definition::status::settle` gives it its names and conditions,
 //! `Definition::read` and `resources` make its routes.
 
+pub mod admission;
 pub mod cel;
 pub mod columns;
 pub mod definition;
 pub mod jsonpath;
+pub mod policy;
 pub mod resource;
 pub mod shape;
 pub mod structural;
@@ -19,5 +21,7 @@ pub mod walk;
 #[cfg(test)]
 mod tests;
 
+pub use admission::WebhookRules;
 pub use definition::{Definition, DefinitionRules};
+pub use policy::PolicyRules;
 pub use resource::resources;

@@ -25,6 +25,12 @@ const ROOTS: &[(&str, Option<&str>, &str)] = &[
         Some(""),
         "Binding ConfigMap Endpoints Event Namespace Node Pod Secret Service ServiceAccount",
     ),
+    (
+        "k8s.io/api/admissionregistration/v1",
+        Some("admissionregistration.k8s.io"),
+        "MutatingAdmissionPolicy MutatingAdmissionPolicyBinding MutatingWebhookConfiguration \
+         ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding ValidatingWebhookConfiguration",
+    ),
     ("k8s.io/api/apps/v1", Some("apps"), "ControllerRevision DaemonSet Deployment ReplicaSet"),
     ("k8s.io/api/authentication/v1", Some("authentication.k8s.io"), "SelfSubjectReview TokenRequest TokenReview"),
     (
@@ -101,12 +107,22 @@ struct Known {
     wrapped: bool,
 }
 
-/// Fields of an embedded struct are flattened in JSON. In protobuf they are a message of their own, with this number;
-/// number 0 (TypeMeta) means that they are not there at all.
-#[derive(Clone, Copy)]
+/// Fields of an embedded struct are flattened in JSON. In protobuf they are a message of their own, with the last of these
+/// numbers in the one around it; without numbers (TypeMeta) they are not there at all.
+#[derive(Clone)]
 enum Level {
     Top,
-    Embedded { number: u32 },
+    Embedded { numbers: Vec<u32> },
+}
+
+impl Level {
+    fn below(&self, number: u32) -> Self {
+        let outer = match self {
+            Self::Embedded { numbers } => numbers.clone(),
+            Self::Top => Vec::new(),
+        };
+        Self::Embedded { numbers: outer.into_iter().chain((number > 0).then_some(number)).collect() }
+    }
 }
 
 impl Reader {
@@ -150,7 +166,7 @@ impl Reader {
         }
         self.done.insert(name.clone(), Vec::new());
         let mut lines = Vec::new();
-        self.members(name, Level::Top, &mut lines)?;
+        self.members(name, &Level::Top, &mut lines)?;
         if marker(&self.declared(name)?.markers, "structType").any(|value| value == "atomic")
             || marker(&self.declared(name)?.markers, "mapType").any(|value| value == "atomic")
         {
@@ -160,7 +176,7 @@ impl Reader {
         Ok(())
     }
 
-    fn members(&mut self, name: &Name, level: Level, lines: &mut Vec<String>) -> Result<(), String> {
+    fn members(&mut self, name: &Name, level: &Level, lines: &mut Vec<String>) -> Result<(), String> {
         // Taken out while its members are read, because they may need other declarations of the same package.
         self.declared(name)?;
         let package = self.packages.get_mut(&name.0).ok_or("package vanished")?;
@@ -181,7 +197,7 @@ impl Reader {
         owner: &Name,
         declared: &Declared,
         member: &Member,
-        level: Level,
+        level: &Level,
         lines: &mut Vec<String>,
     ) -> Result<(), String> {
         let mut json = member.tag("json").split(',');
@@ -193,17 +209,18 @@ impl Reader {
             return Ok(());
         }
         if member.embedded && field.is_empty() {
-            if matches!(level, Level::Embedded { number: outer } if outer > 0 && number > 0) {
-                return Err(format!("{}: embedded in two levels, which the facts file cannot say", owner.1));
-            }
             let inner = resolve(owner, declared, member.go_type.trim_start_matches('*'));
-            return self.members(&inner, Level::Embedded { number }, lines);
+            return self.members(&inner, &level.below(number), lines);
         }
         let pointer = member.go_type.starts_with('*');
         let known = self.shape(owner, declared, member.go_type.trim_start_matches('*'))?;
         let mut line = format!("  {field} {}", known.shape);
         match level {
-            Level::Embedded { number: outer } if outer > 0 => _ = write!(line, " {outer}.{number}"),
+            Level::Embedded { numbers } if !numbers.is_empty() => {
+                line.push(' ');
+                numbers.iter().for_each(|outer| _ = write!(line, "{outer}."));
+                _ = write!(line, "{number}");
+            }
             Level::Top if number > 0 => _ = write!(line, " {number}"),
             _ => {}
         }

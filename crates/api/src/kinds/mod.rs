@@ -19,6 +19,7 @@ pub mod names;
 mod namespace;
 mod node;
 pub mod pod;
+pub mod policy;
 pub mod quantity;
 mod rbac;
 mod resources;
@@ -30,5 +31,7 @@ pub mod service_validate;
 mod table;
 #[cfg(test)]
 mod tests;
+
+pub mod webhook;
 
 pub use table::table;

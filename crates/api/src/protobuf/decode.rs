@@ -43,7 +43,7 @@ pub(super) fn envelope(body: &[u8]) -> Result<Envelope<'_>, Error> {
 /// A message of a built-in type as a JSON object, with every field that the bytes hold.
 pub(super) fn message(structure: &Struct, bytes: &[u8]) -> Result<Map<String, Value>, Error> {
     let mut map = Map::new();
-    Reader { depth: 0 }.fields(structure, 0, bytes, &mut map)?;
+    Reader { depth: 0 }.fields(structure, &[], bytes, &mut map)?;
     Ok(map)
 }
 
@@ -62,14 +62,21 @@ impl Reader {
     }
 
     /// Reads the fields of a message, or of an embedded message (`within`), into the same JSON object.
-    fn fields(self, structure: &Struct, within: u32, bytes: &[u8], map: &mut Map<String, Value>) -> Result<(), Error> {
+    fn fields(
+        self,
+        structure: &Struct,
+        within: &[u32],
+        bytes: &[u8],
+        map: &mut Map<String, Value>,
+    ) -> Result<(), Error> {
         let wires = table::wire(&structure.name).unwrap_or_default();
         let deeper = self.deeper()?;
         for field in Fields(bytes) {
             let (number, raw) = field?;
-            match wires.binary_search_by_key(&(within, number), |wire| (wire.within, wire.number)) {
-                Ok(index) => {
-                    let wire = wires[index];
+            let of_number = &wires[wires.partition_point(|wire| wire.number < number)..];
+            let mut of_number = of_number.iter().take_while(|wire| wire.number == number);
+            match of_number.find(|wire| wire.within() == within) {
+                Some(wire) => {
                     let Some(field) = structure.fields.get(wire.name) else { continue };
                     let target = map.entry(wire.name).or_insert(Value::Null);
                     let read = if wire.wrapped {
@@ -79,11 +86,11 @@ impl Reader {
                     };
                     read.map_err(|error| error.within(wire.name))?;
                 }
-                Err(_) if within == 0 && wires.iter().any(|wire| wire.within == number) => {
-                    self.fields(structure, number, raw.bytes()?, map)?;
+                None if wires.iter().any(|wire| wire.below(within) == Some(number)) => {
+                    self.fields(structure, &[within, &[number]].concat(), raw.bytes()?, map)?;
                 }
                 // A field of a newer client.
-                Err(_) => {}
+                None => {}
             }
         }
         Ok(())
@@ -120,7 +127,7 @@ impl Reader {
                     *target = json!({});
                 }
                 if let (Value::Object(map), Some(structure)) = (target, shape.as_struct()) {
-                    self.fields(structure, 0, raw.bytes()?, map)?;
+                    self.fields(structure, &[], raw.bytes()?, map)?;
                 }
             }
             _ => *target = self.scalar(shape, raw)?,

@@ -23,10 +23,23 @@ pub(super) fn envelope(api_version: &str, kind: &str, message: &[u8]) -> Vec<u8>
 
 /// The message of a built-in type.
 pub(super) fn message(structure: &Struct, value: &Value) -> Result<Vec<u8>, Error> {
-    // (number, bytes of the field); embedded messages collect in one entry of their number.
+    embedded(structure, value, &[])
+}
+
+/// The fields of a message, or of one that is embedded in it (`within`), by number.
+fn embedded(structure: &Struct, value: &Value, within: &[u32]) -> Result<Vec<u8>, Error> {
+    let wires = table::wire(&structure.name).unwrap_or_default();
     let mut parts: Vec<(u32, Vec<u8>)> = Vec::new();
-    for wire in table::wire(&structure.name).unwrap_or_default() {
-        let Some(field) = structure.fields.get(wire.name) else { continue };
+    for wire in wires {
+        if let Some(number) = wire.below(within) {
+            if parts.iter().all(|(written, _)| *written != number) {
+                let mut out = Vec::new();
+                put_bytes(&mut out, number, &embedded(structure, value, &[within, &[number]].concat())?);
+                parts.push((number, out));
+            }
+            continue;
+        }
+        let Some(field) = structure.fields.get(wire.name).filter(|_| wire.within() == within) else { continue };
         let mut out = Vec::new();
         let given = &value[wire.name];
         let written = if wire.wrapped {
@@ -35,22 +48,10 @@ pub(super) fn message(structure: &Struct, value: &Value) -> Result<Vec<u8>, Erro
             one(&mut out, wire.number, field, given)
         };
         written.map_err(|error| error.within(wire.name))?;
-        if wire.within == 0 {
-            parts.push((wire.number, out));
-        } else {
-            match parts.iter_mut().find(|(number, _)| *number == wire.within) {
-                Some((_, bytes)) => bytes.extend(out),
-                None => parts.push((wire.within, out)),
-            }
-        }
+        parts.push((wire.number, out));
     }
-    let embedded = |number| table::wire(&structure.name).unwrap_or_default().iter().any(|wire| wire.within == number);
     parts.sort_by_key(|(number, _)| *number);
-    let mut out = Vec::new();
-    for (number, bytes) in parts {
-        if embedded(number) { put_bytes(&mut out, number, &bytes) } else { out.extend(bytes) }
-    }
-    Ok(out)
+    Ok(parts.into_iter().flat_map(|(_, bytes)| bytes).collect())
 }
 
 fn one(out: &mut Vec<u8>, number: u32, field: &Field, value: &Value) -> Result<(), Error> {

@@ -4,7 +4,8 @@
 //! name, shape, protobuf number, flags. A line `atomic` says that apply owns the struct as a whole.
 //!
 //! - Shapes: the words of `scalar`, `[]X` a list, `{}X` a map, anything else a struct (`.X` is of the same package).
-//! - Numbers: `4`; `2.4` when the field is number 4 of an embedded message with number 2; none when protobuf has no such field.
+//! - Numbers: `4`; `2.4` when the field is number 4 of an embedded message with number 2, and so on inwards (`2.2.4`); none when
+//!   protobuf has no such field.
 //! - Flags: `pointer`, `omitempty`, `omitzero`, `required`, `atomic`, `set`, `keys=a,b`, `merge`, `retainKeys`, `replace`,
 //!   `mergeKey=k`, `default=JSON`; `wrapped` is a list that protobuf keeps in a message of its own.
 
@@ -42,14 +43,27 @@ pub(crate) fn wire(name: &str) -> Option<&'static [Wire]> {
 /// Where one field stands in protobuf.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Wire {
-    /// Number of the embedded message that holds the field; 0 when the field is not in an embedded one.
-    pub(crate) within: u32,
+    /// Numbers of the embedded messages around the field, from outside; 0 where there is none.
+    within: [u32; 2],
     /// Number in that message.
     pub(crate) number: u32,
     /// JSON name.
     pub(crate) name: &'static str,
     /// A list that is the field 1 of a message of its own.
     pub(crate) wrapped: bool,
+}
+
+impl Wire {
+    /// Numbers of the embedded messages around the field, from outside.
+    pub(crate) fn within(&self) -> &[u32] {
+        let depth = self.within.iter().take_while(|number| **number > 0).count();
+        &self.within[..depth]
+    }
+
+    /// The number of the embedded message below `within` that leads to the field.
+    pub(crate) fn below(&self, within: &[u32]) -> Option<u32> {
+        self.within().strip_prefix(within)?.first().copied()
+    }
 }
 
 #[derive(Default)]
@@ -93,7 +107,7 @@ fn read(facts: &'static str) -> Table {
                 line => field(line, &|short| names.get(&(package, short)).copied(), &mut entry),
             }
         }
-        entry.wire.sort_by_key(|wire| (wire.within, wire.number));
+        entry.wire.sort_by_key(|wire| wire.number);
         table.types.insert(name, entry);
     }
     table
@@ -102,7 +116,7 @@ fn read(facts: &'static str) -> Table {
 fn field(line: &'static str, neighbour: &Neighbour<'_>, entry: &mut Entry) {
     let mut words = line.split(' ');
     let (Some(name), Some(shape)) = (words.next(), words.next()) else { return };
-    let mut wire = Wire { within: 0, number: 0, name, wrapped: false };
+    let mut wire = Wire { within: [0; 2], number: 0, name, wrapped: false };
     let mut field = Field {
         shape: shape_of(shape, neighbour),
         omit: Omit::Never,
@@ -134,8 +148,11 @@ fn field(line: &'static str, neighbour: &Neighbour<'_>, entry: &mut Entry) {
             ("default", value) => field.default = serde_json::from_str(value).ok(),
             ("replace", _) => {} // What a patch does anyway to a field that is not merged.
             (number, _) => {
-                let (within, number) = number.split_once('.').unwrap_or(("0", number));
-                (wire.within, wire.number) = (within.parse().unwrap_or(0), number.parse().unwrap_or(0));
+                let (within, number) = number.rsplit_once('.').unwrap_or(("", number));
+                for (place, outer) in wire.within.iter_mut().zip(within.split('.')) {
+                    *place = outer.parse().unwrap_or(0);
+                }
+                wire.number = number.parse().unwrap_or(0);
             }
         }
     }

@@ -9,9 +9,16 @@ use std::sync::Arc;
 const ALWAYS: [&str; 5] =
     ["DefaultTolerationSeconds", "NamespaceLifecycle", "NodeRestriction", "Priority", "TaintNodesByCondition"];
 /// Can be switched.
-const SWITCHED: [&str; 3] = ["DenyServiceExternalIPs", "PodSecurity", "ServiceAccount"];
+const SWITCHED: [&str; 6] = [
+    "DenyServiceExternalIPs",
+    "MutatingAdmissionWebhook",
+    "PodSecurity",
+    "ServiceAccount",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionWebhook",
+];
 /// Upstream's others. Asking for one of them is a mistake, for it would protect nothing; doing without is what happens anyway.
-const ABSENT: [&str; 29] = [
+const ABSENT: [&str; 26] = [
     "AlwaysAdmit",
     "AlwaysDeny",
     "AlwaysPullImages",
@@ -27,7 +34,6 @@ const ABSENT: [&str; 29] = [
     "LimitPodHardAntiAffinityTopology",
     "LimitRanger",
     "MutatingAdmissionPolicy",
-    "MutatingAdmissionWebhook",
     "NamespaceAutoProvision",
     "NamespaceExists",
     "NodeDeclaredFeatureValidator",
@@ -39,8 +45,6 @@ const ABSENT: [&str; 29] = [
     "ResourceQuota",
     "RuntimeClass",
     "StorageObjectInUseProtection",
-    "ValidatingAdmissionPolicy",
-    "ValidatingAdmissionWebhook",
 ];
 
 /// A choice of plugins that cannot be had. Not retryable.
@@ -69,12 +73,25 @@ pub struct Plugins {
     pub pod_security: Option<Arc<PodSecurity>>,
     /// Services get no new external IPs.
     pub deny_service_external_ips: bool,
+    /// Policies that refuse are asked.
+    pub validating_policies: bool,
+    /// Webhooks that change objects are asked.
+    pub mutating_webhooks: bool,
+    /// Webhooks that refuse are asked.
+    pub validating_webhooks: bool,
 }
 
 impl Default for Plugins {
     /// Upstream's choice.
     fn default() -> Self {
-        Self { service_account: true, pod_security: Some(Arc::default()), deny_service_external_ips: false }
+        Self {
+            service_account: true,
+            pod_security: Some(Arc::default()),
+            deny_service_external_ips: false,
+            validating_policies: true,
+            mutating_webhooks: true,
+            validating_webhooks: true,
+        }
     }
 }
 
@@ -108,6 +125,9 @@ impl Plugins {
                     "ServiceAccount" => chosen.service_account = on,
                     "PodSecurity" => chosen.pod_security = on.then(Arc::default),
                     "DenyServiceExternalIPs" => chosen.deny_service_external_ips = on,
+                    "ValidatingAdmissionPolicy" => chosen.validating_policies = on,
+                    "MutatingAdmissionWebhook" => chosen.mutating_webhooks = on,
+                    "ValidatingAdmissionWebhook" => chosen.validating_webhooks = on,
                     _ => {}
                 }
             }
@@ -147,10 +167,12 @@ mod tests {
             [
                 "--enable-admission-plugins: ResourceQuota is not built here; it would protect nothing",
                 "--enable-admission-plugins: there is no plugin \"Podsecurity\"; here are DefaultTolerationSeconds, \
-                 NamespaceLifecycle, NodeRestriction, Priority, TaintNodesByCondition, DenyServiceExternalIPs, PodSecurity, \
-                 ServiceAccount",
-                "--disable-admission-plugins: NodeRestriction cannot be switched off; DenyServiceExternalIPs, PodSecurity, \
-                 ServiceAccount can",
+                 NamespaceLifecycle, NodeRestriction, Priority, TaintNodesByCondition, DenyServiceExternalIPs, \
+                 MutatingAdmissionWebhook, PodSecurity, ServiceAccount, ValidatingAdmissionPolicy, \
+                 ValidatingAdmissionWebhook",
+                "--disable-admission-plugins: NodeRestriction cannot be switched off; DenyServiceExternalIPs, \
+                 MutatingAdmissionWebhook, PodSecurity, ServiceAccount, ValidatingAdmissionPolicy, \
+                 ValidatingAdmissionWebhook can",
                 "--enable-admission-plugins: PodSecurity is both enabled and disabled; choose one",
             ]
         );

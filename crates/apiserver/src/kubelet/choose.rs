@@ -2,7 +2,12 @@
 
 use super::{
     connection::Head,
-    plan::{log, proxy, query::Parameters, stream, target::Plan},
+    plan::{
+        log, proxy,
+        query::Parameters,
+        stream,
+        target::{Endpoint, Plan},
+    },
 };
 use crate::{ApiServer, call::Call};
 use api::{error::ApiError, object::Fields};
@@ -63,6 +68,19 @@ async fn destination(call: &Call) -> Result<proxy::Destination, ApiError> {
             proxy::service(id, &service, &slices, is_pod, chance())
         }
     }
+}
+
+/// Where this server itself reaches a Service.
+pub async fn service_endpoints(
+    server: &ApiServer,
+    namespace: &str,
+    name: &str,
+    port: u16,
+) -> Result<Vec<Endpoint>, ApiError> {
+    let service = server.object(&format!("services/specs/{namespace}/{name}"));
+    let service = service.ok_or_else(|| ApiError::not_found("services", "", name))?;
+    let slices = slices(server, namespace, name).await?;
+    proxy::any_endpoint(name, port, &service, &slices, chance())
 }
 
 async fn slices(server: &ApiServer, namespace: &str, service: &str) -> Result<Vec<Value>, ApiError> {

@@ -45,7 +45,7 @@ pub async fn exchange(
 }
 
 /// An error and what caused it.
-fn chain(error: &dyn Error) -> String {
+pub(crate) fn chain(error: &dyn Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(error) = cause {

@@ -18,17 +18,25 @@ pub mod settings;
 pub mod tls;
 pub mod upgrade;
 
+pub(crate) use choose::service_endpoints;
 pub use connection::{Connection, is_handed_over};
+pub(crate) use exchange::chain;
+pub use reach::Via;
 pub use settings::Settings;
 
-use crate::{Body, answer::Answer, call::Call};
+use crate::{Body, admission, answer::Answer, call::Call};
 use api::error::ApiError;
 use connection::{Handed, Head};
 use exchange::Trouble;
 use http::{HeaderValue, Method, Response, StatusCode, header};
-use plan::target::Plan;
-use reach::{Filter, Via};
+pub(crate) use plan::target::{Endpoint, Host};
+use plan::{
+    query::Parameters,
+    target::{Plan, Security, Target},
+};
+use reach::Filter;
 use runtime::{http::empty, pki::PkiError};
+use serde_json::{Value, json};
 use tokio_util::task::TaskTracker;
 
 /// How to reach kubelets, and what is open to them.
@@ -56,10 +64,21 @@ impl Default for Kubelets {
     }
 }
 
+/// A plain connection to the first of several endpoints that answers.
+pub(crate) async fn open(server: &crate::ApiServer, to: Vec<Endpoint>, via: Via) -> Result<Box<dyn dial::Io>, String> {
+    let target = Target { to, security: Security::Plain, path: String::new() };
+    dial::dial(&server.kubelets, &target, via).await.map(|(stream, _)| stream).map_err(|trouble| match trouble {
+        Trouble::NotAllowed(why) | Trouble::Unreachable(why) | Trouble::Broken(why) => why,
+    })
+}
+
 /// Hands a request over and answers with what came back.
 pub async fn connect(call: &Call, connection: Connection) -> Result<Answer, ApiError> {
     let Some(Handed { head, body }) = connection.handed() else { return Err(call.not_allowed()) };
     allowed(call, &head)?;
+    if call.request.subresource != "log" {
+        admission::connect(call, options(call, &head)).await?;
+    }
     let response = match choose::plan(call, &head).await? {
         Plan::Nothing => status(StatusCode::NO_CONTENT),
         Plan::Redirect(path) => moved(&path)?,
@@ -92,6 +111,44 @@ fn allowed(call: &Call, head: &Head) -> Result<(), ApiError> {
         call.authorize("create")?;
     }
     Ok(())
+}
+
+/// What is asked for, as the kind that upstream has for it.
+fn options(call: &Call, head: &Head) -> Value {
+    let (asked, query) = (&call.request, &call.query);
+    let of = if asked.subresource == "proxy" { call.resource.kind.as_str() } else { "Pod" };
+    let what = match asked.subresource.as_str() {
+        "exec" => "Exec",
+        "attach" => "Attach",
+        "portforward" => "PortForward",
+        _ => "Proxy",
+    };
+    let mut options = json!({"kind": format!("{of}{what}Options"), "apiVersion": "v1"});
+    let parameters = Parameters::new(head.uri.query().unwrap_or_default());
+    match what {
+        "Exec" | "Attach" => {
+            for flag in ["stdin", "stdout", "stderr", "tty"] {
+                if query.flag(flag) {
+                    options[flag] = true.into();
+                }
+            }
+            if !query.get("container").is_empty() {
+                options["container"] = query.get("container").into();
+            }
+            let command: Vec<&str> = parameters.all("command").collect();
+            if !command.is_empty() {
+                options["command"] = command.into();
+            }
+        }
+        "PortForward" => {
+            let ports: Vec<i64> = parameters.all("ports").filter_map(|port| port.parse().ok()).collect();
+            if !ports.is_empty() {
+                options["ports"] = ports.into();
+            }
+        }
+        _ => options["path"] = format!("/{}", asked.rest.trim_start_matches('/')).into(),
+    }
+    options
 }
 
 fn status(status: StatusCode) -> Response<Body> {

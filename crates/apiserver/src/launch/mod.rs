@@ -11,6 +11,7 @@ pub use options::{ApiServerOptions, Audit, Tokens};
 
 use crate::{
     ApiServer, Config,
+    admission::{Policies, Webhooks},
     audit::{Auditor, Log, Policy, PolicyError},
     encryption::Encryption,
     fairness::Fairness,
@@ -181,6 +182,8 @@ fn assemble(
         },
         access: Access::new(&options.authorization),
         issuer: Some(Issuer::new(signing, settings)),
+        policies: Policies::default(),
+        webhooks: Webhooks::new(&admin.metrics),
         kubelets: Kubelets::new(kubelet::Settings { own_port: Some(port), ..options.kubelets.clone() })
             .map_err(CertificatesError::from)?,
         fairness: fairness(options, &admin),

@@ -1,6 +1,7 @@
 //! `pods/NAME/binding`: the scheduler's word on which node a Pod runs.
 
 use crate::{
+    admission,
     answer::{self, Answer},
     call::Call,
     request::{
@@ -37,12 +38,14 @@ pub(super) async fn bind_named(call: &Call, binding: Value) -> Result<Answer, Ap
     let pods = registry.get("", "v1", "pods").ok_or_else(|| call.not_allowed())?;
     let mut request = call.request.clone();
     request.resource = "pods".into();
+    request.subresource = "binding".into();
     request.name = binding.str_at("metadata.name").to_owned();
     bind_pod(&call.about(Arc::clone(pods), request), binding).await
 }
 
 async fn bind_pod(call: &Call, mut binding: Value) -> Result<Answer, ApiError> {
     create::match_namespace(call, &mut binding)?;
+    let binding = admission::below(call, binding).await?;
     let options = WriteOptions::new(&call.query, Write::Create)?;
     let kind = binding.str_at("target.kind");
     let node = binding.str_at("target.name").to_owned();

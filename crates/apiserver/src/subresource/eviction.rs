@@ -33,7 +33,7 @@ pub(super) async fn evict(call: &Call, bytes: &[u8]) -> Result<Answer, ApiError>
         return Err(ApiError::bad_request("name in URL does not match name in Eviction object"));
     }
     create::match_namespace(call, &mut eviction)?;
-    admission::evict(call, &eviction)?;
+    let eviction = admission::evict(call, eviction).await?;
     let options = eviction.at("deleteOptions").clone();
     let text = if options.is_null() { String::new() } else { options.to_string() };
     let options = DeleteOptions::new(&call.query, text.as_bytes(), "application/json")?;

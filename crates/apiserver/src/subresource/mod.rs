@@ -8,6 +8,7 @@ mod scale;
 mod token;
 
 pub(crate) use reviews::review;
+pub(crate) use scale::{scale_of, set_scale};
 
 use crate::{
     answer::Answer,

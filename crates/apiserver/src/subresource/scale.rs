@@ -76,6 +76,27 @@ pub(super) async fn serve(call: &Call, subresource: &Subresource, bytes: &[u8]) 
     show(call, &paths, &written)
 }
 
+/// The Scale of an object whose `scale` is being written.
+pub(crate) fn scale_of(call: &Call, object: &Value) -> Value {
+    paths(call).map_or_else(|| object.clone(), |paths| scale_at(object, &paths))
+}
+
+/// Carries the number of a Scale back into its object.
+pub(crate) fn set_scale(call: &Call, object: &mut Value, scale: &Value) {
+    if let (Some(paths), Some(replicas)) = (paths(call), scale.int_at("spec.replicas")) {
+        object.set(paths.spec, replicas);
+    }
+}
+
+fn paths(call: &Call) -> Option<Paths<'_>> {
+    match call.resource.subresource("scale")? {
+        Subresource::Scale { spec_replicas, status_replicas, selector } => {
+            Some(Paths { spec: spec_replicas, status: status_replicas, selector: selector.as_deref() })
+        }
+        _ => None,
+    }
+}
+
 /// What a request does to a Scale.
 enum Edit {
     Put(Parsed),
@@ -130,7 +151,7 @@ struct Change<'a> {
 impl Change<'_> {
     /// The Scale of the object after the edit, with its managed fields.
     fn scale(&self, old: &Value, warnings: &mut Vec<String>) -> Result<Value, ApiError> {
-        let mut before = scale_of(old, &self.paths);
+        let mut before = scale_at(old, &self.paths);
         self.ownership.show(old, &mut before);
         let (patched, duplicates) = match &self.edit {
             Edit::Apply(config) => return self.applied(&before, config),
@@ -206,10 +227,10 @@ impl Change<'_> {
 }
 
 fn show(call: &Call, paths: &Paths<'_>, written: &Written) -> Result<Answer, ApiError> {
-    answer::value(call, 200, &scale_of(&written.parse()?, paths))
+    answer::value(call, 200, &scale_at(&written.parse()?, paths))
 }
 
-fn scale_of(object: &Value, paths: &Paths<'_>) -> Value {
+fn scale_at(object: &Value, paths: &Paths<'_>) -> Value {
     let mut scale = json!({"kind": "Scale", "apiVersion": "autoscaling/v1", "metadata": {}, "spec": {}, "status": {}});
     for field in ["name", "namespace", "uid", "resourceVersion", "creationTimestamp"] {
         if let Some(value) = object.at("metadata").get(field) {

@@ -29,7 +29,7 @@ pub(super) async fn issue(call: &Call, bytes: &[u8]) -> Result<Answer, ApiError>
             return Err(ApiError::invalid("TokenRequest", "authentication.k8s.io", &call.request.name, &[error]));
         }
     }
-    crate::admission::token(call, &request)?;
+    let request = crate::admission::token(call, request).await?;
     let issuer = call.server.issuer.as_ref().ok_or_else(|| call.not_allowed())?;
     let asked = Asked { namespace: &call.request.namespace, name: &call.request.name, request: &request };
     let issued = issuer.issue(asked, &*call.server, call.server.now(), &uuid::Uuid::new_v4().to_string())?;

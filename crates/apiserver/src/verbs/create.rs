@@ -19,7 +19,7 @@ use api::{
 use serde_json::Value;
 
 /// How many letters are appended to generateName.
-const SUFFIX: usize = 5;
+pub(crate) const SUFFIX: usize = 5;
 /// A name is at most 63 characters long when it is generated.
 const MOST_GENERATED: usize = 63;
 /// How often a generated name that is taken is drawn again.

@@ -148,7 +148,7 @@ async fn prepare(
         write::track(call, part, Some(old), wanted, options);
     }
     let object = &mut wanted.object;
-    admission::update(call, object, old);
+    admission::update(call, object, old).await?;
     let reserved = match part {
         Part::Main | Part::Scale => {
             let reserved = call.kind().reserve(call, object, Some(old)).await?;

@@ -37,6 +37,11 @@ pub(super) struct Declared {
 }
 
 impl Declared {
+    /// A value of which only the type is known.
+    pub(super) fn plain(of: Type) -> Self {
+        Self { of, most: 0, least_bytes: 0, each: None }
+    }
+
     /// What rules may know of a value with this schema; nothing if they cannot see it. `name` is where it stands.
     pub(super) fn of_schema(schema: &Schema, is_resource: bool, name: &str) -> Option<Self> {
         let checks = &schema.checks;

@@ -4,11 +4,12 @@
 //! `kube-cel`; what that copies is charged by its size. A step that the budget does not cover is not taken.
 
 use super::{
+    authorizer,
     convert::{CONVERSIONS, convert},
     expr::{Access, Expression, Node},
     fold,
     function::{self, ARGUMENTS, Function},
-    infer, operator,
+    infer, operator, program,
     value::{self, text},
 };
 use crate::walk::pattern::Pattern;
@@ -238,7 +239,15 @@ fn select(of: &Value, field: &str, how: Access) -> Evaluated {
             (Some(inner), _) => select(inner, field, Access::Optional),
         };
     }
-    let Value::Map(map) = of else { return Err(no_overload(&format!("select '{field}'"))) };
+    let Value::Map(map) = of else {
+        return match (program::field(of, field), how) {
+            (Some(Ok(value)), Access::Get) => Ok(value),
+            (Some(Ok(_)), Access::Test) => Ok(Value::Bool(true)),
+            (Some(Ok(value)), Access::Optional) => Ok(some(value)),
+            (Some(Err(why)), _) => Err(why),
+            (None, _) => Err(no_overload(&format!("select '{field}'"))),
+        };
+    };
     let found = map.get(&KeyRef::String(field));
     match how {
         Access::Test => Ok(Value::Bool(found.is_some())),
@@ -371,6 +380,7 @@ fn here(function: &Function, args: &[Value], budget: &mut Budget) -> Evaluated {
         (name @ ("hasValue" | "value" | "or" | "orValue"), [optional, rest @ ..]) => {
             optional_method(name, optional, rest)
         }
+        (name, args) if authorizer::FUNCTIONS.contains(&name) => authorizer::call(name, args, budget),
         (name, _) => Err(no_overload(name)),
     }
 }

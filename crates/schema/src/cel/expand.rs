@@ -20,6 +20,25 @@ pub(super) struct Tree {
     pub(super) root: Id,
 }
 
+impl Tree {
+    /// The fields that are asked of a name, each once.
+    pub(super) fn fields_of(&self, name: &str) -> Vec<String> {
+        let is_name = |id: &Id| matches!(&self.parts[*id], Part::Name(found) if **found == *name);
+        let asked = self.parts.iter().filter_map(|part| match part {
+            Part::Select { of, field, .. } if is_name(of) => Some(field.to_string()),
+            Part::Call { name: "_?._", args, .. } if args.first().is_some_and(is_name) => {
+                match args.get(1).map(|arg| &self.parts[*arg]) {
+                    Some(Part::Literal(Value::String(field))) => Some(field.to_string()),
+                    _ => None,
+                }
+            }
+            _ => None,
+        });
+        let fields: std::collections::BTreeSet<String> = asked.collect();
+        fields.into_iter().collect()
+    }
+}
+
 /// A part of an expression without macros.
 #[derive(Debug)]
 pub(super) enum Part {

@@ -3,7 +3,7 @@
 //! Which there are and what they take is in `overloads`. Most are carried out by `kube-cel`; those in `HERE` are ours,
 //! because they are frequent (`size`), copy nothing (`orValue`) or need Go's regular expressions (`matches`).
 
-use super::overloads;
+use super::{authorizer, overloads};
 use crate::walk::pattern::Pattern;
 use kube_cel::cel::{
     IdedExpr,
@@ -62,7 +62,8 @@ impl Function {
     pub(super) fn find(name: &str, method: bool, count: usize) -> Result<Self, String> {
         let undeclared = || format!("undeclared reference to '{name}' (in container '')");
         let name = overloads::interned(name).ok_or_else(undeclared)?;
-        let call = (!HERE.contains(&name)).then(|| Arc::new(call(name, method, count)));
+        let here = HERE.contains(&name) || authorizer::FUNCTIONS.contains(&name);
+        let call = (!here).then(|| Arc::new(call(name, method, count)));
         Ok(Self { name, method, call, pattern: None })
     }
 }

@@ -5,6 +5,7 @@
 //! decides the cost.
 
 use super::{
+    authorizer::{AUTHORIZER, RESOURCE_CHECK},
     declared::Declared,
     expand::{Id, Loop, Part, Tree},
     overloads::{self, Overload},
@@ -156,6 +157,7 @@ impl Inference<'_> {
                     Type::Error
                 }
             },
+            Type::Struct(AUTHORIZER) if field == "requestResource" => Type::Struct(RESOURCE_CHECK),
             Type::Struct(_) => {
                 self.refuse(format!("undefined field '{field}'"));
                 Type::Error

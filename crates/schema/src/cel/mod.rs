@@ -12,6 +12,7 @@
 //! - Its real cost, in the same units: at most 1,000,000 per run and 10,000,000 per object. A rule that goes beyond stops
 //!   there and the object is refused: nothing is accepted unchecked, and no clock is needed.
 
+mod authorizer;
 mod charge;
 mod check;
 mod compile;
@@ -30,6 +31,7 @@ mod operator;
 mod overloads;
 mod parse;
 mod path;
+mod program;
 mod run;
 mod size;
 mod types;
@@ -38,7 +40,9 @@ mod value;
 #[cfg(test)]
 mod tests;
 
+pub use authorizer::{Authorizer, Decision, Question};
 pub use compile::{RuleTree, compile};
+pub use program::{Bound, Budget, Failure, Makes, Outcome, Program, Scope};
 pub use run::validate;
 
 /// Cost of one run of one rule.

@@ -30,7 +30,7 @@ pub(super) fn convert(json: &Json, schema: &Schema, is_resource: bool) -> Value 
 }
 
 /// A value that no schema describes.
-fn plain(json: &Json) -> Value {
+pub(super) fn plain(json: &Json) -> Value {
     match json {
         Json::Null => Value::Null,
         Json::Bool(value) => Value::Bool(*value),
@@ -44,6 +44,34 @@ fn plain(json: &Json) -> Value {
         Json::Array(list) => Value::List(Arc::new(list.iter().map(plain).collect())),
         Json::Object(map) => made(map.iter().map(|(name, value)| (name.clone(), plain(value)))),
     }
+}
+
+/// A value as JSON; absent for what JSON has no form for, such as a type.
+pub(super) fn to_json(value: &Value) -> Option<Json> {
+    Some(match value {
+        Value::Null => Json::Null,
+        Value::Bool(value) => (*value).into(),
+        Value::Int(value) => (*value).into(),
+        Value::UInt(value) => (*value).into(),
+        Value::Float(value) => (*value).into(),
+        Value::String(text) => text.as_str().into(),
+        Value::List(list) => list.iter().map(to_json).collect::<Option<Vec<_>>>()?.into(),
+        Value::Map(map) => {
+            let entry = |(key, value): (&Key, &Value)| match key {
+                Key::String(key) => Some((key.to_string(), to_json(value)?)),
+                _ => None,
+            };
+            Json::Object(map.map.iter().map(entry).collect::<Option<_>>()?)
+        }
+        Value::Bytes(_) | Value::Timestamp(_) | Value::Duration(_) => {
+            let Ok(Value::String(text)) = super::convert::convert("string", value) else { return None };
+            text.as_str().into()
+        }
+        other => match eval::as_optional(other)?.value() {
+            Some(inner) => to_json(inner)?,
+            None => Json::Null,
+        },
+    })
 }
 
 fn object(json: &Json, schema: &Schema, is_resource: bool) -> Value {

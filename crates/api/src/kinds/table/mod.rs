@@ -16,9 +16,11 @@ use super::{
     namespace::Namespace,
     node::Node,
     pod::Pod,
+    policy::{ValidatingBinding, ValidatingPolicy},
     rbac,
     review::{self, AccessReview, Review},
     service::Service,
+    webhook::WebhookConfiguration::{Mutating, Validating},
 };
 use crate::{
     resource::{Resource, Rules, Scope, Subresource, Verbs},
@@ -86,6 +88,21 @@ pub fn table() -> Vec<Arc<Resource>> {
         row(networking("Ingress"), "ingresses", Namespaced, Ingress).short("ing").sub(["status"]).stored("ingress"),
         row(networking("IPAddress"), "ipaddresses", Cluster, IpAddress).short("ip"),
         row(networking("ServiceCIDR"), "servicecidrs", Cluster, ServiceCidr).sub(["status"]),
+        // admission
+        row(admission("MutatingWebhookConfiguration"), "mutatingwebhookconfigurations", Cluster, Mutating)
+            .category("api-extensions"),
+        row(admission("ValidatingWebhookConfiguration"), "validatingwebhookconfigurations", Cluster, Validating)
+            .category("api-extensions"),
+        row(admission("ValidatingAdmissionPolicy"), "validatingadmissionpolicies", Cluster, ValidatingPolicy)
+            .category("api-extensions")
+            .sub(["status"]),
+        row(
+            admission("ValidatingAdmissionPolicyBinding"),
+            "validatingadmissionpolicybindings",
+            Cluster,
+            ValidatingBinding,
+        )
+        .category("api-extensions"),
         // the rest
         row(("coordination.k8s.io", "Lease"), "leases", Namespaced, Lease),
         row(("events.k8s.io", "Event"), "events", Namespaced, NewEvent)
@@ -131,6 +148,10 @@ fn apps(kind: &'static str) -> GroupKind {
 
 fn networking(kind: &'static str) -> GroupKind {
     ("networking.k8s.io", kind)
+}
+
+fn admission(kind: &'static str) -> GroupKind {
+    ("admissionregistration.k8s.io", kind)
 }
 
 fn access(kind: &'static str) -> GroupKind {

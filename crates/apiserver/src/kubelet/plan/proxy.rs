@@ -104,10 +104,7 @@ pub fn service(
     chance: usize,
 ) -> Result<Destination, ApiError> {
     let port_name = port_name(id, service)?;
-    let preferred = match service.list_at("spec.ipFamilies").first().and_then(Value::as_str) {
-        Some("IPv6") => Family::V6,
-        _ => Family::V4,
-    };
+    let preferred = preferred(service);
     let to: Vec<_> = [preferred, preferred.other()]
         .into_iter()
         .filter_map(|family| {
@@ -146,21 +143,63 @@ fn port_name<'a>(id: Id<'a>, service: &'a Value) -> Result<&'a str, ApiError> {
         .ok_or_else(|| ApiError::unavailable(format!("no service port {number} found for service {:?}", id.name)))
 }
 
-/// Pod name, address and port of all ready endpoints of a family that have the port.
+/// Where a Service is reached by this server itself: of each family one ready endpoint, the Service's own first family first.
+/// Not only Pods are: whoever names the Service here is trusted with where it leads.
+pub fn any_endpoint(
+    name: &str,
+    port: u16,
+    service: &Value,
+    slices: &[Value],
+    chance: usize,
+) -> Result<Vec<Endpoint>, ApiError> {
+    if service.str_at("spec.type") == "ExternalName" {
+        return Ok(vec![Endpoint { host: Host::Name(service.str_at("spec.externalName").to_owned()), port }]);
+    }
+    let number = port.to_string();
+    let port_name = port_name(Id { tls: true, name, port: &number }, service)?;
+    let of_family = |family| {
+        let all: Vec<_> = slices.iter().flat_map(|slice| ready(slice, port_name, family)).collect();
+        all.get(chance.checked_rem(all.len())?)
+            .map(|(_, address, port)| Endpoint { host: Host::new(address), port: *port })
+    };
+    let preferred = preferred(service);
+    let to: Vec<_> = [preferred, preferred.other()].into_iter().filter_map(of_family).collect();
+    if to.is_empty() {
+        return Err(ApiError::unavailable(format!("no endpoints available for service {name:?}")));
+    }
+    Ok(to)
+}
+
+fn preferred(service: &Value) -> Family {
+    match service.list_at("spec.ipFamilies").first().and_then(Value::as_str) {
+        Some("IPv6") => Family::V6,
+        _ => Family::V4,
+    }
+}
+
+/// Pod name, address and port of all ready endpoints of a family that have the port and are Pods of the Service's namespace.
 fn endpoints<'a>(slice: &'a Value, port_name: &str, family: Family) -> Vec<(&'a str, &'a str, u16)> {
+    let is_pod = |endpoint: &Value| {
+        endpoint.str_at("targetRef.kind") == "Pod"
+            && endpoint.str_at("targetRef.namespace") == slice.str_at("metadata.namespace")
+    };
+    let all = ready(slice, port_name, family).into_iter().filter(|(endpoint, ..)| is_pod(endpoint));
+    all.map(|(endpoint, address, port)| (endpoint.str_at("targetRef.name"), address, port)).collect()
+}
+
+/// All ready endpoints of a family that have the port, with their address and port.
+fn ready<'a>(slice: &'a Value, port_name: &str, family: Family) -> Vec<(&'a Value, &'a str, u16)> {
     let over_tcp = |port: &&Value| matches!(port.str_at("protocol"), "" | "TCP");
     let port = slice.list_at("ports").iter().filter(over_tcp).find(|port| port.str_at("name") == port_name);
     let Some(port) = port.and_then(|port| u16::try_from(port.int_at("port")?).ok()) else { return Vec::new() };
     let ready =
         slice.list_at("endpoints").iter().filter(|endpoint| endpoint.at("conditions.ready").as_bool() != Some(false));
     ready
-        .filter(|endpoint| endpoint.str_at("targetRef.kind") == "Pod")
-        .filter(|endpoint| endpoint.str_at("targetRef.namespace") == slice.str_at("metadata.namespace"))
         .filter_map(|endpoint| {
             // Of several addresses only the first has a meaning.
             let address = endpoint.list_at("addresses").first()?.as_str()?;
             let of_family = address.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.family() == family);
-            of_family.then(|| (endpoint.str_at("targetRef.name"), address, port))
+            of_family.then_some((endpoint, address, port))
         })
         .collect()
 }

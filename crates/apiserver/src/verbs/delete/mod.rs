@@ -41,7 +41,7 @@ pub async fn delete_object(call: &Call, key: &str, options: &DeleteOptions) -> R
         let entry = call.server.store.get(key).ok_or_else(|| call.not_found())?;
         let old = stored::parse(&entry)?;
         options.check(call, &old)?;
-        admission::delete(call, &old)?;
+        admission::delete(call, &old, options).await?;
         match plan::plan(&old, options, &*call.resource.rules, call.server.now()) {
             Deletion::Nothing => return Ok(Outcome::Pending((&entry).into())),
             Deletion::Now => {
