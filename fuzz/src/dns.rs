@@ -3,7 +3,7 @@
 use crate::{Target, input};
 use api::config::OperatorDnsSpec;
 use dns::{
-    build::{self, Instance, Lasting},
+    compile::{self, Instance, Lasting},
     corefile::{self, Block, Corefile, Directive, Files, Location, Token},
     operator::{check, corefile::Parts},
     query::{Query, Transport},
@@ -117,7 +117,7 @@ fn set_up(file: &Corefile) -> Option<Instance> {
             return None;
         }
     }
-    build::build(&file, PathBuf::new(), 53, &Lasting::default()).ok()
+    compile::compile(&file, PathBuf::new(), 53, &Lasting::default()).ok()
 }
 
 /// A Corefile, and a question as `NAME TYPE CLASS`, over UDP and TCP.
@@ -170,7 +170,7 @@ fn template(data: &[u8]) {
     }
     let directives = vec![line(&["template", "ANY", "ANY"], Some(lines))];
     let file = Corefile { blocks: vec![Block { keys: vec![token(".")], directives }] };
-    if let Ok(instance) = build::build(&file, PathBuf::new(), 53, &Lasting::default()) {
+    if let Ok(instance) = compile::compile(&file, PathBuf::new(), 53, &Lasting::default()) {
         ask(&instance, question);
     }
 }

@@ -4,7 +4,7 @@ use crate::{ApiServer, Body, discovery, handle, request::query::Query};
 use access::authn::service_account;
 use api::error::ApiError;
 use http::{Method, Request, Response, StatusCode, header};
-use runtime::build::BUILD;
+use runtime::version::BUILD;
 use serde_json::{Value, json};
 
 /// GET of such a path.

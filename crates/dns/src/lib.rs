@@ -3,9 +3,9 @@
 //! [`wire`] is the protocol and [`corefile`] the language, both pure. A Corefile becomes server blocks, each a chain of
 //! [`plugin`]s in a fixed order; [`server`] feeds them packets, one thread and one socket per core.
 
-pub mod build;
 pub mod cache;
 pub mod chain;
+pub mod compile;
 pub mod corefile;
 mod hash;
 pub mod metrics;

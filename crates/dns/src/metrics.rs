@@ -128,9 +128,9 @@ impl Counters {
     /// Makes them part of `/metrics`.
     pub fn register(&self, metrics: &runtime::metrics::Metrics) {
         let build: Family<Labels, Gauge> = Family::default();
-        let version = runtime::build::BUILD.version.to_owned();
+        let version = runtime::version::BUILD.version.to_owned();
         build
-            .get_or_create(&vec![("version", version), ("revision", runtime::build::BUILD.git_commit.to_owned())])
+            .get_or_create(&vec![("version", version), ("revision", runtime::version::BUILD.git_commit.to_owned())])
             .set(1);
         metrics.register("coredns_build_info", "The build that answers", build);
         metrics.register("coredns_dns_requests", "Queries", self.requests.clone());

@@ -1,7 +1,7 @@
 //! What is noted about every query of a block: metrics, and log lines where the block asks for them.
 
 use crate::{
-    build::Lasting,
+    compile::Lasting,
     metrics::{Counters, Histogram, Labels},
     plugin::{errors::Errors, log::Log},
     query::{Query, Transport},

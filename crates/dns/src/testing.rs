@@ -1,7 +1,7 @@
 //! Asking a Corefile without sockets, for tests of plugins.
 
 use crate::{
-    build::{self, Instance, Lasting},
+    compile::{self, Instance, Lasting},
     corefile::{self, Disk},
     query::{Query, Transport},
     routes::Routes,
@@ -30,7 +30,7 @@ pub(crate) fn build(text: &str) -> Result<Instance, corefile::Problem> {
 
 pub(crate) fn build_with(text: &str, lasting: &Lasting) -> Result<Instance, corefile::Problem> {
     let file = corefile::parse("Corefile", text, &Disk)?;
-    build::build(&file, PathBuf::new(), 53, lasting)
+    compile::compile(&file, PathBuf::new(), 53, lasting)
 }
 
 /// The problem of a Corefile that has one.

@@ -4,10 +4,10 @@
 //! own paths.
 
 use crate::{
-    build::BUILD,
     health::Health,
     http::{Body, full, text},
     metrics::{Metrics, TextFormat},
+    version::BUILD,
 };
 use http::{
     Method, Request, Response, StatusCode,

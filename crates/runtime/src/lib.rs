@@ -8,7 +8,6 @@
 pub mod admin;
 pub mod atomic_file;
 pub mod backoff;
-pub mod build;
 pub mod client;
 pub mod cloud;
 pub mod config;
@@ -27,4 +26,5 @@ pub mod shutdown;
 pub mod suggest;
 pub mod task;
 pub mod tls;
+pub mod version;
 pub mod watch;

@@ -19,7 +19,7 @@ use runtime::config::Settings;
 use std::{sync::Arc, time::Duration};
 
 /// What the flags of this mode say.
-pub(super) struct Options {
+pub(super) struct IpvsOptions {
     settings: IpvsSettings,
     machine: Machine,
     /// How often everything is looked after when nothing happens.
@@ -42,8 +42,8 @@ pub(super) fn excluded(text: &str) -> Result<Vec<Cidr>, String> {
     read::words(text)?.iter().map(|word| read::parsed(word)).collect()
 }
 
-pub(super) fn options(given: &mut Settings) -> Options {
-    Options {
+pub(super) fn options(given: &mut Settings) -> IpvsOptions {
+    IpvsOptions {
         settings: IpvsSettings {
             scheduler: given.get(&flags::IPVS_SCHEDULER),
             excluded: given.get(&flags::IPVS_EXCLUDE_CIDRS),
@@ -62,7 +62,7 @@ pub(super) fn options(given: &mut Settings) -> Options {
 }
 
 /// What makes the rules of a family. Nothing is touched unless the kernel has IPVS and ipset, and the machine iptables.
-pub(super) fn rules(proxy: &ProxySettings, options: &Options) -> anyhow::Result<Rules> {
+pub(super) fn rules(proxy: &ProxySettings, options: &IpvsOptions) -> anyhow::Result<Rules> {
     RealIpvs.probe()?;
     RealIpset.probe()?;
     let programs = RealIptables::new(iptables::detect());
@@ -86,7 +86,7 @@ pub(super) fn text(
     family: Family,
     tracker: &Tracker,
     proxy: &ProxySettings,
-    options: &Options,
+    options: &IpvsOptions,
 ) -> anyhow::Result<String> {
     let own = RealLinks.addresses(ipvs::INTERFACE, family)?.elsewhere;
     let parts = Parts {

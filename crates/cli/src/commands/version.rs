@@ -2,7 +2,7 @@
 
 use super::Command;
 use crate::flag::{DefaultFlag, Form, flags, output};
-use runtime::{build::BUILD, config::Settings};
+use runtime::{config::Settings, version::BUILD};
 
 pub(super) const COMMAND: Command = Command {
     name: "version",

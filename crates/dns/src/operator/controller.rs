@@ -2,10 +2,10 @@
 
 use super::check::{self, Base, Mistake, Reason, Template};
 use super::cluster::Cluster;
-use super::conditions::{Numbers, PATIENCE, Running, Seen, Templates, conditions, is_settling};
+use super::conditions::{Numbers, Observed, PATIENCE, Running, Templates, conditions, is_settling};
 use super::corefile;
 use super::objects::{self, Bundle};
-use super::{CONFIG_NAMESPACE, DNS, MANAGER, NAME, NAMESPACE, Operand, Options, servers};
+use super::{CONFIG_NAMESPACE, DNS, MANAGER, NAME, NAMESPACE, Operand, OperatorOptions, servers};
 use api::config::{
     CLUSTER, DNS_OPERATOR_DEFINITIONS, OPERATOR, OperatorCondition, OperatorDnsSpec, OperatorDnsStatus,
     definitions_named,
@@ -31,7 +31,7 @@ const CALM: Duration = Duration::from_secs(30);
 /// What is made where the API has it.
 const OPTIONAL: &[ApiKind] = &[NETWORK_POLICY, SERVICE_MONITOR];
 
-pub(super) async fn run(context: Context<Options>) -> Result<()> {
+pub(super) async fn run(context: Context<OperatorOptions>) -> Result<()> {
     let client = context.client();
     definitions::install(&client, &definitions_named(&DNS_OPERATOR_DEFINITIONS)).await?;
     let operator = Operator {
@@ -49,7 +49,7 @@ pub(super) async fn run(context: Context<Options>) -> Result<()> {
         events: context.events(MANAGER),
         discovery: Discovery::new(client, OPTIONAL).await?,
         wanted: Mutex::default(),
-        told: Mutex::default(),
+        reported: Mutex::default(),
         states: context.lasting(|_| States::new(&context)),
     };
     let queue: Queue<Key> = context.queue("dns-operator");
@@ -90,7 +90,7 @@ struct StateLabels {
 struct States(Family<StateLabels, Gauge>);
 
 impl States {
-    fn new(context: &Context<Options>) -> Self {
+    fn new(context: &Context<OperatorOptions>) -> Self {
         let help = "Conditions of the DNS resource: 1 where it holds";
         Self(context.admin().metrics.register("dns_operator_condition", help, Family::default()))
     }
@@ -115,14 +115,14 @@ struct Operator {
     pods: Store<Pod>,
     /// In the namespace of the configuration.
     bundles: Store<ConfigMap>,
-    options: Options,
+    options: OperatorOptions,
     children: Children,
     events: Events,
     discovery: Discovery,
     /// Hashes of the Corefile that servers should run.
     wanted: Mutex<Vec<String>>,
     /// The generation about which it was said that templates are not looked at.
-    told: Mutex<Option<i64>>,
+    reported: Mutex<Option<i64>>,
     states: Arc<States>,
 }
 
@@ -293,7 +293,7 @@ impl Operator {
             return;
         }
         let generation = dns.metadata.generation;
-        if std::mem::replace(&mut *self.told.lock(), generation) != generation {
+        if std::mem::replace(&mut *self.reported.lock(), generation) != generation {
             let note = format!("spec.templates is not looked at: the feature gate {} is closed", super::cluster::GATE);
             self.events.warning(&reference(dns), "TemplatesIgnored", note).await;
         }
@@ -332,7 +332,7 @@ impl Operator {
                 Running::Workload(set.map(|set| numbers(&set)))
             }
         };
-        let seen = Seen {
+        let seen = Observed {
             managed,
             service: address.is_some(),
             operand,
@@ -358,12 +358,12 @@ impl Operator {
             return Ok(settling);
         }
         self.children.status(&self.dnses, dns, &after).await?;
-        self.tell(dns, &before.conditions, &after.conditions).await;
+        self.report(dns, &before.conditions, &after.conditions).await;
         Ok(settling)
     }
 
     /// Tells what has changed to those who look at the resource.
-    async fn tell(&self, dns: &OperatorDns, before: &[OperatorCondition], after: &[OperatorCondition]) {
+    async fn report(&self, dns: &OperatorDns, before: &[OperatorCondition], after: &[OperatorCondition]) {
         for one in after {
             let known = before.iter().find(|known| known.kind == one.kind);
             if known.is_some_and(|known| known.status == one.status && known.message == one.message) {

@@ -62,7 +62,7 @@ pub enum Program {
 
 /// What the flags say.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct OperatorOptions {
     /// What runs the Corefile.
     pub operand: Operand,
     /// The domain of Services.
@@ -76,7 +76,7 @@ pub struct Options {
 }
 
 /// Its controllers: there is one.
-pub const CONTROLLERS: &[Controller<Options>] = &[Controller {
+pub const CONTROLLERS: &[Controller<OperatorOptions>] = &[Controller {
     name: "dns-operator-controller",
     alias: "dns-operator",
     default_on: true,

@@ -28,8 +28,8 @@ pub mod rewrite;
 pub mod template;
 
 use crate::{
-    build::Building,
     chain::Rest,
+    compile::Building,
     corefile::{Directive, Problem},
     query::Query,
     wire::Reply,

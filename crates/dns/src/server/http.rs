@@ -1,6 +1,6 @@
 //! `/health`, `/ready`, `/readyz` and `/metrics` on the addresses that the Corefile names.
 
-use crate::build::{Check, HttpPath};
+use crate::compile::{Check, HttpPath};
 use ::http::{Request, Response, StatusCode};
 use hyper::body::Incoming;
 use parking_lot::RwLock;

@@ -1,7 +1,7 @@
 //! From a path to something that can run, and whether it differs from what does.
 
 use crate::{
-    build::{self, Instance, Lasting},
+    compile::{self, Instance, Lasting},
     corefile::{self, Disk, Problem},
 };
 use std::path::{Path, PathBuf};
@@ -32,7 +32,7 @@ pub(super) fn load(path: &Path, port: u16, lasting: &Lasting) -> Result<Instance
         return Err(LoadError::Empty(path.to_owned()));
     }
     let folder = path.parent().unwrap_or_else(|| Path::new("")).to_owned();
-    Ok(build::build(&file, folder, port, lasting)?)
+    Ok(compile::compile(&file, folder, port, lasting)?)
 }
 
 /// What a change is noticed by: the file with its imports, without layout and comments. `None` when it cannot be read.

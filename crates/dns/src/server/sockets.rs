@@ -2,7 +2,7 @@
 //! addresses is told to which of them a packet was sent.
 
 use super::addresses;
-use crate::build::Endpoint;
+use crate::compile::Endpoint;
 use socket2::{Domain, Protocol, Socket, Type};
 use std::{
     io,

@@ -8,7 +8,7 @@ use super::{
     udp::{Job as UdpJob, Thread},
 };
 use crate::{
-    build::{Endpoint, Instance, Job, Lasting},
+    compile::{Endpoint, Instance, Job, Lasting},
     plugin::kubernetes::STARTUP,
     random,
     routes::Routes,

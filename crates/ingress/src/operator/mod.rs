@@ -10,10 +10,6 @@ pub mod cluster;
 pub mod cluster_operator;
 pub mod default_certificate;
 pub mod dns;
-#[cfg(test)]
-mod in_process_tests;
-#[cfg(test)]
-mod life_tests;
 pub mod metrics;
 pub mod names;
 pub mod objects;
@@ -23,8 +19,6 @@ mod reconcile;
 mod remove;
 pub mod status;
 pub mod strategy;
-#[cfg(test)]
-mod strategy_tests;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
@@ -36,7 +30,7 @@ use std::{fmt, sync::Arc};
 
 /// What flags decide.
 #[derive(Clone)]
-pub struct Options {
+pub struct OperatorOptions {
     /// Image of routers, for Deployments.
     pub image: String,
     /// Runs routers as processes instead.
@@ -49,7 +43,7 @@ pub struct Options {
     pub secrets: plan::small::RouterSecrets,
 }
 
-impl fmt::Debug for Options {
+impl fmt::Debug for OperatorOptions {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let dns = self.dns.as_ref().map(|provider| provider.name().to_owned());
         let Self { image, process, dns: _, own_zone, secrets } = self;
@@ -64,7 +58,7 @@ impl fmt::Debug for Options {
 }
 
 /// The loops of the operator.
-pub const CONTROLLERS: &[controller::Controller<Options>] = &[
+pub const CONTROLLERS: &[controller::Controller<OperatorOptions>] = &[
     controller::Controller {
         name: "ingress-controller",
         alias: "ingress",
@@ -95,7 +89,7 @@ async fn define(client: &kube::Client) -> controller::Result<()> {
 }
 
 /// Runs the loops.
-pub fn start(context: &controller::Context<Options>) {
+pub fn start(context: &controller::Context<OperatorOptions>) {
     let all: Vec<_> = CONTROLLERS.iter().collect();
     controller::start(context, &all, &controller::Selection::default());
 }

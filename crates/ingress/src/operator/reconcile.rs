@@ -3,7 +3,7 @@
 //! Early steps end the pass; later ones are collected, so that one that fails does not keep the others from being done.
 
 use super::{
-    Options,
+    OperatorOptions,
     admit::{self, Refused},
     cluster::Cluster,
     metrics,
@@ -58,7 +58,7 @@ pub(super) struct Controllers {
     pub(super) services: Store<Service>,
     config: Config,
     pub(super) events: Events,
-    pub(super) options: Options,
+    pub(super) options: OperatorOptions,
     pub(super) processes: Processes,
     pub(super) discovery: Discovery,
     pub(super) gauges: Arc<metrics::Gauges>,
@@ -86,7 +86,7 @@ struct Config {
 
 /// What is made of it, with the zone of the lab where no other is named.
 impl Config {
-    fn read(&self, options: &Options) -> Cluster {
+    fn read(&self, options: &OperatorOptions) -> Cluster {
         let mut cluster = Cluster::read(
             singleton(&self.infrastructure).as_deref(),
             singleton(&self.ingress).as_deref(),
@@ -102,7 +102,7 @@ impl Config {
 }
 
 /// Runs the loop.
-pub(super) async fn run(context: Context<Options>) -> Result<()> {
+pub(super) async fn run(context: Context<OperatorOptions>) -> Result<()> {
     super::define(&context.client()).await?;
     let discovery = Discovery::new(context.client(), OPTIONAL).await?;
     let config = Config {
@@ -252,14 +252,14 @@ impl Controllers {
     }
 
     async fn tell_admission(&self, input: Input<'_>) {
-        let told = input.admission.without_effect.join("; ");
-        if !self.is_news(input.controller, "True", &told) {
+        let message = input.admission.without_effect.join("; ");
+        if !self.is_news(input.controller, "True", &message) {
             return;
         }
         let object = reference(input.controller);
         self.events.normal(&object, "Admitted", "the IngressController is served").await;
-        if !told.is_empty() {
-            self.events.warning(&object, "NoEffect", told).await;
+        if !message.is_empty() {
+            self.events.warning(&object, "NoEffect", message).await;
         }
         if input.admission.foreign_domain && input.admission.strategy.kind == PublishingKind::LoadBalancerService {
             let note = format!(
@@ -334,10 +334,10 @@ impl Controllers {
         note("metrics", self.monitor(input).await);
         note("IngressClass", self.class(input).await);
         let found = Found { balancer: live.as_deref(), certificate: certificate.as_deref(), failures: &failures };
-        self.tell(input, object, found).await
+        self.report(input, object, found).await
     }
 
-    async fn tell(
+    async fn report(
         &self,
         input: Input<'_>,
         object: &Arc<IngressController>,

@@ -1,7 +1,7 @@
 //! The writes of a pass, one function for each sort of object. Called by `reconcile`, in its order.
 
 use super::{
-    Options, default_certificate,
+    OperatorOptions, default_certificate,
     names::CONFIG_NAMESPACE,
     names::{self, AUTO_DELETE, OPERAND_NAMESPACE},
     plan::{Input, balancer, change, class, deployment, environment, live, progress, record, services, small},
@@ -177,8 +177,8 @@ impl Controllers {
         let found = progress::differences(input, &known);
         let stuck = found.iter().any(|difference| !progress::changes_in_place(input, difference));
         if stuck && live::auto_deletes(input) {
-            let told: Vec<String> = found.iter().map(|difference| progress::summary(input, difference)).collect();
-            let note = format!("{OPERAND_NAMESPACE}/{name} is replaced, as {AUTO_DELETE} asks: {}", told.join("; "));
+            let reasons: Vec<String> = found.iter().map(|difference| progress::summary(input, difference)).collect();
+            let note = format!("{OPERAND_NAMESPACE}/{name} is replaced, as {AUTO_DELETE} asks: {}", reasons.join("; "));
             self.events.normal(&reference(input.controller), "ReplacedLoadBalancer", note).await;
             return self.delete_service(&known).await;
         }
@@ -262,7 +262,7 @@ impl Controllers {
 }
 
 /// Services of routers that are processes have no Pods to select.
-fn process_service(options: &Options, mut service: Service) -> Service {
+fn process_service(options: &OperatorOptions, mut service: Service) -> Service {
     if let (Some(process), Some(spec)) = (&options.process, &mut service.spec) {
         spec.selector = None;
         spec.load_balancer_class

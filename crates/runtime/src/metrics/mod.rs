@@ -4,7 +4,7 @@ mod accept;
 mod classic;
 mod process;
 
-use crate::build::BUILD;
+use crate::version::BUILD;
 use parking_lot::RwLock;
 use prometheus_client::{
     collector::Collector,

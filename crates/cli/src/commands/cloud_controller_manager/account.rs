@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// Where the account is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
+pub(crate) enum AccountKind {
     /// At AWS, or at the endpoints that are set instead.
     Aws,
     /// In this process: an example VPC that refuses what AWS refuses, gone when the process ends.
@@ -31,14 +31,14 @@ pub(super) struct Opened {
 
 /// Opens the account that the flags and the cloud-config name.
 pub(super) async fn open(
-    place: Place,
+    account_kind: AccountKind,
     config: &CloudConfig,
     cluster_name: &str,
     metrics: &Metrics,
 ) -> anyhow::Result<Opened> {
-    match place {
-        Place::Aws => at_aws(config, cluster_name, metrics).await,
-        Place::Example => example(config, cluster_name),
+    match account_kind {
+        AccountKind::Aws => at_aws(config, cluster_name, metrics).await,
+        AccountKind::Example => example(config, cluster_name),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{super::up::Part, local, options, start};
 use api::config::{CLUSTER, ClusterNetwork, NetworkSpec, NetworkStatus};
-use dns::operator::{self, Operand, Options, Reports};
+use dns::operator::{self, Operand, OperatorOptions, Reports};
 use net::{Cidr, DualStack, ServiceRange};
 use runtime::{
     config::Settings,
@@ -15,7 +15,7 @@ use std::{collections::BTreeSet, path::Path};
 
 /// The operator and its server in the process of `up`.
 pub(crate) struct ForUp {
-    options: Options,
+    options: OperatorOptions,
 }
 
 impl ForUp {

@@ -5,7 +5,7 @@ use super::{
     OPERAND_PORTS, options, process,
 };
 use api::config::{CLUSTER, CONFIG, INGRESS_NAMESPACE, OPERATOR};
-use ingress::operator::{self, Options};
+use ingress::operator::{self, OperatorOptions};
 use kube::{
     Api, Client,
     api::{ApiResource, DynamicObject, GroupVersionKind},
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 /// The operator in the process of `up`; routers are processes beside it.
 pub(crate) struct ForUp {
-    options: Options,
+    options: OperatorOptions,
     /// Domain of the IngressController `default`; none is made without it.
     domain: Option<String>,
 }
@@ -82,9 +82,9 @@ impl Serving {
 fn part(controller: &Value) -> Part {
     let status = &controller["status"];
     let available = status["conditions"].as_array().into_iter().flatten().find(|one| one["type"] == "Available");
-    let told = |field: &str| available.and_then(|one| one[field].as_str()).filter(|text| !text.is_empty());
-    let Some(domain) = status["domain"].as_str().filter(|_| told("status") == Some("True")) else {
-        let why = told("message").unwrap_or("the router has not been started yet; the log says more");
+    let condition = |field: &str| available.and_then(|one| one[field].as_str()).filter(|text| !text.is_empty());
+    let Some(domain) = status["domain"].as_str().filter(|_| condition("status") == Some("True")) else {
+        let why = condition("message").unwrap_or("the router has not been started yet; the log says more");
         return Part::Missing(why.to_owned());
     };
     let network = &status["endpointPublishingStrategy"]["hostNetwork"];

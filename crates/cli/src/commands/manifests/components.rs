@@ -12,7 +12,7 @@ pub(super) struct Component {
     /// Name of its ClusterRole.
     pub(super) role: &'static str,
     pub(super) access: Access,
-    pub(super) place: Place,
+    pub(super) placement: Placement,
     /// Where it tells its health.
     pub(super) health: fn() -> u16,
     /// The flag that names the image of what it runs, which is its own.
@@ -30,7 +30,7 @@ pub(super) enum Access {
 
 /// Which nodes it runs on, and in whose network.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum Placement {
     /// Once, on any node, with addresses of its own.
     Anywhere,
     /// On each node of the control plane, in the node's network: nodes may not have pod addresses before it has worked.
@@ -49,7 +49,7 @@ const ALL: &[Component] = &[
         namespace: rights::SYSTEM_NAMESPACE,
         role: "system:cloud-controller-manager",
         access: Access::Own(rights::cloud_controller_manager),
-        place: Place::ControlPlane,
+        placement: Placement::ControlPlane,
         health: || cloud_controller_manager::OWN.port(),
         image_flag: None,
         needs_server: false,
@@ -60,7 +60,7 @@ const ALL: &[Component] = &[
         namespace: rights::SYSTEM_NAMESPACE,
         role: "cloud-config-sync",
         access: Access::Own(rights::cloud_config_sync),
-        place: Place::Anywhere,
+        placement: Placement::Anywhere,
         health: || cloud_config::sync::OWN.port(),
         image_flag: None,
         needs_server: false,
@@ -71,7 +71,7 @@ const ALL: &[Component] = &[
         namespace: rights::DNS_OPERATOR_NAMESPACE,
         role: "openshift-dns-operator",
         access: Access::Own(rights::dns_operator),
-        place: Place::Anywhere,
+        placement: Placement::Anywhere,
         health: || dns_operator::OWN.port(),
         image_flag: Some(dns_operator::DNS_IMAGE.flag().name),
         needs_server: false,
@@ -82,7 +82,7 @@ const ALL: &[Component] = &[
         namespace: rights::INGRESS_OPERATOR_NAMESPACE,
         role: "openshift-ingress-operator",
         access: Access::Own(rights::ingress_operator),
-        place: Place::Anywhere,
+        placement: Placement::Anywhere,
         health: || ingress_operator::OWN.port(),
         image_flag: Some(ingress_operator::ROUTER_IMAGE.flag().name),
         needs_server: false,
@@ -93,7 +93,7 @@ const ALL: &[Component] = &[
         namespace: rights::SYSTEM_NAMESPACE,
         role: "system:node-proxier",
         access: Access::OfCluster,
-        place: Place::EveryNode,
+        placement: Placement::EveryNode,
         health: proxy::health_port,
         image_flag: None,
         needs_server: true,

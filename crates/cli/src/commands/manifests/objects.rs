@@ -1,6 +1,6 @@
 //! The objects of a component, in the order in which they have to be made.
 
-use super::components::{Access, Component, Place};
+use super::components::{Access, Component, Placement};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -66,8 +66,8 @@ fn access(component: &Component) -> Vec<Value> {
         json!({"apiVersion": version, "kind": "ClusterRole", "metadata": {"name": role}, "rules": rights.everywhere}),
         bound,
     ];
-    for (place, rules) in rights.within {
-        let metadata = json!({"name": role, "namespace": place});
+    for (namespace, rules) in rights.within {
+        let metadata = json!({"name": role, "namespace": namespace});
         objects.push(json!({"apiVersion": version, "kind": "Role", "metadata": metadata, "rules": rules}));
         objects.push(json!({"apiVersion": version, "kind": "RoleBinding", "metadata": metadata, "subjects": subjects,
             "roleRef": refers("Role", role)}));
@@ -76,30 +76,30 @@ fn access(component: &Component) -> Vec<Value> {
 }
 
 fn workload(component: &Component, pod: &Pod) -> Value {
-    let Component { name, namespace, place, .. } = *component;
+    let Component { name, namespace, placement, .. } = *component;
     let labels = json!({"app.kubernetes.io/name": name, "app.kubernetes.io/part-of": "twinstack"});
     let metadata = json!({"name": name, "namespace": namespace, "labels": labels});
     let template = json!({"metadata": {"labels": labels}, "spec": pod_spec(component, pod)});
     let spec = json!({"selector": {"matchLabels": labels}, "template": template});
-    let kind = if place == Place::Anywhere { "Deployment" } else { "DaemonSet" };
+    let kind = if placement == Placement::Anywhere { "Deployment" } else { "DaemonSet" };
     let mut object = json!({"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": spec});
-    if place == Place::Anywhere {
+    if placement == Placement::Anywhere {
         object["spec"]["replicas"] = 1.into();
     }
     object
 }
 
 fn pod_spec(component: &Component, pod: &Pod) -> Value {
-    let Component { name, place, .. } = *component;
+    let Component { name, placement, .. } = *component;
     let mut spec = json!({
         "serviceAccountName": name,
-        "priorityClassName": if place == Place::EveryNode { "system-node-critical" } else { "system-cluster-critical" },
+        "priorityClassName": if placement == Placement::EveryNode { "system-node-critical" } else { "system-cluster-critical" },
         "containers": [container(component, pod)],
         "volumes": volumes(component, pod).into_iter().map(|(volume, _)| volume).collect::<Vec<_>>(),
     });
-    match place {
-        Place::Anywhere => {}
-        Place::ControlPlane => {
+    match placement {
+        Placement::Anywhere => {}
+        Placement::ControlPlane => {
             spec["hostNetwork"] = true.into();
             spec["nodeSelector"] = json!({"node-role.kubernetes.io/control-plane": ""});
             // Nodes keep the first until this component has looked at them, and the last until their network works.
@@ -109,7 +109,7 @@ fn pod_spec(component: &Component, pod: &Pod) -> Value {
                 {"key": "node.kubernetes.io/not-ready", "operator": "Exists", "effect": "NoSchedule"},
             ]);
         }
-        Place::EveryNode => {
+        Placement::EveryNode => {
             spec["hostNetwork"] = true.into();
             spec["nodeSelector"] = json!({"kubernetes.io/os": "linux"});
             spec["tolerations"] = json!([{"operator": "Exists"}]);
@@ -119,14 +119,14 @@ fn pod_spec(component: &Component, pod: &Pod) -> Value {
 }
 
 fn container(component: &Component, pod: &Pod) -> Value {
-    let Component { name, place, .. } = *component;
+    let Component { name, placement, .. } = *component;
     let health = (component.health)();
     let (words, environment) = command_line(component, pod);
     // In a node's network it listens on loopback only, but for the proxy, whose health load balancers ask for.
-    let scheme = if place == Place::EveryNode { "HTTP" } else { "HTTPS" };
+    let scheme = if placement == Placement::EveryNode { "HTTP" } else { "HTTPS" };
     let probe = |path: &str| {
         let mut get = json!({"path": path, "port": health, "scheme": scheme});
-        if place == Place::ControlPlane {
+        if placement == Placement::ControlPlane {
             get["host"] = "127.0.0.1".into();
         }
         json!({"httpGet": get, "periodSeconds": 10})
@@ -140,11 +140,11 @@ fn container(component: &Component, pod: &Pod) -> Value {
         "ports": [{"name": "health", "containerPort": health, "protocol": "TCP"}],
         "livenessProbe": probe("/livez"),
         "resources": {"requests": {"cpu": "10m", "memory": "32Mi"}},
-        "securityContext": security(place),
+        "securityContext": security(placement),
         "volumeMounts": volumes(component, pod).into_iter().map(|(_, mount)| mount).collect::<Vec<_>>(),
     });
     // The proxy's /healthz says whether load balancers should use the node, which says nothing about the Pod.
-    if place != Place::EveryNode {
+    if placement != Placement::EveryNode {
         container["readinessProbe"] = probe("/readyz");
     }
     without_empty_lists(container)
@@ -165,15 +165,15 @@ fn command_line(component: &Component, pod: &Pod) -> (Vec<String>, Vec<Value>) {
     if let Some(flag) = component.image_flag {
         words.push(format!("--{flag}={}", pod.image));
     }
-    match component.place {
-        Place::Anywhere => {
+    match component.placement {
+        Placement::Anywhere => {
             words.push(format!("--leader-elect-resource-namespace={}", component.namespace));
             // Its addresses of all families, separated by commas.
             words.push("--bind-address=$(POD_IPS)".to_owned());
             environment.push(field("POD_IPS", "status.podIPs"));
         }
-        Place::ControlPlane => {}
-        Place::EveryNode => {
+        Placement::ControlPlane => {}
+        Placement::EveryNode => {
             words.push("--hostname-override=$(NODE_NAME)".to_owned());
             environment.push(field("NODE_NAME", "spec.nodeName"));
         }
@@ -186,11 +186,11 @@ fn command_line(component: &Component, pod: &Pod) -> (Vec<String>, Vec<Value>) {
     (words, environment)
 }
 
-fn security(place: Place) -> Value {
-    match place {
+fn security(placement: Placement) -> Value {
+    match placement {
         // It writes rules and settings of the node's kernel.
-        Place::EveryNode => json!({"privileged": true}),
-        Place::Anywhere | Place::ControlPlane => json!({
+        Placement::EveryNode => json!({"privileged": true}),
+        Placement::Anywhere | Placement::ControlPlane => json!({
             "allowPrivilegeEscalation": false,
             "readOnlyRootFilesystem": true,
             "runAsNonRoot": true,
@@ -212,7 +212,7 @@ fn volumes(component: &Component, pod: &Pod) -> Vec<(Value, Value)> {
         let volume = json!({"name": "files", "configMap": {"name": component.name}});
         all.push((volume, json!({"name": "files", "mountPath": FILES, "readOnly": true})));
     }
-    if component.place == Place::EveryNode {
+    if component.placement == Placement::EveryNode {
         // One program at a time changes iptables; kernel modules are loaded on demand.
         all.push(host("xtables-lock", "/run/xtables.lock", "FileOrCreate"));
         let (volume, mut mount) = host("modules", "/lib/modules", "Directory");

@@ -23,7 +23,7 @@ const fn timeout(name: &'static str, help: &'static str) -> Flag<Duration> {
 }
 
 /// What the flags say.
-pub(super) struct Options {
+pub(super) struct ConntrackOptions {
     max_per_core: u64,
     min: u64,
     established: Duration,
@@ -40,8 +40,8 @@ enum Wanted {
     AtLeast(u64),
 }
 
-pub(super) fn options(given: &mut Settings) -> Options {
-    Options {
+pub(super) fn options(given: &mut Settings) -> ConntrackOptions {
+    ConntrackOptions {
         max_per_core: given.get(&MAX_PER_CORE),
         min: given.get(&MIN),
         established: given.get(&ESTABLISHED),
@@ -53,7 +53,7 @@ pub(super) fn options(given: &mut Settings) -> Options {
 }
 
 /// Sets what is to be set.
-pub(super) fn apply(options: &Options) {
+pub(super) fn apply(options: &ConntrackOptions) {
     let cores = thread::available_parallelism().map_or(1, |cores| cores.get() as u64);
     for (name, wanted) in wanted(options, cores) {
         if let Err(error) = set(&Path::new(FOLDER).join(name), wanted) {
@@ -62,8 +62,8 @@ pub(super) fn apply(options: &Options) {
     }
 }
 
-fn wanted(options: &Options, cores: u64) -> Vec<(&'static str, Wanted)> {
-    let Options { max_per_core, min, established, close_wait, be_liberal, udp, udp_stream } = options;
+fn wanted(options: &ConntrackOptions, cores: u64) -> Vec<(&'static str, Wanted)> {
+    let ConntrackOptions { max_per_core, min, established, close_wait, be_liberal, udp, udp_stream } = options;
     let mut list = Vec::new();
     // The kernel's limit is a C int.
     let most = max_per_core.saturating_mul(cores).max(*min).min(i32::MAX.unsigned_abs().into());
@@ -102,7 +102,7 @@ fn set(file: &Path, wanted: Wanted) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    fn read(flags: &[(&str, &str)]) -> Options {
+    fn read(flags: &[(&str, &str)]) -> ConntrackOptions {
         let flags = flags.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned()));
         Settings::new("proxy").flags(flags).read(|given| Some(options(given))).unwrap()
     }

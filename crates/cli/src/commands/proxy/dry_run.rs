@@ -1,6 +1,6 @@
 //! `--dry-run`: the rules as they would be given to the kernel's programs, printed.
 
-use super::{Mode, Options, proxy_ipvs};
+use super::{Mode, ProxyOptions, proxy_ipvs};
 use kernel::{
     iptables::{Chains, FakeIptables, Iptables, IptablesError, Table, Transaction as IptablesTransaction},
     nft::{Chain, FakeNft, Nft, NftError, Transaction},
@@ -17,7 +17,7 @@ use proxy::{
 use std::sync::{Arc, Mutex};
 
 /// Reads the API once and prints what a proxy would do; the kernel is not touched.
-pub(super) fn run(options: &Options) -> anyhow::Result<()> {
+pub(super) fn run(options: &ProxyOptions) -> anyhow::Result<()> {
     let tracker = super::snapshot(options)?;
     for family in &options.proxy.families {
         if options.mode == Mode::Ipvs {

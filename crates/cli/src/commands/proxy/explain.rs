@@ -63,7 +63,7 @@ fn form(text: &str) -> Result<Output, String> {
     }
 }
 
-fn asked(given: &mut Settings) -> Option<(Name, Output, super::Options)> {
+fn asked(given: &mut Settings) -> Option<(Name, Output, super::ProxyOptions)> {
     let (name, output, options) = (given.required(&SERVICE), given.get(&OUTPUT), super::options(given));
     Some((name?, output, options))
 }

@@ -1,7 +1,7 @@
 //! Whether an answerTemplate gives the right record: it is put into the plugin and asked, before any server has it.
 
 use crate::{
-    build::{self, Lasting},
+    compile::{self, Lasting},
     corefile::{self, Disk},
     query::{Query, Transport},
     routes::Routes,
@@ -49,10 +49,11 @@ fn routes(text: &str, zones: &[Name]) -> Result<Arc<Routes>, String> {
     let text = text.replace('"', "\\\"");
     let text = format!(".:53 {{\n template IN AAAA {} {{\n answer \"{text}\"\n }}\n}}\n", zones.join(" "));
     // The place of a problem says nothing to somebody who never saw this file.
-    let told = |problem: corefile::Problem| problem.to_string().rsplit("plugin template: ").next().map(str::to_owned);
+    let describe =
+        |problem: corefile::Problem| problem.to_string().rsplit("plugin template: ").next().map(str::to_owned);
     let file = corefile::parse("answerTemplate", &text, &Disk).map_err(|problem| problem.to_string())?;
-    let built = build::build(&file, PathBuf::new(), 53, &Lasting::default());
-    let built = built.map_err(|problem| told(problem).unwrap_or_default())?;
+    let built = compile::compile(&file, PathBuf::new(), 53, &Lasting::default());
+    let built = built.map_err(|problem| describe(problem).unwrap_or_default())?;
     built.routes.into_values().next().ok_or_else(|| "it makes no server".to_owned())
 }
 

@@ -86,8 +86,8 @@ fn server(
         notes.add(InvalidConfiguration, format!("{path}.zones"), "", "is empty; give at least one zone");
     }
     let mut zones = Vec::new();
-    for (place, text) in given.zones.iter().enumerate() {
-        let path = format!("{path}.zones[{place}]");
+    for (index, text) in given.zones.iter().enumerate() {
+        let path = format!("{path}.zones[{index}]");
         let problem = match zone::read(text) {
             Err(problem) => problem,
             Ok(zone) if zone.is_root() => "is every name: that is what spec.upstreamResolvers is for".to_owned(),

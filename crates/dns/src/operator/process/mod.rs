@@ -7,7 +7,7 @@ mod adapt;
 
 use super::servers::{Report, Reports, refusals, running_hash};
 use super::{DNS, NAME, NAMESPACE, OWNER_LABEL, corefile::sha512};
-use crate::build::{self, Lasting};
+use crate::compile::{self, Lasting};
 use crate::corefile::{self, Corefile, Disk};
 use crate::server::{self, Settings};
 use k8s_openapi::api::core::v1::ConfigMap;
@@ -169,7 +169,7 @@ impl Process {
     async fn try_write(&mut self) -> Result<(), String> {
         if let Some(text) = &self.text {
             let file = self.local.adapted(text).map_err(|problem| problem.to_string())?;
-            build::build(&file, self.local.folder.clone(), self.local.port, &Lasting::default())
+            compile::compile(&file, self.local.folder.clone(), self.local.port, &Lasting::default())
                 .map_err(|problem| problem.to_string())?;
             let file = file.to_string();
             let hash = sha512(&file);

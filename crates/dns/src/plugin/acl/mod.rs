@@ -2,7 +2,7 @@
 
 use super::{Plugin, Step};
 use crate::{
-    build::Building,
+    compile::Building,
     corefile::{Directive, Problem},
     metrics::{Counters, Labels},
     query::Query,

@@ -2,8 +2,8 @@
 
 use super::{Plugin, Step, kubernetes::Kubernetes, only};
 use crate::{
-    build::Building,
     chain::Rest,
+    compile::Building,
     corefile::{Directive, Problem},
     query::Query,
     text,

@@ -1,7 +1,7 @@
 //! `bind`: on which addresses a server block listens.
 
 use crate::{
-    build::Building,
+    compile::Building,
     corefile::{Directive, Problem},
     server::addresses,
 };

@@ -7,9 +7,9 @@ mod parse;
 
 use super::{Plugin, Step};
 use crate::{
-    build::Building,
     cache::{Cache, Entry, Key},
     chain::Rest,
+    compile::Building,
     corefile::{Directive, Problem},
     metrics::Labels,
     query::{Query, Refresh},

@@ -2,7 +2,7 @@
 
 use super::{Plugin, Step, only};
 use crate::{
-    build::Building,
+    compile::Building,
     corefile::{Directive, Problem},
     query::Query,
     wire::{
@@ -20,7 +20,7 @@ pub(crate) fn setup(lines: &[&Directive], building: &mut Building<'_>) -> Result
     let line = only(lines)?;
     line.no_block()?;
     let mut words = line.args.iter().map(|word| word.text.clone());
-    let version = words.next().unwrap_or_else(|| format!("Twinstack-{}", runtime::build::BUILD.version));
+    let version = words.next().unwrap_or_else(|| format!("Twinstack-{}", runtime::version::BUILD.version));
     building.other_classes = true;
     building.plugins.push(Box::new(Chaos { version, authors: words.collect() }));
     Ok(())

@@ -2,7 +2,7 @@
 
 use super::Watched;
 use super::table::Table;
-use crate::build::JobError;
+use crate::compile::JobError;
 use crate::plugin::kubernetes::Source;
 use api::config::DnsRecordSpec;
 use kube::api::{Api, ApiResource, DynamicObject};
@@ -45,7 +45,7 @@ fn spec(object: &DynamicObject) -> Option<DnsRecordSpec> {
 }
 
 /// The job for a plugin's objects.
-pub(super) fn job(source: Source, watched: &Arc<Watched>) -> crate::build::Job {
+pub(super) fn job(source: Source, watched: &Arc<Watched>) -> crate::compile::Job {
     let (watched, stop) = (Arc::downgrade(watched), watched.stop.clone());
     let run = move |ended: tokio_util::sync::CancellationToken| {
         let (source, watched, stop) = (source.clone(), watched.clone(), stop.clone());
@@ -60,5 +60,5 @@ pub(super) fn job(source: Source, watched: &Arc<Watched>) -> crate::build::Job {
         };
         Box::pin(work) as futures::future::BoxFuture<'static, _>
     };
-    crate::build::Job { name: "dns-dnsrecords".to_owned(), run: Box::new(run) }
+    crate::compile::Job { name: "dns-dnsrecords".to_owned(), run: Box::new(run) }
 }

@@ -5,8 +5,8 @@ mod table;
 
 use super::{Plugin, Step, kubernetes::Source, only};
 use crate::{
-    build::Building,
     chain::Rest,
+    compile::Building,
     corefile::{Directive, Problem},
     query::Query,
     text,

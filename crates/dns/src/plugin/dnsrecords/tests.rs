@@ -74,7 +74,7 @@ fn a_host_name_is_followed_by_what_this_server_knows() {
     let watched = Arc::new(Watched::new());
     watched.set(Table::new(specs.iter()));
     let plugin = Box::new(DnsRecords { zones: vec![Name::ROOT], watched });
-    let lasting = crate::build::Lasting::default();
+    let lasting = crate::compile::Lasting::default();
     let observers = crate::observe::Observers::new(&lasting, &[Name::ROOT], &[53]);
     let own = Arc::new(crate::chain::Chain { plugins: vec![plugin], observers, nsid: None });
     let mut routes = crate::routes::Routes::default();

@@ -2,7 +2,7 @@
 
 use super::only;
 use crate::{
-    build::Building,
+    compile::Building,
     corefile::{Directive, Problem},
     query::Query,
     wire::{

@@ -6,8 +6,8 @@ mod upstream;
 
 use super::{Plugin, Step};
 use crate::{
-    build::{Building, Job},
     chain::Rest,
+    compile::{Building, Job},
     corefile::{Directive, Problem},
     metrics::Counters,
     query::{Query, Transport},

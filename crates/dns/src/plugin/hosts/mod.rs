@@ -4,7 +4,7 @@ mod table;
 
 use super::{Plugin, Step, only};
 use crate::{
-    build::{Building, Job},
+    compile::{Building, Job},
     corefile::{Directive, Problem},
     query::Query,
     text::{self, Fallthrough},

@@ -3,7 +3,7 @@
 use super::Records;
 use super::index::{Change, Index, Sort};
 use super::parse::{Source, Watch};
-use crate::build::JobError;
+use crate::compile::JobError;
 use futures::stream::{self, BoxStream, StreamExt};
 use k8s_openapi::api::core::v1::{Namespace, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;

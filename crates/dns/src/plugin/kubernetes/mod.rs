@@ -13,8 +13,8 @@ pub use records::Records;
 
 use super::{Plugin, Step, only};
 use crate::{
-    build::{Building, Job, JobError},
     chain::Rest,
+    compile::{Building, Job, JobError},
     corefile::{Directive, Problem},
     query::Query,
     server::addresses,

@@ -2,7 +2,7 @@
 
 use super::{Plugin, only};
 use crate::{
-    build::Building,
+    compile::Building,
     corefile::{Directive, Problem},
     query::Query,
     random,

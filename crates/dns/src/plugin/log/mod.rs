@@ -1,7 +1,7 @@
 //! `log`: a line per query.
 
 use crate::{
-    build::Building,
+    compile::Building,
     corefile::{Directive, Problem},
     query::{Query, Transport},
     text,

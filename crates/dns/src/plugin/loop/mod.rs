@@ -2,7 +2,7 @@
 
 use super::{Plugin, Step, only};
 use crate::{
-    build::{Building, Fatal, Job},
+    compile::{Building, Fatal, Job},
     corefile::{Directive, Problem},
     query::Query,
     random,

@@ -2,7 +2,7 @@
 
 use super::only;
 use crate::{
-    build::{Building, HttpPath},
+    compile::{Building, HttpPath},
     corefile::{Directive, Problem},
 };
 

@@ -6,8 +6,8 @@ mod rule;
 
 use super::{Plugin, Step};
 use crate::{
-    build::Building,
     chain::Rest,
+    compile::Building,
     corefile::{Directive, Problem},
     query::Query,
     wire::{Name, Record, Reply, Section, code::rtype},

@@ -10,8 +10,8 @@ pub use except::complement;
 
 use super::{Plugin, Step};
 use crate::{
-    build::Building,
     chain::Rest,
+    compile::Building,
     corefile::{Directive, Problem},
     metrics::{Counters, Labels},
     query::Query,

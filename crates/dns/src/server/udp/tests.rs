@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::{
-    build::Endpoint,
+    compile::Endpoint,
     plugin::{forward::testing::Upstream, kubernetes::tests as cluster},
     server::sockets,
     testing,

@@ -84,9 +84,10 @@ fn what_the_cluster_is_told_of_its_ingress_controllers() {
             vec![(4, "True IngressControllersHaveEvaluationConditions")],
         ),
     ] {
-        let mut expected: Vec<String> = names.iter().zip(sound).map(|(name, told)| format!("{name}={told}")).collect();
-        for (at, told) in changes {
-            expected[at] = format!("{}={told}", names[at]);
+        let mut expected: Vec<String> =
+            names.iter().zip(sound).map(|(name, condition)| format!("{name}={condition}")).collect();
+        for (at, condition) in changes {
+            expected[at] = format!("{}={condition}", names[at]);
         }
         let status = status(&ClusterOperatorStatus::default(), controllers, IMAGE, NOW);
         assert_eq!(shown(&status), expected, "{what}");

@@ -10,7 +10,7 @@ pub mod recording;
 mod tests;
 
 use super::{
-    MANAGER, Options,
+    MANAGER, OperatorOptions,
     cluster::Cluster,
     names::{OPERAND_NAMESPACE, OPERATOR_NAMESPACE, RECORD_FINALIZER, TARGET_ZONE},
     objects::{DnsConfig, DnsRecord, Infrastructure, singleton},
@@ -43,11 +43,11 @@ struct Records {
     dns: Store<DnsConfig>,
     infrastructure: Store<Infrastructure>,
     events: Events,
-    options: Options,
+    options: OperatorOptions,
 }
 
 /// Runs the loop.
-pub(super) async fn run(context: Context<Options>) -> Result<()> {
+pub(super) async fn run(context: Context<OperatorOptions>) -> Result<()> {
     super::define(&context.client()).await?;
     let records = context.store::<DnsRecord>();
     let (dns, infrastructure) = (context.store::<DnsConfig>(), context.store::<Infrastructure>());
@@ -179,7 +179,7 @@ impl Records {
             };
             if let Err(error) = provider.delete(&cloud_zone(&zone, cluster), &entry).await {
                 let zone = super::status::dns::name(&zone);
-                let note = format!("the record was not deleted from zone {zone}: {}", told(&error));
+                let note = format!("the record was not deleted from zone {zone}: {}", describe(&error));
                 self.events.warning(&reference(&**record), "FailedDelete", note).await;
                 tracing::warn!(record = %Key::of(&**record), %error, "a DNS record was not deleted; tried again");
                 return Ok(Next::After(wait(&error)));
@@ -207,12 +207,12 @@ impl Records {
             return Err(("there is no DNS provider; see --dns-provider".to_owned(), RETRY));
         };
         let outcome = provider.ensure(zone, entry).await;
-        outcome.map_err(|error| (format!("{}: {}", provider.name(), told(&error)), wait(&error)))
+        outcome.map_err(|error| (format!("{}: {}", provider.name(), describe(&error)), wait(&error)))
     }
 }
 
 /// An error with what it came from.
-fn told(error: &CloudError) -> String {
+fn describe(error: &CloudError) -> String {
     let mut text = match error {
         // When it is asked again changes with every attempt, and a condition is to change only with what it says.
         CloudError::Later { reason, .. } => reason.clone(),

@@ -81,34 +81,38 @@ pub fn zones_to_clean(record: &DnsRecord, configured: &[DnsZone]) -> Vec<DnsZone
             condition.status == "True" || (condition.status == "False" && condition.reason == "ProviderError")
         })
     };
-    let told = known.iter().filter(|zone| may_have(zone)).map(|zone| zone.dns_zone.clone());
+    let described = known.iter().filter(|zone| may_have(zone)).map(|zone| zone.dns_zone.clone());
     let managed =
         record.spec.dns_management_policy == api::config::DnsManagement::Managed && record.spec.record_ttl > 0;
-    let untold =
+    let undescribed =
         configured.iter().filter(|zone| managed && !known.iter().any(|known| known.dns_zone == **zone)).cloned();
-    told.chain(untold).collect()
+    described.chain(undescribed).collect()
 }
 
-fn told(status: &str, reason: &str, message: impl Into<String>) -> OperatorCondition {
+fn published_condition(status: &str, reason: &str, message: impl Into<String>) -> OperatorCondition {
     condition("Published", status, reason, message)
 }
 
 /// The zone has it.
 pub fn success() -> OperatorCondition {
-    told("True", "ProviderSuccess", "The DNS provider has published the record.")
+    published_condition("True", "ProviderSuccess", "The DNS provider has published the record.")
 }
 
 /// The zone does not have it, as far as is known.
 pub fn failure(message: &str) -> OperatorCondition {
-    told("False", "ProviderError", format!("The DNS provider failed: {message}"))
+    published_condition("False", "ProviderError", format!("The DNS provider failed: {message}"))
 }
 
 /// An older record has the name.
 pub fn in_use(name: &str) -> OperatorCondition {
-    told("False", "DomainAlreadyInUse", format!("An older DNSRecord has the name {name}."))
+    published_condition("False", "DomainAlreadyInUse", format!("An older DNSRecord has the name {name}."))
 }
 
 /// Somebody else publishes it.
 pub fn unmanaged() -> OperatorCondition {
-    told("Unknown", "UnmanagedDNS", "dnsManagementPolicy is Unmanaged: somebody else publishes the record.")
+    published_condition(
+        "Unknown",
+        "UnmanagedDNS",
+        "dnsManagementPolicy is Unmanaged: somebody else publishes the record.",
+    )
 }

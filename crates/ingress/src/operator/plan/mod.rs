@@ -1,22 +1,14 @@
 //! What an admitted IngressController comes to, as objects. Pure: everything that is observed is an argument.
 
 pub mod balancer;
-#[cfg(test)]
-mod balancer_tests;
 pub mod change;
-#[cfg(test)]
-mod change_tests;
 pub mod class;
 pub mod deployment;
 pub mod environment;
 pub mod live;
 pub mod progress;
-#[cfg(test)]
-mod progress_tests;
 pub mod proxy_protocol;
 pub mod record;
-#[cfg(test)]
-mod router_tests;
 pub mod services;
 pub mod small;
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::{Process, Processes};
 use crate::operator::{
-    Options,
+    OperatorOptions,
     names::{OPERAND_NAMESPACE, OWNING},
     plan::{
         Input,
@@ -28,7 +28,7 @@ impl Processes {
     pub async fn endpoints(
         &self,
         children: &Children,
-        options: &Options,
+        options: &OperatorOptions,
         input: Input<'_>,
         services: &Store<Service>,
     ) -> Result<()> {

@@ -61,13 +61,13 @@ pub struct Process {
 /// All processes; clones share them.
 #[derive(Clone)]
 pub struct Processes {
-    shared: Arc<Shared>,
+    shared: Arc<RouterProcesses>,
 }
 
 type Callback = Arc<dyn Fn(&str) + Send + Sync>;
 
 #[derive(Default)]
-struct Shared {
+struct RouterProcesses {
     entries: Mutex<BTreeMap<String, Entry>>,
     /// Processes that have been told to end.
     leaving: Mutex<Vec<Running>>,
@@ -105,7 +105,7 @@ struct Wanted {
 /// A callback's life.
 #[must_use = "the callback ends when this is dropped"]
 pub struct Subscription {
-    shared: Arc<Shared>,
+    shared: Arc<RouterProcesses>,
     id: u64,
 }
 
@@ -136,7 +136,7 @@ impl Process {
 impl Processes {
     /// None yet; they are looked after in a task of its own.
     pub fn new(tasks: &Tasks) -> Self {
-        let shared = Arc::<Shared>::default();
+        let shared = Arc::<RouterProcesses>::default();
         let looked_after = Arc::clone(&shared);
         tasks.restarting("router-processes", move |stop| supervise::run(Arc::clone(&looked_after), stop));
         Self { shared }
@@ -167,7 +167,7 @@ impl Processes {
 
     /// Whether a process has been told to end.
     fn is_leaving(&self, id: u32) -> bool {
-        self.shared.leaving.lock().iter().any(|told| told.id() == id)
+        self.shared.leaving.lock().iter().any(|leaving| leaving.id() == id)
     }
 
     /// Makes sure that no other operator works in the folder.

@@ -1,7 +1,7 @@
 //! The round that looks after router processes: starts what should run, asks what runs whether it is ready.
 
 use super::{
-    Entry, Shared,
+    Entry, RouterProcesses,
     running::{Found, Running},
 };
 use std::{net::SocketAddr, sync::Arc, time::Duration};
@@ -19,7 +19,7 @@ const LONGEST_PAUSE: u32 = 120;
 const FAREWELL: Duration = Duration::from_secs(5);
 
 /// Goes round until it is stopped; then all processes are told to end.
-pub(super) async fn run(shared: Arc<Shared>, stop: CancellationToken) -> std::io::Result<()> {
+pub(super) async fn run(shared: Arc<RouterProcesses>, stop: CancellationToken) -> std::io::Result<()> {
     while !stop.is_cancelled() {
         shared.leaving.lock().retain_mut(|child| child.ended().is_none());
         let names: Vec<String> = shared.entries.lock().keys().cloned().collect();
@@ -45,7 +45,7 @@ pub(super) async fn run(shared: Arc<Shared>, stop: CancellationToken) -> std::io
     Ok(())
 }
 
-async fn round(shared: &Arc<Shared>, name: &str) {
+async fn round(shared: &Arc<RouterProcesses>, name: &str) {
     let waits = !shared.leaving.lock().is_empty();
     let probe = {
         let mut entries = shared.entries.lock();

@@ -76,7 +76,7 @@ pub fn fold(all: &[OperatorCondition], is_default: bool, now: Timestamp) -> Fold
     let available = match down.is_empty() {
         true => condition("Available", "True", "IngressControllerAvailable", "Routers can be reached."),
         false => {
-            let message = format!("One or more conditions say that it is not available: {}", told(&down));
+            let message = format!("One or more conditions say that it is not available: {}", joined(&down));
             condition("Available", "False", "IngressControllerUnavailable", message)
         }
     };
@@ -84,7 +84,7 @@ pub fn fold(all: &[OperatorCondition], is_default: bool, now: Timestamp) -> Fold
     let progressing = match moving.is_empty() {
         true => condition("Progressing", "False", "IngressControllerNotProgressing", ""),
         false => {
-            let message = format!("One or more conditions say that it is on its way: {}", told(&moving));
+            let message = format!("One or more conditions say that it is on its way: {}", joined(&moving));
             condition("Progressing", "True", "IngressControllerProgressing", message)
         }
     };
@@ -101,7 +101,7 @@ pub fn fold(all: &[OperatorCondition], is_default: bool, now: Timestamp) -> Fold
         true => condition("Degraded", "False", "IngressControllerNotDegraded", ""),
         false => {
             look_again = Some(look_again.map_or(DEGRADED, |known| known.min(DEGRADED)));
-            let message = format!("One or more conditions say that it is degraded: {}", told(&bad));
+            let message = format!("One or more conditions say that it is degraded: {}", joined(&bad));
             condition("Degraded", "True", "DegradedConditions", message)
         }
     };
@@ -120,7 +120,7 @@ fn since(condition: &OperatorCondition, now: Timestamp) -> Duration {
     Duration::try_from(now.duration_since(then)).unwrap_or_default()
 }
 
-fn told(list: &[OperatorCondition]) -> String {
+fn joined(list: &[OperatorCondition]) -> String {
     let one = |condition: &OperatorCondition| {
         let OperatorCondition { kind, status, reason, message, .. } = condition;
         format!("{kind}={status} ({reason}: {message})")

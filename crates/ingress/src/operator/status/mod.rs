@@ -4,8 +4,6 @@ pub mod balancer;
 pub mod dns;
 pub mod fold;
 pub mod merge;
-#[cfg(test)]
-mod more_tests;
 pub mod operand;
 #[cfg(test)]
 mod tests;

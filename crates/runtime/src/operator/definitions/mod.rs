@@ -65,7 +65,7 @@ async fn bring(api: &Api<DynamicObject>, definition: &Value) -> Result<(), Defin
     let parameters = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
     for _ in 0..ATTEMPTS {
         let live = api.get_opt(name).await.map_err(refused)?.map(|live| json!(live));
-        let (done, written) = match step(definition, live.as_ref(), crate::build::BUILD.version) {
+        let (done, written) = match step(definition, live.as_ref(), crate::version::BUILD.version) {
             Step::Create(new) => ("made", api.create(&parameters, &object(new)).await),
             Step::Replace(new) => ("brought up to date", api.replace(name, &parameters, &object(new)).await),
             Step::Keep => return Ok(()),
@@ -81,13 +81,13 @@ async fn bring(api: &Api<DynamicObject>, definition: &Value) -> Result<(), Defin
                 tracing::error!(
                     definition = name,
                     found,
-                    ours = crate::build::BUILD.version,
+                    ours = crate::version::BUILD.version,
                     "the definition is of a newer release than this one, and stays as it is"
                 );
                 return Ok(());
             }
             Step::Newer { found, missing: Some(version) } => {
-                let ours = crate::build::BUILD.version;
+                let ours = crate::version::BUILD.version;
                 return Err(DefinitionError::Newer { name: name.to_owned(), found, ours, version });
             }
         };

@@ -8,9 +8,9 @@ const LATER: &str = "2026-01-01T00:00:40Z";
 /// `available degraded progressing upgradeable` at this time; the last change was at [`BEFORE`].
 fn statuses(service: bool, managed: bool, set: Option<Numbers>, now: &str) -> String {
     let (none, wanted) = (BTreeMap::new(), ["h".to_owned()]);
-    let seen = Seen { service, managed, ..seen(Running::Workload(set), &none, &wanted) };
+    let seen = Observed { service, managed, ..seen(Running::Workload(set), &none, &wanted) };
     let quiet =
-        conditions(&Seen { service: true, ..self::seen(Running::Process, &report("h", ""), &wanted) }, &[], BEFORE);
+        conditions(&Observed { service: true, ..self::seen(Running::Process, &report("h", ""), &wanted) }, &[], BEFORE);
     let all = conditions(&seen, &quiet, now);
     let shown = |one: &OperatorCondition| match (one.status.as_str(), one.reason.as_str()) {
         ("True", "AsExpected") => "yes".to_owned(),

@@ -79,12 +79,12 @@ pub(crate) fn plugin(stanza: &str, records: &Arc<Records>, local: &[&str]) -> Ku
 }
 
 /// What a stanza finds when it looks for its cluster: these records, for as long as the second is there.
-pub(crate) fn lasting(stanza: &str, records: &Arc<Records>) -> (crate::build::Lasting, Arc<Cluster>) {
+pub(crate) fn lasting(stanza: &str, records: &Arc<Records>) -> (crate::compile::Lasting, Arc<Cluster>) {
     let file = corefile::parse("Corefile", &format!(". {{\n {stanza}\n}}"), &Disk).unwrap();
     let options = parse::options(&file.blocks[0].directives[0], &[Name::ROOT], Path::new("")).unwrap();
     let watched = CancellationToken::new().drop_guard();
     let cluster = Arc::new(Cluster { records: Arc::clone(records), _watched: watched });
-    let lasting = crate::build::Lasting::default();
+    let lasting = crate::compile::Lasting::default();
     lasting.clusters.lock().insert(options.source(), Arc::downgrade(&cluster));
     (lasting, cluster)
 }
@@ -155,7 +155,7 @@ fn the_cluster_is_answered_as_coredns_does() {
     // The machine on which the answers were recorded had these addresses.
     let plugin = plugin(STANZA, &records, &["127.0.0.1", "::1", "192.0.2.2", "fd00::2", "fe80::fc:ff:fe00:1"]);
     let file = corefile::parse("Corefile", ".:5353 {\n errors\n bufsize 1232\n}", &Disk).unwrap();
-    let lasting = crate::build::Lasting::default();
+    let lasting = crate::compile::Lasting::default();
     let observers = crate::observe::Observers::new(&lasting, &[Name::ROOT], &[5353]);
     assert_eq!(file.blocks.len(), 1);
     let chain =

@@ -6,7 +6,7 @@
 
 use super::check::{Action, Base, Forward, Template};
 use super::{PORT, stock};
-use crate::build::{self, Lasting};
+use crate::compile::{self, Lasting};
 use crate::corefile::{self, Files, Problem};
 use crate::plugin::template::complement;
 use crate::wire::Name;
@@ -176,7 +176,7 @@ pub fn hashes(text: &str) -> Result<[String; 2], Problem> {
     let file = corefile::parse("Corefile", text, &NoFiles)?;
     let mut here = file.clone();
     here.blocks.iter_mut().for_each(|block| block.directives.retain(|directive| directive.name.text != "forward"));
-    build::build(&here, PathBuf::new(), PORT, &Lasting::default())?;
+    compile::compile(&here, PathBuf::new(), PORT, &Lasting::default())?;
     Ok([sha512(&file.to_string()), sha512(&stock::json(&file))])
 }
 

@@ -73,17 +73,17 @@ fn everything() -> Value {
 fn every_sort_of_cluster_has_its_corefile() {
     let both = || vec![filter("filter-aaaa", &["."]), legacy()];
     for (name, golden, spec, families) in [
-        ("plain", include_str!("../goldens/plain.corefile"), json!({}), BOTH),
-        ("ipv4", include_str!("../goldens/ipv4.corefile"), usual(both()), V4),
-        ("dual-stack", include_str!("../goldens/dual-stack.corefile"), usual(both()), BOTH),
+        ("plain", include_str!("../../goldens/plain.corefile"), json!({}), BOTH),
+        ("ipv4", include_str!("../../goldens/ipv4.corefile"), usual(both()), V4),
+        ("dual-stack", include_str!("../../goldens/dual-stack.corefile"), usual(both()), BOTH),
         (
             "dual-stack, IPv6 first",
-            include_str!("../goldens/dual-stack.corefile"),
+            include_str!("../../goldens/dual-stack.corefile"),
             usual(both()),
             Families::both(Family::V6),
         ),
-        ("ipv6", include_str!("../goldens/ipv6.corefile"), usual(vec![legacy()]), V6),
-        ("everything", include_str!("../goldens/everything.corefile"), everything(), V4),
+        ("ipv6", include_str!("../../goldens/ipv6.corefile"), usual(vec![legacy()]), V6),
+        ("everything", include_str!("../../goldens/everything.corefile"), everything(), V4),
     ] {
         assert_eq!(render(&spec, families), golden, "{name}");
         assert!(hashes(golden).is_ok(), "{name}: {:?}", hashes(golden));
@@ -185,10 +185,10 @@ fn the_most_specific_template_answers() {
 fn a_stock_server_takes_the_goldens() {
     let Some(program) = std::env::var_os("COREDNS") else { return };
     for golden in [
-        include_str!("../goldens/plain.corefile"),
-        include_str!("../goldens/ipv4.corefile"),
-        include_str!("../goldens/dual-stack.corefile"),
-        include_str!("../goldens/ipv6.corefile"),
+        include_str!("../../goldens/plain.corefile"),
+        include_str!("../../goldens/ipv4.corefile"),
+        include_str!("../../goldens/dual-stack.corefile"),
+        include_str!("../../goldens/ipv6.corefile"),
     ] {
         // Without a cluster, and on ports of its own; the lines stay where they are.
         let cluster = "    kubernetes cluster.local in-addr.arpa ip6.arpa {\n        pods insecure\n        fallthrough \

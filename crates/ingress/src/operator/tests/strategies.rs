@@ -1,6 +1,6 @@
 //! The tables of strategies: defaults for every platform and Ingress configuration, and what later edits bring.
 
-use super::{strategy, testing::cluster};
+use super::super::{strategy, testing::cluster};
 use api::config::Publishing;
 use serde_json::{Value, json};
 

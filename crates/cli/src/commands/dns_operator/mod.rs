@@ -14,7 +14,7 @@ use crate::{
     manager::{AfterLoss, Manager, Own},
 };
 use ::dns::{
-    operator::{self, CONTROLLERS, Local, Operand, Options, Program, Reports},
+    operator::{self, CONTROLLERS, Local, Operand, OperatorOptions, Program, Reports},
     wire::Name,
 };
 use runtime::{
@@ -77,7 +77,7 @@ const POLL: Duration = Duration::from_secs(2);
 /// Everything the flags say.
 struct Flags {
     manager: Manager,
-    options: Options,
+    options: OperatorOptions,
 }
 
 fn run(settings: Settings) -> anyhow::Result<()> {
@@ -97,7 +97,7 @@ fn run(settings: Settings) -> anyhow::Result<()> {
     })
 }
 
-fn start(context: &Context<Options>) {
+fn start(context: &Context<OperatorOptions>) {
     let all: Vec<_> = CONTROLLERS.iter().collect();
     controller::start(context, &all, &Selection::default());
 }
@@ -150,8 +150,8 @@ fn local(given: &mut Settings, kubeconfig: Option<PathBuf>, folder: PathBuf) -> 
     }
 }
 
-fn options(given: &mut Settings, operand: Operand) -> Options {
-    Options {
+fn options(given: &mut Settings, operand: Operand) -> OperatorOptions {
+    OperatorOptions {
         operand,
         cluster_domain: given.get(&DOMAIN),
         release: given.optional(&RELEASE),

@@ -1,5 +1,10 @@
 //! The tables of what stands in front of routers: PROXY protocol, the load balancer Service with its classes of changes, records.
 
+mod changes;
+mod load_balancer;
+mod rollout;
+mod router;
+
 use super::{
     balancer::{self, annotation},
     change, environment, progress, proxy_protocol, record, services,

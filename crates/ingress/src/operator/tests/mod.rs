@@ -1,5 +1,9 @@
 //! The tables of admission: defaults by platform, what later edits bring, what is refused.
 
+mod in_process;
+mod life;
+mod strategies;
+
 use super::{
     admit::{Refused, admit},
     strategy,

@@ -4,7 +4,7 @@
 //! all. Reasons are upstream's.
 
 use super::{
-    MANAGER, Options, names,
+    MANAGER, OperatorOptions, names,
     objects::{ClusterOperator, ClusterOperatorStatus, IngressController, Nothing, OperandVersion},
     status::{condition, merge},
 };
@@ -31,7 +31,7 @@ struct Operators {
 }
 
 /// Runs the loop; while the API has no ClusterOperators there is nothing to do.
-pub(super) async fn run(context: Context<Options>) -> Result<()> {
+pub(super) async fn run(context: Context<OperatorOptions>) -> Result<()> {
     super::define(&context.client()).await?;
     discovery::until_served(&context.client(), discovery::CLUSTER_OPERATOR).await?;
     let controllers = context.store_in::<IngressController>(names::OPERATOR_NAMESPACE);
@@ -84,7 +84,7 @@ pub fn status(
     controllers.sort_by_key(|one| one.name_any());
     let all_available = !controllers.is_empty() && controllers.iter().all(|one| is(one, "Available", "True"));
     // An older version is told until all IngressControllers have followed.
-    let reached = [("operator", runtime::build::BUILD.version), ("ingress-controller", image)];
+    let reached = [("operator", runtime::version::BUILD.version), ("ingress-controller", image)];
     let versions: Vec<OperandVersion> = reached
         .map(|(name, version)| {
             let known = before.versions.iter().find(|known| known.name == name).map(|known| known.version.clone());
@@ -157,7 +157,7 @@ fn of_default(all: &[Arc<IngressController>], kind: &str, reasons: [&str; 2], mi
 }
 
 fn progressing(all: &[Arc<IngressController>], all_available: bool, moving: Vec<String>) -> OperatorCondition {
-    let mut messages = told(all, "Progressing", "True");
+    let mut messages = messages_of(all, "Progressing", "True");
     if !all_available {
         messages.push("not all IngressControllers are available".to_owned());
     }
@@ -170,7 +170,7 @@ fn progressing(all: &[Arc<IngressController>], all_available: bool, moving: Vec<
 
 /// A condition that one IngressController is enough for: `status` with the first reason, else the other way round.
 fn gathered(all: &[Arc<IngressController>], kind: &str, status: &str, reasons: [&str; 2]) -> OperatorCondition {
-    let messages = told(all, kind, status);
+    let messages = messages_of(all, kind, status);
     let otherwise = if status == "True" { "False" } else { "True" };
     match messages.is_empty() {
         true => condition(kind, otherwise, reasons[1], ""),
@@ -178,7 +178,7 @@ fn gathered(all: &[Arc<IngressController>], kind: &str, status: &str, reasons: [
     }
 }
 
-fn told(all: &[Arc<IngressController>], kind: &str, status: &str) -> Vec<String> {
+fn messages_of(all: &[Arc<IngressController>], kind: &str, status: &str) -> Vec<String> {
     let found = all.iter().filter_map(|one| Some((one.name_any(), find(one, kind)?)));
     let found = found.filter(|(_, condition)| condition.status == status);
     found.map(|(name, condition)| format!("{name}: {} ({})", condition.reason, condition.message)).collect()

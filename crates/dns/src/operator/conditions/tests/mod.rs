@@ -29,13 +29,13 @@ fn report(hash: &str, problem: &str) -> BTreeMap<String, Report> {
 }
 
 /// `Type=Status(Reason)` of every condition.
-fn shown(seen: &Seen<'_>) -> Vec<String> {
+fn shown(seen: &Observed<'_>) -> Vec<String> {
     let all = conditions(seen, &[], NOW);
     all.iter().map(|one| format!("{}={}({})", one.kind, one.status, one.reason)).collect()
 }
 
-fn seen<'a>(operand: Running, reports: &'a BTreeMap<String, Report>, wanted: &'a [String]) -> Seen<'a> {
-    Seen { managed: true, service: true, operand, reports, wanted, mistakes: &[], kept: false, templates: None }
+fn seen<'a>(operand: Running, reports: &'a BTreeMap<String, Report>, wanted: &'a [String]) -> Observed<'a> {
+    Observed { managed: true, service: true, operand, reports, wanted, mistakes: &[], kept: false, templates: None }
 }
 
 #[test]
@@ -62,9 +62,9 @@ fn servers_in_pods_are_counted() {
         ];
         assert_eq!(shown(&seen(Running::Workload(set), &none, &wanted)), expected, "{set:?}");
     }
-    let without = Seen { service: false, ..seen(Running::Workload(None), &none, &wanted) };
+    let without = Observed { service: false, ..seen(Running::Workload(None), &none, &wanted) };
     assert_eq!(shown(&without)[0], "Available=False(NoDaemonSetNoService)");
-    let unmanaged = Seen { managed: false, ..seen(Running::Workload(None), &none, &wanted) };
+    let unmanaged = Observed { managed: false, ..seen(Running::Workload(None), &none, &wanted) };
     assert_eq!(shown(&unmanaged)[3], "Upgradeable=False(OperatorUnmanaged)");
 }
 
@@ -91,7 +91,7 @@ fn templates_are_applied_when_every_server_runs_them() {
     let exclusions = [("f".to_owned(), ".".to_owned())];
     let templates =
         |mistakes: &'static [Mistake]| Templates { count: 1, mistakes, exclusions: &[], domain: "cluster.local" };
-    let three = |seen: &Seen<'_>| shown(seen)[4..].to_vec();
+    let three = |seen: &Observed<'_>| shown(seen)[4..].to_vec();
     let pods = Running::Workload(Some(numbers(1, 1, 1)));
     for (reports, applied) in [
         (BTreeMap::new(), "False(Reloading)"),
@@ -101,7 +101,7 @@ fn templates_are_applied_when_every_server_runs_them() {
         (report("new by another name", ""), "True(AsExpected)"),
     ] {
         for operand in [pods, Running::Process] {
-            let seen = Seen { templates: Some(templates(&[])), ..seen(operand, &reports, &wanted) };
+            let seen = Observed { templates: Some(templates(&[])), ..seen(operand, &reports, &wanted) };
             let expected = [
                 "TemplateConfigurationValid=True(AsExpected)".to_owned(),
                 format!("TemplateConfigurationApplied={applied}"),
@@ -113,10 +113,10 @@ fn templates_are_applied_when_every_server_runs_them() {
     // One of two servers is not enough.
     let reports = report("new", "");
     let two = Running::Workload(Some(numbers(2, 2, 2)));
-    let lagging = Seen { templates: Some(templates(&[])), ..seen(two, &reports, &wanted) };
+    let lagging = Observed { templates: Some(templates(&[])), ..seen(two, &reports, &wanted) };
     assert_eq!(three(&lagging)[1], "TemplateConfigurationApplied=False(Reloading)");
     let dual = Templates { exclusions: &exclusions, ..templates(&[]) };
-    let dual = Seen { templates: Some(dual), ..seen(pods, &reports, &wanted) };
+    let dual = Observed { templates: Some(dual), ..seen(pods, &reports, &wanted) };
     let warning = conditions(&dual, &[], NOW).pop().unwrap();
     assert_eq!((warning.status.as_str(), warning.reason.as_str()), ("True", "ClusterDomainExcluded"));
     assert!(warning.message.contains("template \"f\" for zone \".\""), "{}", warning.message);
@@ -127,7 +127,7 @@ fn mistakes_are_told_where_they_belong() {
     let (reports, wanted) = (report("new", ""), ["new".to_owned()]);
     let wrong = [mistake(Some("f"))];
     let templates = Templates { count: 1, mistakes: &wrong, exclusions: &[], domain: "cluster.local" };
-    let seen = Seen { kept: true, templates: Some(templates), ..seen(Running::Process, &reports, &wanted) };
+    let seen = Observed { kept: true, templates: Some(templates), ..seen(Running::Process, &reports, &wanted) };
     let all = conditions(&seen, &[], NOW);
     let of = |kind: &str| all.iter().find(|one| one.kind == kind).unwrap();
     let valid = of("TemplateConfigurationValid");
@@ -136,7 +136,7 @@ fn mistakes_are_told_where_they_belong() {
     assert_eq!(of("TemplateConfigurationApplied").message, "the configuration is not valid; the last valid one stays");
     assert_eq!(of("Degraded").status, "False");
     let wrong = [mistake(None)];
-    let all = conditions(&Seen { mistakes: &wrong, templates: None, ..seen }, &[], NOW);
+    let all = conditions(&Observed { mistakes: &wrong, templates: None, ..seen }, &[], NOW);
     let degraded = all.iter().find(|one| one.kind == "Degraded").unwrap();
     assert_eq!(degraded.reason, "InvalidConfiguration");
     assert_eq!(degraded.message, "the last valid configuration stays: spec.x: \"y\" is wrong");

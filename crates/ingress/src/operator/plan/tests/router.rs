@@ -1,6 +1,6 @@
 //! The tables of routers: their environment, their Deployment by strategy and topology, their TLS profiles.
 
-use super::{class, deployment, environment, small, tls};
+use super::super::{class, deployment, environment, small, tls};
 use crate::operator::{names, testing::Case};
 use k8s_openapi::api::apps::v1::Deployment;
 use serde_json::{Value, json};

@@ -10,7 +10,7 @@ use crate::{
     flag::{DefaultFlag, Flag, KUBECONFIG, cidrs, duration, flags, switch, word},
     manager::{Manager, Own},
 };
-use account::{Opened, Place};
+use account::{AccountKind, Opened};
 use aws::{
     apply::Aws,
     cloud_config,
@@ -55,7 +55,7 @@ flags! {
     pub(crate) FLAGS:
     CLOUD_PROVIDER: DefaultFlag<()> = Flag::new("cloud-provider", "NAME", "aws", cloud_provider, "the cloud: aws").or("aws");
     CLOUD_CONFIG: Flag<CloudConfig> = Flag::new("cloud-config", "FILE", "a readable cloud-config", cloud_config, "what to know about the account; gcfg or YAML");
-    AWS_ACCOUNT: DefaultFlag<Place> = Flag::new("aws-account", "aws|example", "aws, example", aws_account, "where the account is: at AWS, or an example in memory").or("aws");
+    AWS_ACCOUNT: DefaultFlag<AccountKind> = Flag::new("aws-account", "aws|example", "aws, example", aws_account, "where the account is: at AWS, or an example in memory").or("aws");
     CLUSTER_NAME: DefaultFlag<String> = word("cluster-name", "NAME", "a name", "part of the names of security groups").or("kubernetes");
     CONTROLLERS: DefaultFlag<Picked> = Flag::new("controllers", "NAME,...", "", picked, "which to run: * for all that are on by default, a name, -name for not that one").or("*");
     CONCURRENT_SERVICE_SYNCS: DefaultFlag<usize> = controller_manager::CONCURRENT_SERVICE_SYNCS;
@@ -73,7 +73,7 @@ const SHARED: &[&str] = &["service-lb-controller", "node-route-controller"];
 struct Flags {
     manager: Manager,
     config: CloudConfig,
-    place: Place,
+    account_kind: AccountKind,
     cluster_name: String,
     picked: Picked,
     workers: usize,
@@ -98,10 +98,11 @@ fn shared() -> Vec<&'static framework::Controller> {
 
 fn run(settings: Settings) -> anyhow::Result<()> {
     let (log, flags) = settings.read(|given| Some((component::log(given), flags(given)?)))?;
-    let Flags { manager, config, place, cluster_name, picked, workers, clusters, route_period, sweep } = flags;
+    let Flags { manager, config, account_kind, cluster_name, picked, workers, clusters, route_period, sweep } = flags;
     component::run(&log, async |admin, tasks| {
         let client = manager.connect("twinstack-cloud-controller-manager", &admin, &tasks).await?;
-        let Opened { account, region, cluster } = account::open(place, &config, &cluster_name, &admin.metrics).await?;
+        let Opened { account, region, cluster } =
+            account::open(account_kind, &config, &cluster_name, &admin.metrics).await?;
         let table = Some(config.global.route_table.clone()).filter(|table| !table.is_empty());
         let settings = model::Settings::of(&config, cluster);
         let aws = Arc::new(Aws::new(account, settings).with_route_table(table));
@@ -162,7 +163,7 @@ fn flags(given: &mut Settings) -> Option<Flags> {
     Some(Flags {
         manager: Manager::read(given, &OWN),
         config: given.optional(&CLOUD_CONFIG).unwrap_or_default(),
-        place: given.get(&AWS_ACCOUNT),
+        account_kind: given.get(&AWS_ACCOUNT),
         cluster_name: given.get(&CLUSTER_NAME),
         picked: given.get(&CONTROLLERS),
         workers: given.get(&CONCURRENT_SERVICE_SYNCS),
@@ -176,10 +177,10 @@ fn cloud_provider(text: &str) -> Result<(), String> {
     if text == "aws" { Ok(()) } else { Err(format!("there is no provider {text:?} here")) }
 }
 
-fn aws_account(text: &str) -> Result<Place, String> {
+fn aws_account(text: &str) -> Result<AccountKind, String> {
     match text {
-        "aws" => Ok(Place::Aws),
-        "example" => Ok(Place::Example),
+        "aws" => Ok(AccountKind::Aws),
+        "example" => Ok(AccountKind::Example),
         other => Err(format!("there is no account {other:?} here")),
     }
 }

@@ -15,7 +15,7 @@ use crate::{
     manager::{AfterLoss, Manager, Own},
 };
 use ingress::operator::{
-    self, Options,
+    self, OperatorOptions,
     dns::lab::{self, Lab},
     plan::{environment::Ports, small::RouterSecrets},
     process::Process,
@@ -66,7 +66,7 @@ pub(super) enum Dns {
 /// Everything the flags say.
 struct Flags {
     manager: Manager,
-    options: Options,
+    options: OperatorOptions,
     /// Whether records go to Route53, which is opened later.
     route53: bool,
 }
@@ -117,9 +117,9 @@ fn router_secrets(text: &str) -> Result<RouterSecrets, String> {
 }
 
 /// With the lab's provider a zone of its own stands in where the configuration names none.
-fn options(image: String, process: Option<Process>, lab: bool) -> Options {
+fn options(image: String, process: Option<Process>, lab: bool) -> OperatorOptions {
     let dns = lab.then(|| Arc::new(Lab) as Arc<dyn DnsProvider>);
-    Options { image, process, dns, own_zone: lab.then(|| lab::ZONE.to_owned()), secrets: RouterSecrets::All }
+    OperatorOptions { image, process, dns, own_zone: lab.then(|| lab::ZONE.to_owned()), secrets: RouterSecrets::All }
 }
 
 fn process(given: &mut Settings, directory: PathBuf) -> Process {

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// What is known when a status is written.
 #[derive(Clone, Debug)]
-pub struct Seen<'a> {
+pub struct Observed<'a> {
     /// Whether objects are written at all.
     pub managed: bool,
     /// The Service has an address.
@@ -67,7 +67,7 @@ const EXPECTED: &str = "AsExpected";
 
 /// All conditions; those that did not change keep their time.
 #[must_use]
-pub fn conditions(seen: &Seen<'_>, before: &[OperatorCondition], now: &str) -> Vec<OperatorCondition> {
+pub fn conditions(seen: &Observed<'_>, before: &[OperatorCondition], now: &str) -> Vec<OperatorCondition> {
     let progressing = progressing(seen);
     let mut all = vec![available(seen)];
     let settled = progressing.status == "False" && settled_for(before, now) >= PATIENCE;
@@ -99,7 +99,7 @@ fn condition(kind: &str, holds: bool, reason: &str, message: impl Into<String>) 
     }
 }
 
-fn available(seen: &Seen<'_>) -> OperatorCondition {
+fn available(seen: &Observed<'_>) -> OperatorCondition {
     let mut missing = Vec::new();
     match seen.operand {
         Running::Workload(None) => missing.push(("NoDaemonSet", "there is no DaemonSet of DNS servers")),
@@ -122,7 +122,7 @@ fn available(seen: &Seen<'_>) -> OperatorCondition {
     }
 }
 
-fn progressing(seen: &Seen<'_>) -> OperatorCondition {
+fn progressing(seen: &Observed<'_>) -> OperatorCondition {
     let mut messages = Vec::new();
     if !seen.service {
         messages.push("the Service has no address yet".to_owned());
@@ -168,7 +168,7 @@ pub fn is_settling(conditions: &[OperatorCondition], now: &str) -> bool {
 }
 
 /// Never at the same time as Progressing, but for what no progress will mend.
-fn degraded(seen: &Seen<'_>, progressing: bool, settled: bool) -> OperatorCondition {
+fn degraded(seen: &Observed<'_>, progressing: bool, settled: bool) -> OperatorCondition {
     let mut reasons = Vec::new();
     if !seen.mistakes.is_empty() {
         let (_, text) = check::summary(seen.mistakes, "");
@@ -206,13 +206,13 @@ fn degraded(seen: &Seen<'_>, progressing: bool, settled: bool) -> OperatorCondit
 }
 
 /// Servers that say they cannot use the newest Corefile.
-fn refusals(seen: &Seen<'_>) -> Vec<String> {
+fn refusals(seen: &Observed<'_>) -> Vec<String> {
     let named = |(name, report): (&String, &Report)| Some(format!("{name}: {}", report.problem.as_ref()?));
     seen.reports.iter().filter_map(named).collect()
 }
 
 /// Servers that do not run the Corefile of the ConfigMap.
-fn lagging(seen: &Seen<'_>) -> Option<String> {
+fn lagging(seen: &Observed<'_>) -> Option<String> {
     let runs = |report: &&Report| report.hash.as_ref().is_some_and(|hash| seen.wanted.contains(hash));
     let expected = match seen.operand {
         Running::Workload(numbers) => usize::try_from(numbers.map_or(0, |numbers| numbers.desired)).unwrap_or(0).max(1),
@@ -238,7 +238,7 @@ fn valid(templates: &Templates<'_>) -> OperatorCondition {
     }
 }
 
-fn applied(seen: &Seen<'_>, templates: &Templates<'_>) -> OperatorCondition {
+fn applied(seen: &Observed<'_>, templates: &Templates<'_>) -> OperatorCondition {
     let kind = "TemplateConfigurationApplied";
     let refused = refusals(seen);
     if !templates.mistakes.is_empty() || !seen.mistakes.is_empty() {

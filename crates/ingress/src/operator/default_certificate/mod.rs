@@ -49,7 +49,7 @@ mod tests {
     }
 
     /// For `CN=old.example.test` without further names.
-    const OLD: &str = include_str!("default_certificate/common_name.pem");
+    const OLD: &str = include_str!("common_name.pem");
 
     #[test]
     fn a_common_name_alone_is_not_enough_for_clients() {

@@ -1,6 +1,6 @@
 //! What only a new load balancer can bring, by platform; and the commands to go back, which must do what they say.
 
-use super::{
+use super::super::{
     balancer::annotation,
     progress,
     tests::{CLASSIC, NLB, balanced, live, live_of},

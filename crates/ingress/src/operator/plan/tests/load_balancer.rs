@@ -1,6 +1,6 @@
 //! The annotations of the load balancer Service, one by one: what is there, what is not, with which value.
 
-use super::{
+use super::super::{
     balancer::{self, annotation},
     tests::{CLASSIC, NLB, annotations, balanced, live, live_of, map, spec},
 };

@@ -109,7 +109,7 @@ const METRICS: &str = "127.0.0.1:10249";
 const SERVED_AT: &str = "ADDRESS:PORT such as [::]:10256, an address alone, or nothing";
 
 /// Everything the flags say.
-struct Options {
+struct ProxyOptions {
     kubeconfig: Option<PathBuf>,
     healthz: Option<SocketAddr>,
     metrics: Option<SocketAddr>,
@@ -117,9 +117,9 @@ struct Options {
     dry_run: bool,
     /// Where to write it, and what.
     write_config: Option<(PathBuf, serde_json::Value)>,
-    conntrack: conntrack::Options,
+    conntrack: conntrack::ConntrackOptions,
     mode: Mode,
-    ipvs: proxy_ipvs::Options,
+    ipvs: proxy_ipvs::IpvsOptions,
     proxy: ProxySettings,
 }
 
@@ -151,7 +151,7 @@ impl Mode {
     }
 
     /// What makes the rules of a family, once it is sure that this machine can.
-    fn rules(self, proxy: &ProxySettings, ipvs: &proxy_ipvs::Options) -> anyhow::Result<Rules> {
+    fn rules(self, proxy: &ProxySettings, ipvs: &proxy_ipvs::IpvsOptions) -> anyhow::Result<Rules> {
         match self {
             Self::Ipvs => proxy_ipvs::rules(proxy, ipvs),
             Self::Nftables => {
@@ -218,7 +218,7 @@ fn clean_up() -> anyhow::Result<()> {
 }
 
 /// What the API says now, once.
-fn snapshot(options: &Options) -> anyhow::Result<Tracker> {
+fn snapshot(options: &ProxyOptions) -> anyhow::Result<Tracker> {
     let threads = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     threads.block_on(async {
         let client = client::connect(options.kubeconfig.as_deref(), "twinstack-proxy").await?;
@@ -237,8 +237,8 @@ fn remove_other_modes(mode: Mode) {
     }
 }
 
-fn serve(log: &Log, options: Options, rules: Rules) -> anyhow::Result<()> {
-    let Options {
+fn serve(log: &Log, options: ProxyOptions, rules: Rules) -> anyhow::Result<()> {
+    let ProxyOptions {
         kubeconfig,
         healthz,
         metrics,
@@ -299,7 +299,7 @@ fn hosts(ip: IpAddr) -> anyhow::Result<Hosts> {
     Ok(Hosts::from_str(&ip.to_string())?)
 }
 
-fn options(given: &mut Settings) -> Options {
+fn options(given: &mut Settings) -> ProxyOptions {
     let node_name = given.optional(&HOSTNAME_OVERRIDE).or_else(host_name);
     if node_name.is_none() {
         given.reject(HOSTNAME_OVERRIDE.name, "must be given: this machine does not know its own name");
@@ -326,7 +326,7 @@ fn options(given: &mut Settings) -> Options {
     if mode == Mode::Ipvs {
         (proxy.sync_period, proxy.min_sync_period) = (ipvs.sync_period, ipvs.min_sync_period);
     }
-    Options {
+    ProxyOptions {
         kubeconfig: given.optional(&KUBECONFIG),
         healthz: given.get(&HEALTHZ_BIND_ADDRESS),
         metrics: given.get(&METRICS_BIND_ADDRESS),

@@ -1,8 +1,8 @@
 //! The operator on a whole API server in memory, with doubles of the cloud and of the Deployment controller: made, changed and taken
 //! away, undisturbed and cut off after each of its writes.
 
-use super::{
-    Options,
+use super::super::{
+    OperatorOptions,
     dns::recording::Recording,
     names::{OPERAND_NAMESPACE, OPERATOR_NAMESPACE},
     objects::{DnsConfig, DnsRecord, Infrastructure, IngressConfig, IngressController, Network},
@@ -57,7 +57,7 @@ impl World {
             Services::new(Settings { ranges: service_ranges(ranges).expect("ranges"), ..Settings::default() });
         let server = lab.start().await;
         let client = Client::new(InProcess::new(Arc::clone(&server), myself()), "default");
-        super::define(&client).await.expect("definitions");
+        super::super::define(&client).await.expect("definitions");
         let world = Self { server, client, dns: Arc::default() };
         let infrastructure = json!({"infrastructureTopology": "HighlyAvailable", "controlPlaneTopology": "HighlyAvailable",
             "platformStatus": {"type": "AWS", "aws": {"region": "eu-west-1", "ipFamily": family}}});
@@ -93,7 +93,7 @@ impl World {
         let admin = Admin { health: Health::new(), metrics: Metrics::new() };
         let tasks = Tasks::new(&admin.metrics, &admin.health);
         let dns: Arc<dyn runtime::cloud::DnsProvider> = Arc::clone(&self.dns) as _;
-        let options = Options {
+        let options = OperatorOptions {
             image: "twinstack".to_owned(),
             process: None,
             dns: Some(dns),
@@ -123,7 +123,7 @@ impl World {
             let has =
                 service.status.as_ref().and_then(|status| status.load_balancer.as_ref()?.ingress.as_ref()).is_some();
             if balanced && !has {
-                let kind = super::plan::live::kind(&service).name().to_lowercase();
+                let kind = super::super::plan::live::kind(&service).name().to_lowercase();
                 let patch =
                     json!({"status": {"loadBalancer": {"ingress": [{"hostname": format!("{kind}.elb.test")}]}}});
                 let _ = services.patch_status(&service.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await;

@@ -1,7 +1,7 @@
 //! More tables of conditions: source ranges of a load balancer, routers that no node takes, blocks of the type that is not live, what the status says
 //! of TLS and selectors, and the numbers for Prometheus.
 
-use super::{
+use super::super::{
     balancer, operand,
     operand::Operand,
     status,
@@ -177,7 +177,7 @@ fn an_old_certificate_stands_in_the_way_of_newer_versions() {
     let operand = Operand::nothing(2);
     for (complaint, expected) in [(None, ("True", "Upgradeable")), (Some("old"), ("False", "OperandsNotUpgradeable"))] {
         let case = Case::strategy(json!({"type": "Private"})).on("None");
-        let seen = super::Observed { certificate: complaint, ..observed(&operand, None, None) };
+        let seen = super::super::Observed { certificate: complaint, ..observed(&operand, None, None) };
         let (shown, _) = status(case.input(), seen, NOW);
         let found = shown.conditions.iter().find(|one| one.kind == "Upgradeable").unwrap();
         assert_eq!((found.status.as_str(), found.reason.as_str()), expected);

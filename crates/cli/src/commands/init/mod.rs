@@ -8,7 +8,7 @@ use crate::{
     read,
 };
 use install::{KnownFlags, Overwrite};
-use runtime::{build::BUILD, config::Settings};
+use runtime::{config::Settings, version::BUILD};
 use std::{
     path::{Path, PathBuf},
     time::SystemTime,
@@ -65,7 +65,7 @@ fn run(settings: Settings) -> anyhow::Result<()> {
         return Ok(());
     }
     install::write(&cluster, BUILD.version, &output, overwrite, SystemTime::now())?;
-    tell(&output);
+    print_next_steps(&output);
     Ok(())
 }
 
@@ -83,7 +83,7 @@ fn print(cluster: &install::Cluster) {
     }
 }
 
-fn tell(output: &Path) {
+fn print_next_steps(output: &Path) {
     let output = output.display();
     anstream::println!(
         "Wrote {output}.\n\n\

@@ -83,7 +83,7 @@ pub(crate) fn clap() -> clap::Command {
              own API server or any Kubernetes. `twinstack up` runs all of them in one process.",
         )
         .after_help("Try:\n  twinstack up                  a cluster on this machine\n  twinstack help apiserver      what a command does, with an example")
-        .version(runtime::build::BUILD.version)
+        .version(runtime::version::BUILD.version)
         .subcommand_required(true)
         .arg_required_else_help(true)
         .max_term_width(120);

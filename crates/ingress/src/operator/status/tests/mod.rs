@@ -1,5 +1,7 @@
 //! The tables of conditions: the routers, the load balancer, the record, and what they fold into.
 
+mod sources_and_placement;
+
 use super::{Observed, balancer, dns, fold, merge, operand, operand::Operand, status};
 use crate::operator::{objects::DnsRecord, plan, testing::Case};
 use api::config::OperatorCondition;

@@ -1,6 +1,6 @@
 //! Which drifts of live Services are put right: the load balancer's, the NodePort's, the internal one's; whose a Service is.
 
-use super::{
+use super::super::{
     balancer::{self, annotation},
     change, live as of_live, services,
     tests::{CLASSIC, NLB, balanced, live, live_of, service, spec},

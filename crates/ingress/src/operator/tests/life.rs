@@ -1,10 +1,10 @@
 //! An IngressController through its life on a whole API server in memory: every sort of edit, what follows from it, and what does not; zones that
 //! fail and recover.
 
-use super::{
-    in_process_tests::{World, has, settled, to},
+use super::super::{
     names::{CONFIG_NAMESPACE, OPERATOR_NAMESPACE},
     objects::{DnsConfig, DnsRecord, Infrastructure, Network},
+    tests::in_process::{World, has, settled, to},
 };
 use k8s_openapi::api::{
     apps::v1::Deployment,
@@ -191,10 +191,10 @@ async fn a_zone_that_fails_is_told_and_recovers() {
         let failed = |now: &Value| has(now, "DNSReady=False FailedZones") && has(now, "Available=False");
         world.until(what, failed).await;
         let zones = record(&world).await.status.expect("a status").zones;
-        let told: Vec<_> =
+        let reported: Vec<_> =
             zones.iter().map(|zone| (zone.conditions[0].status.as_str(), zone.conditions[0].reason.as_str())).collect();
         if !recovers_alone {
-            assert_eq!(told, [("True", "ProviderSuccess"), ("False", "ProviderError")], "{what}");
+            assert_eq!(reported, [("True", "ProviderSuccess"), ("False", "ProviderError")], "{what}");
             assert!(zones[1].conditions[0].message.contains(words), "{what}: {}", zones[1].conditions[0].message);
             assert!(zones[1].conditions[0].message.contains("recording"), "who said so is told");
             assert_eq!(world.dns.calls().len(), 2, "{what}: nobody asks again at once");
@@ -237,8 +237,8 @@ async fn what_an_administrator_keeps_elsewhere_is_copied_to_the_routers() {
 
     // A certificate that is not there yet.
     world.change(json!({"spec": {"defaultCertificate": {"name": "mine"}}})).await;
-    let told = |now: &Value| has(now, "Reconciled=False") && has(now, "Available=True");
-    world.until("told that the certificate is missing", told).await;
+    let reported = |now: &Value| has(now, "Reconciled=False") && has(now, "Available=True");
+    world.until("told that the certificate is missing", reported).await;
     let mine = json!({"metadata": {"name": "mine"}, "stringData": {"tls.crt": "x", "tls.key": "y"}});
     let secrets = world.operands::<Secret>();
     secrets.create(&PostParams::default(), &serde_json::from_value(mine).expect("one")).await.expect("created");

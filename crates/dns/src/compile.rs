@@ -131,7 +131,7 @@ pub struct Building<'a> {
 }
 
 /// Sets up everything in a Corefile. Nothing runs yet: jobs are started by the server.
-pub fn build(corefile: &Corefile, folder: PathBuf, port: u16, lasting: &Lasting) -> Result<Instance, Problem> {
+pub fn compile(corefile: &Corefile, folder: PathBuf, port: u16, lasting: &Lasting) -> Result<Instance, Problem> {
     let mut whole = Instance {
         routes: BTreeMap::new(),
         jobs: Vec::new(),
