@@ -166,28 +166,27 @@ pub(crate) struct Frames {
 
 impl Frames {
     /// One change.
-    pub(crate) fn event(&mut self, call: &Call, word: &str, entry: &Entry, revision: u64) -> Bytes {
+    pub(crate) fn event(&mut self, out: &mut Vec<u8>, call: &Call, word: &str, entry: &Entry, revision: u64) {
         if call.accept.view == View::Object && call.resource.rules.shows_as_stored(entry.mod_revision()) {
-            let mut out = Vec::with_capacity(entry.value().len() + 160);
             // Writing to a Vec cannot fail.
             let _ = write!(out, "{{\"type\":\"{word}\",\"object\":");
-            stored::write(&mut out, entry, revision, &call.resource, Head::Full);
+            stored::write(out, entry, revision, &call.resource, Head::Full);
             out.extend_from_slice(b"}\n");
-            return out.into();
+            return;
         }
         match stored::parse(entry) {
             Ok(mut object) => {
                 object.set("metadata.resourceVersion", revision.to_string());
                 let object = stored::shown(&call.resource, object);
                 let shown = self.shown(call, object, revision);
-                line(word, &shown)
+                line(out, word, &shown);
             }
-            Err(error) => self.error(&error),
+            Err(error) => self.error(out, &error),
         }
     }
 
     /// How far the server is; `initial` marks the end of the initial events.
-    pub(crate) fn bookmark(&mut self, call: &Call, revision: u64, initial: bool) -> Bytes {
+    pub(crate) fn bookmark(&mut self, out: &mut Vec<u8>, call: &Call, revision: u64, initial: bool) {
         let mut object = json!({
             "kind": call.resource.kind, "apiVersion": call.resource.api_version(),
             "metadata": {"resourceVersion": revision.to_string(), "creationTimestamp": null},
@@ -200,12 +199,12 @@ impl Frames {
             View::Metadata(version) => metadata(&object, version),
             View::Table(_) => self.shown(call, object, revision),
         };
-        line("BOOKMARK", &shown)
+        line(out, "BOOKMARK", &shown);
     }
 
     /// The watch breaks off.
-    pub(crate) fn error(&self, error: &ApiError) -> Bytes {
-        line("ERROR", &error.status())
+    pub(crate) fn error(&self, out: &mut Vec<u8>, error: &ApiError) {
+        line(out, "ERROR", &error.status());
     }
 
     fn shown(&mut self, call: &Call, object: Value, revision: u64) -> Value {
@@ -224,6 +223,7 @@ impl Frames {
     }
 }
 
-fn line(word: &str, object: &Value) -> Bytes {
-    format!("{}\n", json!({"type": word, "object": object})).into()
+fn line(out: &mut Vec<u8>, word: &str, object: &Value) {
+    // Writing to a Vec cannot fail.
+    let _ = writeln!(out, "{}", json!({"type": word, "object": object}));
 }

@@ -4,6 +4,7 @@
 //! gets the next revision. Reads and watches come from memory; what makes a change last is an engine behind it: a redb file
 //! ([`Store::open`]), an etcd cluster ([`Store::etcd`]), or nothing ([`Store::memory`]). The README of this crate states the guarantees.
 
+mod bell;
 mod engine;
 mod entry;
 mod error;

@@ -6,10 +6,11 @@ use std::time::Instant;
 use parking_lot::{RwLock, RwLockReadGuard};
 use tokio::sync::watch;
 
+use crate::bell::{Bell, Ringer};
 use crate::entry::Entry;
 use crate::error::ReadError;
 use crate::event::Event;
-use crate::mvcc::{Bell, Mvcc};
+use crate::mvcc::Mvcc;
 
 /// How many entries a list copies before it lets a waiting writer pass.
 const STRIDE: usize = 2_000;
@@ -18,6 +19,7 @@ const STRIDE: usize = 2_000;
 pub(crate) struct Mirror {
     state: RwLock<Mvcc>,
     revision: watch::Sender<u64>,
+    ringer: Ringer,
 }
 
 /// What `Mirror::list` found.
@@ -29,7 +31,11 @@ pub(crate) struct Found {
 
 impl Mirror {
     pub(crate) fn new(state: Mvcc) -> Self {
-        Self { revision: watch::Sender::new(state.revision()), state: RwLock::new(state) }
+        Self {
+            revision: watch::Sender::new(state.revision()),
+            state: RwLock::new(state),
+            ringer: Ringer::default(),
+        }
     }
 
     pub(crate) fn read(&self) -> RwLockReadGuard<'_, Mvcc> {
@@ -43,9 +49,7 @@ impl Mirror {
         let revision = state.revision();
         drop(state);
         self.revision.send_if_modified(|known| std::mem::replace(known, revision) != revision);
-        for bell in bells {
-            bell.ring();
-        }
+        self.ringer.ring(bells);
         answer
     }
 

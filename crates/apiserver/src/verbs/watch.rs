@@ -13,16 +13,18 @@ use api::{
     path::Path,
 };
 use bytes::Bytes;
-use futures::StreamExt;
+use futures::{StreamExt, future::BoxFuture};
 use serde_json::json;
-use std::{sync::Arc, time::Duration};
+use std::{pin::Pin, sync::Arc, time::Duration};
 use store::{Entry, Event, ReadError, Watch, WatchError};
-use tokio::time::Instant;
+use tokio::time::{Instant, Sleep};
 
 /// How often a quiet watch hears how far the server is.
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 /// A bookmark comes this long before the end.
 const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
+/// What is at hand goes out together until there is this much of it: a few TLS records, less than a piece of `runtime::http`.
+const ENOUGH: usize = 48 * 1024;
 /// Upstream's `--min-request-timeout`: a watch without a timeout ends between one and two of these.
 const LEAST: u64 = 1800;
 
@@ -50,6 +52,10 @@ struct Stream {
     bookmarks: bool,
     next_bookmark: Instant,
     end: Instant,
+    /// The next bookmark or the end. Made once, and set again only when it has passed.
+    timer: Pin<Box<Sleep>>,
+    /// Completes when the server goes, or when what is watched is no longer served.
+    leaving: BoxFuture<'static, ()>,
     /// The newest revision that the client was told.
     revision: u64,
     frames: Frames,
@@ -93,7 +99,14 @@ pub async fn watch(call: Arc<Call>) -> Result<Answer, ApiError> {
         Err(error) => return Err(refused(&error)),
     };
     let now = Instant::now();
-    let stream = Stream {
+    let asked = Arc::clone(&call);
+    let leaving = async move {
+        tokio::select! {
+            () = asked.server.stopping() => {}
+            () = definitions::gone(&asked.server, &asked.resource) => {}
+        }
+    };
+    let mut stream = Stream {
         call,
         selection,
         range,
@@ -103,113 +116,119 @@ pub async fn watch(call: Arc<Call>) -> Result<Answer, ApiError> {
         bookmarks: options.bookmarks,
         next_bookmark: now + BOOKMARK_EVERY,
         end: now + options.timeout,
+        timer: Box::pin(tokio::time::sleep_until(now)),
+        leaving: Box::pin(leaving),
         revision: from,
         frames: Frames::default(),
     };
+    stream.set_timer();
     let lines = futures::stream::unfold(stream, async |mut stream| stream.next().await.map(|line| (line, stream)));
     Ok(Answer::Stream(lines.boxed()))
 }
 
 impl Stream {
-    /// The next bytes for the client; none when the stream is over.
+    /// The next bytes for the client, all that is at hand; none when the stream is over.
     async fn next(&mut self) -> Option<Bytes> {
-        loop {
+        let mut out = Vec::new();
+        while out.len() < ENOUGH {
             match &mut self.state {
-                State::Ended => return None,
+                State::Ended => break,
                 State::Expired(error) => {
-                    let line = self.frames.error(error);
+                    self.frames.error(&mut out, error);
                     self.state = State::Ended;
-                    return Some(line);
                 }
                 State::Initial(entries) => match entries.next() {
-                    Some(entry) => {
-                        if let Err(error) = stored::readable(&entry) {
-                            self.state = State::Ended;
-                            return Some(self.frames.error(&error));
-                        }
-                        if self.selection.matches(&self.call, &entry) {
-                            return Some(self.frames.event(&self.call, "ADDED", &entry, entry.mod_revision()));
-                        }
-                    }
+                    Some(entry) => self.initial(&mut out, &entry),
                     None => {
                         self.state = State::Live;
                         if self.marks_initial {
-                            return Some(self.frames.bookmark(&self.call, self.revision, true));
+                            self.frames.bookmark(&mut out, &self.call, self.revision, true);
                         }
                     }
                 },
-                State::Live => {
-                    if let Some(bytes) = self.live().await {
-                        return Some(bytes);
-                    }
-                }
+                State::Live => match self.watch.try_next() {
+                    Ok(Some(event)) => self.change(&mut out, &event),
+                    Ok(None) if out.is_empty() => self.wait(&mut out).await,
+                    Ok(None) => break,
+                    Err(error) => self.broken(&mut out, &error),
+                },
             }
         }
+        (!out.is_empty()).then(|| out.into())
     }
 
     /// Waits for what comes first: a change, the time for a bookmark, the end, the server's.
-    async fn live(&mut self) -> Option<Bytes> {
-        let last_bookmark = self.end - BOOKMARK_BEFORE_END;
-        let bookmark_at = if self.next_bookmark < last_bookmark {
-            self.next_bookmark
-        } else {
-            last_bookmark.max(self.next_bookmark.min(self.end))
-        };
+    async fn wait(&mut self, out: &mut Vec<u8>) {
         tokio::select! {
             biased;
             event = self.watch.next() => match event {
-                Ok(event) => self.change(&event),
-                Err(error) => {
-                    self.state = State::Ended;
-                    ended(&error).map(|error| self.frames.error(&error))
-                }
+                Ok(event) => self.change(out, &event),
+                Err(error) => self.broken(out, &error),
             },
-            () = self.call.server.stopping() => {
-                self.state = State::Ended;
-                None
-            }
-            () = definitions::gone(&self.call.server, &self.call.resource) => {
-                self.state = State::Ended;
-                None
-            }
-            () = tokio::time::sleep_until(self.end) => {
-                self.state = State::Ended;
-                None
-            }
-            () = tokio::time::sleep_until(bookmark_at), if self.bookmarks && bookmark_at < self.end => {
-                self.next_bookmark = if bookmark_at >= last_bookmark { self.end } else { bookmark_at + BOOKMARK_EVERY };
-                self.revision = self.watch.progress().max(self.revision);
-                Some(self.frames.bookmark(&self.call, self.revision, false))
-            }
+            () = self.leaving.as_mut() => self.state = State::Ended,
+            () = self.timer.as_mut() => self.time_passed(out),
+        }
+    }
+
+    /// When the next bookmark is due; none where there is none before the end.
+    fn bookmark_at(&self) -> Option<Instant> {
+        let last = self.end - BOOKMARK_BEFORE_END;
+        let at = if self.next_bookmark < last { self.next_bookmark } else { last.max(self.next_bookmark.min(self.end)) };
+        (self.bookmarks && at < self.end).then_some(at)
+    }
+
+    fn set_timer(&mut self) {
+        let at = self.bookmark_at().unwrap_or(self.end);
+        self.timer.as_mut().reset(at);
+    }
+
+    fn time_passed(&mut self, out: &mut Vec<u8>) {
+        let Some(bookmark) = self.bookmark_at() else { return self.state = State::Ended };
+        let is_last = bookmark >= self.end - BOOKMARK_BEFORE_END;
+        self.next_bookmark = if is_last { self.end } else { bookmark + BOOKMARK_EVERY };
+        self.set_timer();
+        self.revision = self.watch.progress().max(self.revision);
+        self.frames.bookmark(out, &self.call, self.revision, false);
+    }
+
+    fn broken(&mut self, out: &mut Vec<u8>, error: &WatchError) {
+        self.state = State::Ended;
+        if let Some(error) = ended(error) {
+            self.frames.error(out, &error);
+        }
+    }
+
+    fn initial(&mut self, out: &mut Vec<u8>, entry: &Entry) {
+        if let Err(error) = stored::readable(entry) {
+            self.state = State::Ended;
+            return self.frames.error(out, &error);
+        }
+        if self.selection.matches(&self.call, entry) {
+            self.frames.event(out, &self.call, "ADDED", entry, entry.mod_revision());
         }
     }
 
     /// What a change means for this client: an object may enter or leave its selection.
-    fn change(&mut self, event: &Event) -> Option<Bytes> {
-        let call = Arc::clone(&self.call);
+    fn change(&mut self, out: &mut Vec<u8>, event: &Event) {
         self.revision = event.revision();
         if !self.range.covers(event.key()) {
-            return None;
+            return;
         }
         // Also what it was: whether it left the client's sight cannot be told.
         let both = [event.previous(), event.entry()].into_iter().flatten();
         if let Some(error) = both.map(stored::readable).find_map(Result::err) {
             self.state = State::Ended;
-            return Some(self.frames.error(&error));
+            return self.frames.error(out, &error);
         }
-        let selected = |entry: &Entry| self.selection.matches(&call, entry);
-        let (word, entry) = match (event.previous(), event.entry()) {
-            (before, Some(now)) => match (before.is_some_and(selected), selected(now)) {
-                (false, true) => ("ADDED", now),
-                (true, true) => ("MODIFIED", now),
-                // Gone from the client's sight: told with the last state in which it was in sight.
-                (true, false) => ("DELETED", before?),
-                (false, false) => return None,
-            },
-            (Some(before), None) if selected(before) => ("DELETED", before),
-            _ => return None,
+        let selected = |entry: &&Entry| self.selection.matches(&self.call, entry);
+        let (word, entry) = match (event.previous().filter(selected), event.entry().filter(selected)) {
+            (None, Some(now)) => ("ADDED", now),
+            (Some(_), Some(now)) => ("MODIFIED", now),
+            // Deleted, or gone from the client's sight: told with the last state in which it was in sight.
+            (Some(before), None) => ("DELETED", before),
+            (None, None) => return,
         };
-        Some(self.frames.event(&call, word, entry, event.revision()))
+        self.frames.event(out, &self.call, word, entry, event.revision());
     }
 }
 

@@ -7,22 +7,10 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::Arc;
 
 use futures::task::AtomicWaker;
-use parking_lot::Mutex;
 
 use super::tags::{Tags, Topic};
+use crate::bell::Bell;
 use crate::event::Event;
-
-/// Wakes the watchers of one hub. Rung after the state's lock is released.
-#[derive(Debug, Default)]
-pub(crate) struct Bell(Mutex<Vec<Arc<AtomicWaker>>>);
-
-impl Bell {
-    pub(crate) fn ring(&self) {
-        for waker in self.0.lock().iter() {
-            waker.wake();
-        }
-    }
-}
 
 /// Where a cursor starts: half way, since a watch from an older revision puts events in front of the first.
 const MIDDLE: u64 = u64::MAX / 2;
@@ -155,19 +143,13 @@ impl Prefixes {
 
     fn join(&mut self, prefix: &Arc<str>, revision: u64, waker: Arc<AtomicWaker>) -> &mut Hub {
         let hub = self.0.entry(Arc::clone(prefix)).or_insert_with(|| Hub::new(revision));
-        hub.bell.0.lock().push(waker);
+        hub.bell.join(waker);
         hub
     }
 
     fn leave(&mut self, prefix: &str, waker: &Arc<AtomicWaker>) {
         let Some(hub) = self.0.get(prefix) else { return };
-        let mut wakers = hub.bell.0.lock();
-        if let Some(index) = wakers.iter().position(|other| Arc::ptr_eq(other, waker)) {
-            wakers.swap_remove(index);
-        }
-        let deserted = wakers.is_empty();
-        drop(wakers);
-        if deserted {
+        if hub.bell.leave(waker) {
             self.0.remove(prefix);
         }
     }

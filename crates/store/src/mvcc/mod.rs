@@ -14,11 +14,11 @@ use std::time::{Duration, Instant};
 
 use futures::task::AtomicWaker;
 
-pub(crate) use self::hubs::Bell;
 use self::hubs::Hubs;
 pub(crate) use self::tags::{TagOf, Tagger, Topic};
 use self::tags::{TaggedKeys, Tags};
 use self::versions::Versions;
+use crate::bell::Bell;
 use crate::entry::{Entry, Key};
 use crate::error::{ReadError, WatchError};
 use crate::event::Event;
