@@ -8,7 +8,10 @@ use crate::{
     schema::{Decoded, Shape},
 };
 use serde_json::Value;
-use std::{borrow::Cow, sync::Arc};
+use std::{
+    borrow::Cow,
+    sync::{Arc, LazyLock},
+};
 
 /// Whether objects live in a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +60,31 @@ pub enum Subresource {
     },
     /// Any other, by name; the engine knows what to do with it (`eviction`, `binding`, `log`, `token`, ...).
     Named(&'static str),
+}
+
+/// A shape, or how it is made when it is first asked for: the shapes of kinds that have no objects need no memory.
+#[derive(Clone)]
+pub struct LazyShape(Arc<LazyLock<Shape, Box<dyn FnOnce() -> Shape + Send + Sync>>>);
+
+impl LazyShape {
+    /// One that is made later.
+    pub fn new(make: impl FnOnce() -> Shape + Send + Sync + 'static) -> Self {
+        Self(Arc::new(LazyLock::new(Box::new(make))))
+    }
+}
+
+impl From<Shape> for LazyShape {
+    fn from(shape: Shape) -> Self {
+        Self::new(|| shape)
+    }
+}
+
+impl std::ops::Deref for LazyShape {
+    type Target = Shape;
+
+    fn deref(&self) -> &Shape {
+        &self.0
+    }
 }
 
 /// One column of a Table.
@@ -277,7 +305,7 @@ pub struct Resource {
     /// What can be asked.
     pub verbs: Verbs,
     /// Shape of an object.
-    pub shape: Shape,
+    pub shape: LazyShape,
     /// Below the store's root: `services/specs`. Resources with the same prefix are views of the same objects.
     pub storage: String,
     /// Paths below an object.

@@ -12,6 +12,7 @@ pub mod cel;
 pub mod columns;
 pub mod definition;
 pub mod jsonpath;
+mod packed;
 pub mod policy;
 pub mod resource;
 pub mod shape;
@@ -23,5 +24,6 @@ mod tests;
 
 pub use admission::WebhookRules;
 pub use definition::{Definition, DefinitionRules};
+pub use packed::Packed;
 pub use policy::PolicyRules;
 pub use resource::resources;

@@ -2,7 +2,7 @@
 
 use super::{
     cel, columns,
-    definition::{Definition, Scale, Version},
+    definition::{Definition, LazySchema, Scale, Version},
     shape,
     walk::{default, embedded, lists, prune, validate},
 };
@@ -10,7 +10,7 @@ use api::{
     error::{FieldError, Reason},
     object::Fields,
     path::Path,
-    resource::{Column, Resource, Rules, Subresource, Verbs, change_only},
+    resource::{Column, LazyShape, Resource, Rules, Subresource, Verbs, change_only},
     schema::Decoded,
 };
 use serde_json::Value;
@@ -36,7 +36,7 @@ fn resource(definition: &Definition, version: &Version) -> Resource {
     Resource {
         group: definition.group.clone(),
         version: version.name.clone(),
-        shape: shape::of_resource(version.schema.root(), &names.kind),
+        shape: shape(&version.schema, &names.kind),
         storage: format!("{}/{}", definition.group, names.plural),
         rules: Arc::new(CustomRules {
             kind: names.kind.clone(),
@@ -59,6 +59,11 @@ fn resource(definition: &Definition, version: &Version) -> Resource {
     }
 }
 
+fn shape(schema: &LazySchema, kind: &str) -> LazyShape {
+    let (schema, kind) = (schema.clone(), kind.to_owned());
+    LazyShape::new(move || shape::of_resource(schema.root(), &kind))
+}
+
 /// The apiVersion of stored objects.
 fn stored_as(definition: &Definition) -> String {
     let storage = definition.versions.iter().find(|version| version.storage).map_or("", |version| &version.name);
@@ -68,7 +73,7 @@ fn stored_as(definition: &Definition) -> String {
 /// Objects stored after this revision have the fields and defaults of today's schema. Where versions have schemas of their
 /// own, none has those of every version.
 fn complete_after(definition: &Definition) -> u64 {
-    let same = definition.versions.windows(2).all(|two| two[0].source == two[1].source);
+    let same = definition.versions.windows(2).all(|two| two[0].schema == two[1].schema);
     if same { definition.revision } else { u64::MAX }
 }
 
@@ -267,8 +272,8 @@ impl CustomRules {
         };
         let schema = self.version.schema.root();
         if !errors.iter().any(blocks) {
-            errors.extend(cel::validate(&self.version.rules, schema, object, old, &Path::root()));
-        } else if !self.version.rules.is_empty() {
+            errors.extend(cel::validate(self.version.schema.rules(), schema, object, old, &Path::root()));
+        } else if !self.version.schema.rules().is_empty() {
             errors.push(FieldError {
                 field: "<nil>".to_owned(),
                 reason: Reason::Invalid,

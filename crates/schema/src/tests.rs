@@ -82,7 +82,7 @@ fn a_deprecated_version_says_what_to_use_instead() {
 
 #[test]
 fn apply_knows_how_lists_and_maps_are_owned() {
-    let Shape::Struct(root) = v1().shape else { panic!("an object is a struct") };
+    let Shape::Struct(root) = &*v1().shape else { panic!("an object is a struct") };
     let Shape::Struct(spec) = &root.fields["spec"].shape else { panic!("spec is a struct") };
     let shape = |name: &str| &spec.fields[name].shape;
     assert!(matches!(shape("ports"), Shape::List(_, ListKind::Map(keys)) if keys == &["name"]));

@@ -31,11 +31,7 @@ pub(crate) struct Found {
 
 impl Mirror {
     pub(crate) fn new(state: Mvcc) -> Self {
-        Self {
-            revision: watch::Sender::new(state.revision()),
-            state: RwLock::new(state),
-            ringer: Ringer::default(),
-        }
+        Self { revision: watch::Sender::new(state.revision()), state: RwLock::new(state), ringer: Ringer::default() }
     }
 
     pub(crate) fn read(&self) -> RwLockReadGuard<'_, Mvcc> {

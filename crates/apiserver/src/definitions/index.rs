@@ -2,11 +2,8 @@
 
 use crate::stored;
 use api::object::Fields;
-use serde_json::Value;
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    sync::Arc,
-};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
 use store::{Entry, Event};
 
 /// Definitions by name.
@@ -19,14 +16,15 @@ pub(super) struct Index {
 
 struct Known {
     revision: u64,
-    object: Arc<Value>,
+    /// Its outline: the store has all of it.
+    object: Value,
 }
 
 impl Index {
-    /// Takes in a change and says whose routes it may concern.
-    pub(super) fn note(&mut self, event: &Event) -> Option<String> {
+    /// Takes in a change and says whose routes it may concern, and what they are made of now.
+    pub(super) fn note(&mut self, event: &Event) -> Option<(String, Option<Value>)> {
         match event {
-            Event::Put { entry, .. } => self.read(entry),
+            Event::Put { entry, .. } => self.read(entry).map(|(name, object)| (name, Some(object))),
             Event::Delete { previous, .. } => {
                 let name = super::name_of(previous.key())?.to_owned();
                 if self.known.get(&name).is_some_and(|known| known.revision > event.revision()) {
@@ -35,13 +33,13 @@ impl Index {
                 let gone = self.known.remove(&name)?;
                 self.due.remove(&name);
                 self.names_may_be_free(&gone.object);
-                Some(name)
+                Some((name, None))
             }
         }
     }
 
     /// Takes in what is stored.
-    pub(super) fn read(&mut self, entry: &Entry) -> Option<String> {
+    pub(super) fn read(&mut self, entry: &Entry) -> Option<(String, Value)> {
         let name = super::name_of(entry.key())?;
         match stored::parse(entry) {
             Ok(object) => self.put(object, entry.mod_revision()),
@@ -53,19 +51,19 @@ impl Index {
     }
 
     /// Takes in what was written, which its event will tell once more.
-    pub(super) fn put(&mut self, object: Value, revision: u64) -> Option<String> {
+    pub(super) fn put(&mut self, object: Value, revision: u64) -> Option<(String, Value)> {
         let name = object.str_at("metadata.name").to_owned();
         let old = self.known.get(&name);
         if old.is_some_and(|old| old.revision >= revision) {
             return None;
         }
-        let old = old.map(|old| Arc::clone(&old.object));
+        let old = old.map(|old| old.object.clone());
         if let Some(old) = old.filter(|old| old.at("status.acceptedNames") != object.at("status.acceptedNames")) {
             self.names_may_be_free(&old);
         }
-        self.known.insert(name.clone(), Known { revision, object: Arc::new(object) });
+        self.known.insert(name.clone(), Known { revision, object: outline(&object) });
         self.due.insert(name.clone());
-        Some(name)
+        Some((name, object))
     }
 
     /// Definitions of the same group that wait for a name get another look.
@@ -89,13 +87,28 @@ impl Index {
         std::mem::take(&mut self.due)
     }
 
-    /// One definition.
-    pub(super) fn get(&self, name: &str) -> Option<Arc<Value>> {
-        self.known.get(name).map(|known| Arc::clone(&known.object))
+    /// The outline of one definition.
+    pub(super) fn get(&self, name: &str) -> Option<&Value> {
+        self.known.get(name).map(|known| &known.object)
     }
 
-    /// All of them.
-    pub(super) fn all(&self) -> impl Iterator<Item = (&String, &Arc<Value>)> {
+    /// The revision at which one definition was taken in.
+    pub(super) fn revision(&self, name: &str) -> Option<u64> {
+        self.known.get(name).map(|known| known.revision)
+    }
+
+    /// All outlines.
+    pub(super) fn all(&self) -> impl Iterator<Item = (&String, &Value)> {
         self.known.iter().map(|(name, known)| (name, &known.object))
     }
+}
+
+/// What names, routes and endings are decided by: all but the schemas, and what clients keep for themselves.
+fn outline(object: &Value) -> Value {
+    let kept = |path: &str, fields: &[&str]| -> Value {
+        let found = fields.iter().filter_map(|name| Some(((*name).to_owned(), object.at(path).get(*name)?.clone())));
+        found.collect::<serde_json::Map<_, _>>().into()
+    };
+    let metadata = kept("metadata", &["name", "uid", "resourceVersion", "deletionTimestamp", "finalizers"]);
+    json!({"metadata": metadata, "spec": kept("spec", &["group", "names"]), "status": object.at("status")})
 }

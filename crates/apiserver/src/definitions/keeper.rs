@@ -6,7 +6,7 @@ use super::{
     instances,
     plan::{self, Step},
 };
-use crate::{ApiServer, client, follow::FollowError};
+use crate::{ApiServer, client, follow::FollowError, stored};
 use api::{error::ApiError, object::Fields};
 use http::Method;
 use serde_json::Value;
@@ -42,19 +42,22 @@ impl Keeper {
 
     /// Opens the routes of all definitions, and closes all others.
     pub(super) async fn publish(&self) {
-        let all = self.index.all().map(|(name, object)| (name.clone(), Arc::clone(object))).collect();
-        self.server.definitions.publish_all(&self.server, all).await;
+        let names = self.index.all().map(|(name, _)| name.clone()).collect();
+        self.server.definitions.publish_all(&self.server, names, |name| self.stored(name)).await;
     }
 
     /// Takes in a change; routes follow at once.
     pub(super) async fn note(&mut self, event: &Event) {
-        if let Some(name) = self.index.note(event) {
-            self.publish_one(&name).await;
+        if let Some((name, definition)) = self.index.note(event) {
+            self.server.definitions.publish(&self.server, &name, definition).await;
         }
     }
 
-    async fn publish_one(&self, name: &str) {
-        self.server.definitions.publish(&self.server, name, self.index.get(name)).await;
+    /// All of a definition, as it was taken in; none when it has changed since, which its event will tell.
+    fn stored(&self, name: &str) -> Option<Value> {
+        let entry = self.server.store.get(&format!("{PREFIX}{name}"))?;
+        let current = self.index.revision(name) == Some(entry.mod_revision());
+        stored::parse(&entry).ok().filter(|_| current)
     }
 
     /// Takes one step for each definition that is due; false when there was none.
@@ -86,11 +89,11 @@ impl Keeper {
         match self.next(name).await? {
             Step::Rest => {}
             Step::Wait => drop(self.waiting.insert(name.to_owned())),
-            Step::Hold(object) => self.write(name, &format!("{PATH}/{name}"), &object).await?,
-            Step::Status(object) => self.write(name, &format!("{PATH}/{name}/status"), &object).await?,
+            Step::Hold(object) => self.write(&format!("{PATH}/{name}"), &object).await?,
+            Step::Status(object) => self.write(&format!("{PATH}/{name}/status"), &object).await?,
             Step::Empty => {
                 if let Some(definition) = self.index.get(name) {
-                    instances::delete(&self.server, &definition).await?;
+                    instances::delete(&self.server, definition).await?;
                 }
                 self.index.wake(name.to_owned());
             }
@@ -101,23 +104,23 @@ impl Keeper {
 
     /// What comes next for a definition.
     pub(super) async fn next(&self, name: &str) -> Result<Step, ApiError> {
-        let Some(definition) = self.index.get(name) else { return Ok(Step::Rest) };
+        let Some(definition) = self.stored(name) else { return Ok(Step::Rest) };
         let now = self.server.now();
         if plan::is_dying(&definition) {
             let found = instances::look(&self.server, &definition).await;
             let found = found.map_err(|why| ApiError::unavailable(why.to_string()))?;
             return Ok(plan::dying(&definition, found, now));
         }
-        let others: Vec<&Value> = self.index.all().map(|(_, other)| &**other).collect();
+        let others: Vec<&Value> = self.index.all().map(|(_, other)| other).collect();
         Ok(plan::living(&definition, &others, now))
     }
 
     /// Stores a definition and takes in the answer: the next one to be looked at must see the names that are taken by now.
-    async fn write(&mut self, name: &str, path: &str, object: &Value) -> Result<(), ApiError> {
+    async fn write(&mut self, path: &str, object: &Value) -> Result<(), ApiError> {
         let Some(stored) = self.ask(path, object).await? else { return Ok(()) };
         let revision = stored.str_at("metadata.resourceVersion").parse().unwrap_or_default();
-        if self.index.put(stored, revision).is_some() {
-            self.publish_one(name).await;
+        if let Some((name, definition)) = self.index.put(stored, revision) {
+            self.server.definitions.publish(&self.server, &name, Some(definition)).await;
         }
         Ok(())
     }

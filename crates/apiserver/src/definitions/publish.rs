@@ -8,10 +8,14 @@ use crate::{
     openapi::Schemas,
 };
 use api::{error::ApiError, object::Fields, resource::Resource};
+use aws_lc_rs::digest;
 use parking_lot::Mutex;
 use schema::{Definition, definition::status};
 use serde_json::Value;
-use std::{collections::BTreeMap, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 use tokio::sync::watch;
 
 /// What is served of definitions.
@@ -22,19 +26,43 @@ pub struct Definitions {
     changes: watch::Sender<()>,
 }
 
-/// One definition, compiled.
+/// One definition, at work.
 struct Served {
-    /// What it was compiled from.
-    definition: Arc<Value>,
+    routes: Routes,
     /// Being deleted: nothing new is created.
     closing: bool,
     resources: Vec<Arc<Resource>>,
     schemas: Schemas,
 }
 
+/// Versions, schemas and names make the routes; conditions and annotations do not. A definition that was deleted and made
+/// anew is another one: its watches belong to the old objects.
+#[derive(PartialEq)]
+struct Routes {
+    uid: String,
+    names: Value,
+    are_open: bool,
+    /// The digest of the spec: all of it would be most of what a definition weighs.
+    spec: [u8; 32],
+}
+
+impl Routes {
+    fn of(definition: &Value) -> Self {
+        let mut spec = [0; 32];
+        let text = definition.at("spec").to_string();
+        spec.copy_from_slice(digest::digest(&digest::SHA256, text.as_bytes()).as_ref());
+        Self {
+            uid: definition.str_at("metadata.uid").to_owned(),
+            names: definition.at("status.acceptedNames").clone(),
+            are_open: status::is_served(definition),
+            spec,
+        }
+    }
+}
+
 impl Definitions {
     /// Brings the routes of one definition up to date; `None` when it is gone.
-    pub(super) async fn publish(&self, server: &ApiServer, name: &str, definition: Option<Arc<Value>>) {
+    pub(super) async fn publish(&self, server: &ApiServer, name: &str, definition: Option<Value>) {
         let changed = match definition {
             Some(definition) => self.set(server, name, definition).await,
             None => self.served.lock().remove(name).is_some(),
@@ -45,33 +73,41 @@ impl Definitions {
     }
 
     /// Brings the routes of all definitions up to date, in one swap.
-    pub(super) async fn publish_all(&self, server: &ApiServer, all: BTreeMap<String, Arc<Value>>) {
-        self.served.lock().retain(|name, _| all.contains_key(name));
-        for (name, definition) in all {
-            self.set(server, &name, definition).await;
+    pub(super) async fn publish_all(
+        &self,
+        server: &ApiServer,
+        names: BTreeSet<String>,
+        definition: impl Fn(&str) -> Option<Value>,
+    ) {
+        self.served.lock().retain(|name, _| names.contains(name));
+        // One after the other, so that there is never more than one as a value.
+        for name in names {
+            if let Some(definition) = definition(&name) {
+                self.set(server, &name, definition).await;
+            }
         }
         self.swap(server);
     }
 
     /// Compiles a definition unless it makes the same routes as before; false when no route changes.
-    async fn set(&self, server: &ApiServer, name: &str, definition: Arc<Value>) -> bool {
-        let closing = plan::is_dying(&definition);
+    async fn set(&self, server: &ApiServer, name: &str, definition: Value) -> bool {
+        let (closing, routes) = (plan::is_dying(&definition), Routes::of(&definition));
         if let Some(served) = self.served.lock().get_mut(name)
-            && same_routes(&served.definition, &definition)
+            && served.routes == routes
         {
             served.closing = closing;
             return false;
         }
-        let compiled = match status::is_served(&definition) {
-            true => compile(server, name, &definition).await,
+        let compiled = match routes.are_open {
+            true => compile(server, name, definition).await,
             false => None,
         };
-        let mut served = Served { definition, closing, resources: Vec::new(), schemas: Schemas::new() };
+        let mut served = Served { routes, closing, resources: Vec::new(), schemas: Schemas::new() };
         if let Some(compiled) = compiled {
             served.resources = schema::resources(&compiled).into_iter().map(Arc::new).collect();
             for version in compiled.versions {
                 let key = (compiled.group.clone(), version.name, compiled.names.kind.clone());
-                served.schemas.insert(key, version.source);
+                served.schemas.insert(key, version.schema.source().clone());
             }
         }
         let has_routes = !served.resources.is_empty();
@@ -90,22 +126,13 @@ impl Definitions {
     }
 }
 
-/// Versions, schemas and names make the routes; conditions and annotations do not. A definition that was deleted and made
-/// anew is another one: its watches belong to the old objects.
-fn same_routes(old: &Value, new: &Value) -> bool {
-    let same = |path: &str| old.at(path) == new.at(path);
-    let served = status::is_served(old) == status::is_served(new);
-    served && same("metadata.uid") && same("status.acceptedNames") && same("spec")
-}
-
 /// Reads a definition; rules can take a while to compile, so it is done where that holds up nobody.
-async fn compile(server: &ApiServer, name: &str, definition: &Arc<Value>) -> Option<Definition> {
-    if instances::is_built_in(server, definition) {
+async fn compile(server: &ApiServer, name: &str, definition: Value) -> Option<Definition> {
+    if instances::is_built_in(server, &definition) {
         tracing::warn!(definition = name, "a built-in resource has this group and name, and is served instead");
         return None;
     }
-    let object = Arc::clone(definition);
-    match tokio::task::spawn_blocking(move || Definition::read(&object)).await {
+    match tokio::task::spawn_blocking(move || Definition::read(&definition)).await {
         Ok(Ok(compiled)) => Some(compiled),
         Ok(Err(mistakes)) => {
             let mistakes = mistakes.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");

@@ -13,10 +13,10 @@ pub(super) fn type_name(group: &str, version: &str, kind: &str) -> String {
 }
 
 /// Adds the types of a custom resource and of its list.
-pub(super) fn add(definitions: &mut Definitions, dialect: Dialect, resource: &Resource, schema: Option<&Value>) {
+pub(super) fn add(definitions: &mut Definitions, dialect: Dialect, resource: &Resource, schema: Option<Value>) {
     let Resource { group, version, kind, list_kind, .. } = resource;
     let mut object = match schema {
-        Some(Value::Object(schema)) => schema.clone(),
+        Some(Value::Object(schema)) => schema,
         _ => Map::from_iter([("x-kubernetes-preserve-unknown-fields".to_owned(), true.into())]),
     };
     if dialect == Dialect::V2 {

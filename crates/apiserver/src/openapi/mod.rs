@@ -22,6 +22,7 @@ use arc_swap::ArcSwap;
 use definitions::Definitions;
 use operations::{Body, Operation};
 use parking_lot::Mutex;
+use schema::Packed;
 use serde_json::{Map, Value, json};
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -36,7 +37,7 @@ enum Dialect {
 }
 
 /// `openAPIV3Schema` of custom resources by group, version and kind.
-pub(crate) type Schemas = BTreeMap<(String, String, String), Arc<Value>>;
+pub(crate) type Schemas = BTreeMap<(String, String, String), Packed>;
 
 /// The OpenAPI documents of a server.
 #[derive(Default)]
@@ -184,7 +185,7 @@ const STATUS: &str = "io.k8s.apimachinery.pkg.apis.meta.v1.Status";
 /// Adds the kind of a resource and its list.
 fn add_types(definitions: &mut Definitions, dialect: Dialect, resource: &Resource, schemas: &Schemas) {
     if resource.custom {
-        return custom::add(definitions, dialect, resource, schemas.get(&schema_key(resource)).map(|schema| &**schema));
+        return custom::add(definitions, dialect, resource, schemas.get(&schema_key(resource)).map(Packed::value));
     }
     for kind in [&resource.kind, &resource.list_kind] {
         if let Some(structure) = api::schema::of_kind(&resource.group, &resource.version, kind) {

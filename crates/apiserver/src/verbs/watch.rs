@@ -173,7 +173,8 @@ impl Stream {
     /// When the next bookmark is due; none where there is none before the end.
     fn bookmark_at(&self) -> Option<Instant> {
         let last = self.end - BOOKMARK_BEFORE_END;
-        let at = if self.next_bookmark < last { self.next_bookmark } else { last.max(self.next_bookmark.min(self.end)) };
+        let at =
+            if self.next_bookmark < last { self.next_bookmark } else { last.max(self.next_bookmark.min(self.end)) };
         (self.bookmarks && at < self.end).then_some(at)
     }
 

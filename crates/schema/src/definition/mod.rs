@@ -4,6 +4,7 @@
 //! (`resource`) both use it. `status` decides on names and conditions.
 
 mod approval;
+mod lazy;
 mod names;
 mod read;
 mod rules;
@@ -13,12 +14,12 @@ mod version;
 #[cfg(test)]
 mod tests;
 
+pub use lazy::LazySchema;
 pub use rules::DefinitionRules;
 
-use super::{cel::RuleTree, columns::PrinterColumn, structural::Structural};
+use super::columns::PrinterColumn;
 use api::{error::FieldError, resource::Scope};
 use serde_json::Value;
-use std::sync::Arc;
 
 /// Every name of a kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -67,11 +68,8 @@ pub struct Version {
     pub storage: bool,
     /// What its users are told when it is deprecated.
     pub deprecation: Option<String>,
-    pub schema: Arc<Structural>,
-    /// The rules of the schema.
-    pub rules: Arc<RuleTree>,
-    /// The schema as written, for publication.
-    pub source: Arc<Value>,
+    /// The schema and its rules.
+    pub schema: LazySchema,
     /// Table columns after the name.
     pub columns: Vec<PrinterColumn>,
     /// Whether status is a subresource.

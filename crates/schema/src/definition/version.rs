@@ -1,18 +1,14 @@
 //! One entry of `spec.versions`: schema, subresources, columns, selectable fields.
 
-use super::{Scale, Version, names};
+use super::{LazySchema, Scale, Version, names};
 use crate::{
-    cel::{
-        self,
-        field_path::{self, Notation},
-    },
+    cel::field_path::{self, Notation},
     columns::PrinterColumn,
     jsonpath::JsonPath,
     structural::{Kind, Structural},
 };
 use api::{error::FieldError, object::Fields, path::Path, resource::Column};
 use serde_json::Value;
-use std::sync::Arc;
 
 /// Most selectable fields of one version.
 const MAX_SELECTABLE: usize = 8;
@@ -39,16 +35,10 @@ pub(super) fn read(raw: &Value, path: &Path, errors: &mut Vec<FieldError>) -> Op
         errors.push(FieldError::required(&at_schema, "every version needs a schema"));
         return None;
     }
-    let schema = match Structural::parse(source, &at_schema, status) {
+    let fields = |schema: &Structural| selectable(raw, schema, &path.child("selectableFields"), errors);
+    let (selectable, schema) = LazySchema::read(source, &at_schema, status, fields);
+    let schema = match schema {
         Ok(schema) => schema,
-        Err(found) => {
-            errors.extend(found);
-            return None;
-        }
-    };
-    let selectable = selectable(raw, &schema, &path.child("selectableFields"), errors);
-    let rules = match cel::compile(&schema, &at_schema) {
-        Ok(rules) => rules,
         Err(found) => {
             errors.extend(found);
             return None;
@@ -59,13 +49,11 @@ pub(super) fn read(raw: &Value, path: &Path, errors: &mut Vec<FieldError>) -> Op
         served: raw.is_true("served"),
         storage: raw.is_true("storage"),
         deprecation,
-        schema: Arc::new(schema),
-        rules: Arc::new(rules),
-        source: Arc::new(source.clone()),
+        schema,
         columns,
         status,
         scale,
-        selectable,
+        selectable: selectable.unwrap_or_default(),
     })
 }
 

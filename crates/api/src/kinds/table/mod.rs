@@ -185,7 +185,7 @@ fn row((group, kind): GroupKind, plural: &str, scope: Scope, rules: impl Rules +
         categories: Vec::new(),
         scope,
         verbs: Verbs::All,
-        shape,
+        shape: shape.into(),
         storage: plural.to_owned(),
         subresources: Vec::new(),
         selectable: Arc::default(),

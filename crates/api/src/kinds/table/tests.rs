@@ -67,7 +67,7 @@ fn every_row_is_what_upstreams_discovery_says() {
 fn every_kind_has_a_shape_and_a_name_of_its_own() {
     let table = table();
     for resource in &table {
-        assert_ne!(resource.shape, Shape::Any, "{}", resource.kind);
+        assert_ne!(*resource.shape, Shape::Any, "{}", resource.kind);
         let same =
             |other: &&Arc<Resource>| other.api_version() == resource.api_version() && other.plural == resource.plural;
         assert_eq!(table.iter().filter(same).count(), 1, "{}", resource.plural);

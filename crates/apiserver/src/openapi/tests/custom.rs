@@ -59,7 +59,7 @@ fn a_custom_kind_without_schema_may_hold_anything() {
 fn a_schema_that_is_no_schema_is_taken_for_none() {
     for odd in [json!(null), json!([]), json!("x"), json!({"properties": 7, "items": [1], "additionalProperties": "x"})]
     {
-        let schemas: Schemas = [(key("Gateway"), Arc::new(odd.clone()))].into();
+        let schemas: Schemas = [(key("Gateway"), Packed::new(&odd))].into();
         let resources = vec![custom("Gateway")];
         let document = v2::document(&resources, &schemas);
         assert!(document["definitions"]["com.example.v1.Gateway"]["properties"]["metadata"].is_object(), "{odd}");

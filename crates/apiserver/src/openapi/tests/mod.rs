@@ -14,6 +14,7 @@ use api::{
     resource::{Resource, Rules, Scope, Subresource, Verbs},
     schema::Shape,
 };
+use schema::Packed;
 use serde_json::{Value, json};
 use std::sync::{Arc, LazyLock};
 
@@ -37,7 +38,7 @@ fn custom(kind: &str) -> Arc<Resource> {
         categories: vec![],
         scope: Scope::Namespaced,
         verbs: Verbs::All,
-        shape: Shape::Any,
+        shape: Shape::Any.into(),
         storage: format!("example.com/{plural}"),
         plural,
         subresources: vec![
@@ -88,7 +89,7 @@ fn gateway_schema() -> Value {
 }
 
 fn schemas(kinds: &[&str]) -> Schemas {
-    kinds.iter().map(|kind| (key(kind), Arc::new(gateway_schema()))).collect()
+    kinds.iter().map(|kind| (key(kind), Packed::new(&gateway_schema()))).collect()
 }
 
 /// Built-in kinds and gateways.

@@ -167,7 +167,7 @@ async fn documents_are_made_again_only_when_something_has_changed() {
     let url = index(&documents, &plain.with_custom([custom("Gateway")])).await["apis/example.com/v1"].clone();
     let mut changed = gateway_schema();
     changed["properties"]["spec"]["properties"]["more"] = json!({"type": "string"});
-    documents.set_schemas([(key("Gateway"), Arc::new(changed))].into());
+    documents.set_schemas([(key("Gateway"), Packed::new(&changed))].into());
     let other = made(&plain.with_custom([custom("Gateway")]));
     assert!(!Arc::ptr_eq(&first, &other));
     let moved = ask(&documents, &plain.with_custom([custom("Gateway")]), &url, &[]).unwrap();
