@@ -12,11 +12,12 @@ help: ## this list
 
 up: ## build and start everything, print what to try
 	@scripts/need up
-	@cargo build --locked --release --package cli
+	@if [ -e "$(CARGO_TARGET_DIR)/release" ]; then cargo build --locked --release --package cli; \
+	 else scripts/timed build-from-nothing cargo build --locked --release --package cli; fi
 	@"$(CARGO_TARGET_DIR)/release/twinstack" up $(ARGS)
 
 test: ## install what tests need, lint, run all tests
-	@scripts/test
+	@if [ -e "$(CARGO_TARGET_DIR)/debug" ]; then scripts/test; else scripts/timed test-from-nothing scripts/test; fi
 
 test-faults: ## AWS behind moto: each fault at each call of each change, and 500 Services; an hour
 	@scripts/need test

@@ -31,7 +31,8 @@ async fn main() -> anyhow::Result<()> {
         done = async {
             match std::env::args().nth(1).as_deref() {
                 Some("controllers") => controllers::run(&settings).await,
-                Some(other) => bail!("{other}: accepted is `controllers`, or nothing for the API server"),
+                Some("definitions") => definitions(&settings).await,
+                Some(other) => bail!("{other}: accepted are `controllers`, `definitions`, or nothing for the API server"),
                 None => run(&settings).await,
             }
         } => done,
@@ -52,6 +53,28 @@ async fn run(settings: &Settings) -> anyhow::Result<()> {
     };
     print!("{}", report::table(&ours, peer.as_ref()));
     print!("{}", report::blocks(&blocks));
+    Ok(())
+}
+
+async fn definitions(settings: &Settings) -> anyhow::Result<()> {
+    let Some(folder) = &settings.definitions else {
+        println!("To see what definitions cost: BENCH_DEFINITIONS, a folder with some as JSON files.");
+        return Ok(());
+    };
+    let definitions = measure::definitions::read(folder)?;
+    progress(&format!("twinstack: {} definitions", definitions.len()));
+    let mut server = system::twinstack::start(&settings.twinstack).await.context("twinstack")?;
+    let ours = measure::definitions::measure(&mut server, &definitions).await.context("twinstack")?;
+    drop(server);
+    let peer = match &settings.peer {
+        Some(peer) => {
+            progress(&format!("kube-apiserver: {} definitions", definitions.len()));
+            let mut server = system::peer::start(peer).await.context("kube-apiserver and etcd")?;
+            Some(measure::definitions::measure(&mut server, &definitions).await.context("kube-apiserver")?)
+        }
+        None => None,
+    };
+    print!("{}", report::defined(&ours, peer.as_ref()));
     Ok(())
 }
 

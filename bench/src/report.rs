@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::measure::{Block, Results};
+use crate::measure::{Block, Defined, Results, definitions};
 
 /// Which way is better.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -38,7 +38,14 @@ fn rows(results: &Results) -> Vec<Row> {
             seconds,
         ),
         row("  length of the answer", Better::Less, None, |results| results.list.bytes as f64, mebibytes),
-        row("100 events to 1,000 watchers", Better::Less, None, |results| results.fan_out.as_secs_f64(), seconds),
+        row(
+            "100 events to 1,000 watchers",
+            Better::Less,
+            Some(10.0),
+            |results| results.fan_out.took.as_secs_f64(),
+            seconds,
+        ),
+        row("  CPU of the server", Better::Less, Some(10.0), |results| results.fan_out.cpu.as_secs_f64(), seconds),
     ]
 }
 
@@ -71,6 +78,36 @@ pub(crate) fn table(ours: &Results, peer: Option<&Results>) -> String {
         }
         Some(_) => {}
         None => text += "To compare: KUBE_APISERVER and ETCD, the paths of both programs, add kube-apiserver + etcd.\n",
+    }
+    text
+}
+
+/// The table of definitions.
+pub(crate) fn defined(ours: &Defined, peer: Option<&Defined>) -> String {
+    let (all, first) = (ours.taken, definitions::FIRST.min(ours.taken));
+    let rows: [(String, fn(&Defined) -> f64, fn(f64) -> String, &str); 5] = [
+        (format!("first {first} established"), |one| one.first.as_secs_f64(), seconds, "1 s"),
+        (format!("the other {}", all - first), |one| one.rest.as_secs_f64(), seconds, ""),
+        (format!("CPU for all {all}"), |one| one.cpu.as_secs_f64(), seconds, ""),
+        ("memory before".into(), |one| one.memory[0] as f64, mebibytes, ""),
+        ("memory with them".into(), |one| one.memory[1] as f64, mebibytes, "4x"),
+    ];
+    let mut text = format!("{:<34} {:>12}", "definitions", "twinstack");
+    if peer.is_some() {
+        text += &format!(" {:>22} {:>9} {:>8}", "kube-apiserver + etcd", "better", "target");
+    }
+    text.push('\n');
+    for (what, value, show, target) in rows {
+        let our = value(ours);
+        text += &format!("{what:<34} {:>12}", show(our));
+        if let Some(their) = peer.map(value) {
+            let better = format!("{:.1}x", ratio(Better::Less, our, their));
+            text += &format!(" {:>22} {better:>9} {target:>8}", show(their));
+        }
+        text.push('\n');
+    }
+    if let Some(peer) = peer.filter(|peer| peer.taken != ours.taken) {
+        text += &format!("kube-apiserver took {} of them.\n", peer.taken);
     }
     text
 }
@@ -116,7 +153,7 @@ fn microseconds(value: Duration) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::Listed;
+    use crate::measure::{FanOut, Listed};
 
     fn results(scale: u32) -> Results {
         let creates =
@@ -128,7 +165,7 @@ mod tests {
             filled: (40 << 20) * u64::from(scale),
             gets: 20_000.0 / f64::from(scale),
             list: Listed { took: Duration::from_millis(20) * scale, bytes: 9 << 20 },
-            fan_out: Duration::from_millis(600) * scale,
+            fan_out: FanOut { took: Duration::from_millis(600) * scale, cpu: Duration::from_millis(300) * scale },
         }
     }
 
@@ -145,6 +182,7 @@ mod tests {
              LIST of 10000 Services                  20.0 ms\n\
              \x20 length of the answer                  9.0 MiB\n\
              100 events to 1,000 watchers           600.0 ms\n\
+             \x20 CPU of the server                    300.0 ms\n\
              To compare: KUBE_APISERVER and ETCD, the paths of both programs, add kube-apiserver + etcd.\n"
         );
     }

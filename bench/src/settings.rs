@@ -20,6 +20,9 @@ pub(crate) struct Settings {
     pub(crate) peer: Option<Peer>,
     /// How many Services are made in all.
     pub(crate) services: usize,
+    /// Where the definitions are that `definitions` creates.
+    pub(crate) definitions: Option<PathBuf>,
+    /// kube-controller-manager.
     pub(crate) kube_controller_manager: Option<PathBuf>,
     /// How many Pods turn ready.
     pub(crate) pods: usize,
@@ -61,7 +64,8 @@ impl Settings {
             Err(_) => PODS,
         };
         let kube_controller_manager = program("KUBE_CONTROLLER_MANAGER")?;
-        Ok(Self { twinstack, peer, services, kube_controller_manager, pods })
+        let definitions = env::var_os("BENCH_DEFINITIONS").filter(|path| !path.is_empty()).map(PathBuf::from);
+        Ok(Self { twinstack, peer, services, definitions, kube_controller_manager, pods })
     }
 }
 

@@ -27,8 +27,17 @@ const CONNECTING: usize = 32;
 
 const PATH: &str = "/api/v1/namespaces/default/configmaps";
 
-/// From the first write until the last watcher has the last event.
-pub(super) async fn measure(system: &System) -> anyhow::Result<Duration> {
+/// What it took.
+#[derive(Clone, Copy)]
+pub(crate) struct FanOut {
+    /// From the first write until the last watcher has the last event.
+    pub(crate) took: Duration,
+    /// CPU time of the server meanwhile.
+    pub(crate) cpu: Duration,
+}
+
+/// Measures it, with the watchers' connections made before.
+pub(super) async fn measure(system: &System) -> anyhow::Result<FanOut> {
     let mut writer = system.target.connect().await?;
     let list: serde_json::Value = serde_json::from_slice(&writer.read(PATH).await?)?;
     let revision = list["metadata"]["resourceVersion"].as_str().context("a list without resourceVersion")?;
@@ -37,6 +46,7 @@ pub(super) async fn measure(system: &System) -> anyhow::Result<Duration> {
         .buffer_unordered(CONNECTING)
         .try_collect()
         .await?;
+    let cpu = system.cpu()?;
     let start = Instant::now();
     let write = async {
         for number in 0..EVENTS {
@@ -54,7 +64,10 @@ pub(super) async fn measure(system: &System) -> anyhow::Result<Duration> {
     let read = try_join_all(watchers.into_iter().map(|watcher| read(watcher, &had)));
     let all = async { futures::try_join!(write, read) };
     match tokio::time::timeout(PATIENCE, all).await {
-        Ok(done) => done.map(|_| start.elapsed()),
+        Ok(done) => {
+            done?;
+            Ok(FanOut { took: start.elapsed(), cpu: system.cpu()? - cpu })
+        }
         Err(_) => bail!(
             "{WATCHERS} watchers did not have {EVENTS} events each within {PATIENCE:?}, but {} in all",
             had.into_inner()

@@ -1,6 +1,7 @@
 //! All measurements of one system, in an order in which each finds what it needs: the Services of one are read by the next.
 
 mod creates;
+pub(crate) mod definitions;
 mod fan_out;
 mod gets;
 mod list;
@@ -9,6 +10,8 @@ mod ready;
 use std::time::Duration;
 
 pub(crate) use self::creates::Block;
+pub(crate) use self::definitions::Defined;
+pub(crate) use self::fan_out::FanOut;
 pub(crate) use self::list::Listed;
 use crate::progress;
 use crate::system::System;
@@ -40,7 +43,7 @@ pub(crate) struct Results {
     /// All of them listed.
     pub(crate) list: Listed,
     /// Until all watchers have all events.
-    pub(crate) fan_out: Duration,
+    pub(crate) fan_out: FanOut,
 }
 
 /// Measures everything, then makes Services up to `services`. Also returns what each block of them cost.

@@ -31,6 +31,8 @@ pub(super) enum VerdictMap {
 pub(super) enum Verdict {
     Drop,
     Refuse,
+    NodeDrop,
+    NodeRefuse,
     CheckSource,
     Local(At),
     Pick(Pick),
@@ -45,7 +47,9 @@ pub(super) fn elements(route: &Route) -> Vec<Element> {
     let mut list = Vec::new();
     let entry = |map, verdict| Element::MapEntry { map, frontend, verdict };
     match &route.to {
+        To::Reject if at == At::NodePort => list.push(entry(VerdictMap::Gate, Verdict::NodeRefuse)),
         To::Reject => list.push(entry(VerdictMap::Gate, Verdict::Refuse)),
+        To::Drop if at == At::NodePort => list.push(entry(VerdictMap::Gate, Verdict::NodeDrop)),
         To::Drop => list.push(entry(VerdictMap::Gate, Verdict::Drop)),
         To::Inside(pool) => {
             list.push(entry(VerdictMap::Services, choose(frontend, pool, Which::Plain)));
@@ -155,6 +159,8 @@ impl Verdict {
         let chain = match self {
             Self::Drop => return Value::Drop,
             Self::Refuse => "refuse".to_owned(),
+            Self::NodeDrop => schema::NODE_DROP.to_owned(),
+            Self::NodeRefuse => schema::NODE_REFUSE.to_owned(),
             Self::CheckSource => "check-source".to_owned(),
             Self::Local(At::Address) => "local".to_owned(),
             Self::Local(At::NodePort) => "local-node-port".to_owned(),

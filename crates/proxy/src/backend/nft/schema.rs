@@ -1,6 +1,6 @@
 //! The table as it is without any Service: sets, hooks and the rules that all Services share.
 //!
-//! A new connection passes `gate` (may it?), then `services` (where to?), then `masquerading` (under which address?).
+//! A new connection passes a gate (may it?), then `services` (where to?), then `masquerading` (under which address?).
 
 use kernel::nft::{SetKind, word};
 use net::{Cidr, Family, HasFamily};
@@ -21,6 +21,9 @@ pub(super) const NODE_PORTS: &str = "node-ports";
 pub(super) const NODE_OWN: &str = "node-ports-own";
 pub(super) const NODE_OTHERS: &str = "node-ports-others";
 pub(super) const NODE_GATE: &str = "node-port-gates";
+/// Chains for node ports that are refused or dropped: they make sure that the packet is for the node.
+pub(super) const NODE_REFUSE: &str = "node-port-refuse";
+pub(super) const NODE_DROP: &str = "node-port-drop";
 pub(super) const ALLOWED: &str = "allowed-sources";
 pub(super) const CLUSTER_IPS: &str = "cluster-ips";
 pub(super) const HAIRPINS: &str = "hairpins";
@@ -95,15 +98,18 @@ pub(super) fn rules(family: Family, fixed: &Fixed) -> Vec<(&'static str, String)
         NodePortMatch::All => format!("{ip} daddr != {loopback} fib daddr type local"),
         NodePortMatch::In(_) => format!("{ip} daddr != {loopback} {ip} daddr @{NODE_ADDRESSES} fib daddr type local"),
     };
-    let node_gate = format!("{to_node} {node_port} vmap @{NODE_GATE}");
+    let (gate, node_gate) = (format!("{address} vmap @{GATE}"), format!("{node_port} vmap @{NODE_GATE}"));
     let mut rules = vec![
-        ("prerouting-gate", "ct state new jump gate".to_owned()),
+        ("prerouting-gate", format!("ct state new {gate}")),
+        // The port first: whether an address is the node's own costs more to find out than all the rest, and few ports are
+        // refused.
         ("prerouting-gate", format!("ct state new {node_gate}")),
-        ("output-gate", "ct state new jump gate".to_owned()),
+        ("output-gate", format!("ct state new {gate}")),
         // A datagram that is stopped here gives its sender EPERM. One to the node itself comes by `prerouting-gate` next, where it
         // is refused as if it came from elsewhere.
         ("output-gate", format!("ct state new meta l4proto tcp {node_gate}")),
-        ("gate", format!("{address} vmap @{GATE}")),
+        (NODE_REFUSE, format!("{to_node} goto refuse")),
+        (NODE_DROP, format!("{to_node} drop")),
         // A reset is not rate-limited as ICMP is: every client of a Service without endpoints hears it at once.
         ("refuse", "meta l4proto tcp reject with tcp reset".to_owned()),
         ("refuse", "reject".to_owned()),

@@ -266,7 +266,7 @@ fn a_frontend_changes_hands_in_one_change_whoever_is_named_first() {
         assert!(listing.contains("node-ports: udp . 30053 : goto node-port-masquerade-pick-1-udp"), "{listing}");
         assert!(!listing.contains("node-port-gates:"), "{listing}");
         let listing = turns(open.clone(), Some(closed));
-        assert!(listing.contains("node-port-gates: udp . 30053 : goto refuse"), "{listing}");
+        assert!(listing.contains("node-port-gates: udp . 30053 : goto node-port-refuse"), "{listing}");
         assert!(!listing.contains("node-ports:"), "{listing}");
         assert!(turns(open, None).contains("node-ports: udp . 30053 : goto"));
     }
