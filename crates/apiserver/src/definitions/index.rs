@@ -41,6 +41,10 @@ impl Index {
     /// Takes in what is stored.
     pub(super) fn read(&mut self, entry: &Entry) -> Option<(String, Value)> {
         let name = super::name_of(entry.key())?;
+        // The event of what this server has written itself: read already, and long.
+        if self.known.get(name).is_some_and(|known| known.revision >= entry.mod_revision()) {
+            return None;
+        }
         match stored::parse(entry) {
             Ok(object) => self.put(object, entry.mod_revision()),
             Err(why) => {
