@@ -30,6 +30,9 @@ pub(crate) struct Figures {
     pub(crate) cpu_of_change: Duration,
     /// Times of new connections, sorted.
     pub(crate) connections: Vec<Duration>,
+    /// CPU time of the client for one of them. The way of a packet through the node is walked by the sender's thread, so this
+    /// has what rules cost in it, however busy the machine is.
+    pub(crate) cpu_of_connection: Duration,
 }
 
 /// `None` when it does not serve in time.
@@ -46,7 +49,8 @@ pub(crate) fn all(lab: &Lab, subject: &Subject, patience: Duration) -> Option<Fi
         let cpu = at_rest(&process);
         let (changes, cpu_of_change) = changes(lab, &process);
         let memory = subject::memory(&process);
-        Figures { first, cpu, memory, changes, cpu_of_change, connections: connections(&lab.client) }
+        let (connections, cpu_of_connection) = connections(&lab.client);
+        Figures { first, cpu, memory, changes, cpu_of_change, connections, cpu_of_connection }
     });
     if figures.is_none() {
         let log = process.output();
@@ -107,19 +111,30 @@ fn changes(lab: &Lab, process: &Process) -> (Vec<Duration>, Duration) {
     (times, spent / u32::try_from(CHANGES).unwrap_or(1))
 }
 
-/// How long `connect` takes, in both families in turn.
-fn connections(from: &Namespace) -> Vec<Duration> {
+/// How long `connect` takes, in both families in turn, and the CPU time of one.
+fn connections(from: &Namespace) -> (Vec<Duration>, Duration) {
     let measured = from.within(|| {
         let one = |number: usize| {
             let start = Instant::now();
             // One that is refused says nothing about how long one takes.
             TcpStream::connect(probe(number % 2)).ok().map(|_| start.elapsed())
         };
-        (0..CONNECTIONS).filter_map(one).collect::<Vec<Duration>>()
+        let cpu = own_cpu();
+        let times = (0..CONNECTIONS).filter_map(one).collect::<Vec<Duration>>();
+        (times, own_cpu().saturating_sub(cpu))
     });
-    let mut times = measured.expect("entered");
+    let (mut times, cpu) = measured.expect("entered");
     times.sort_unstable();
-    times
+    let each = cpu / u32::try_from(times.len().max(1)).unwrap_or(u32::MAX);
+    (times, each)
+}
+
+/// CPU time of this thread.
+fn own_cpu() -> Duration {
+    // Until it is made to, the kernel counts only at each tick.
+    std::thread::yield_now();
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    Duration::from_nanos(text.split(' ').next().and_then(|spent| spent.parse().ok()).unwrap_or_default())
 }
 
 /// The value below which so many percent are.

@@ -15,7 +15,7 @@ type Figure = (&'static str, fn(&Figures) -> f64, fn(f64) -> String);
 /// The same of a burst.
 type BurstFigure = (&'static str, fn(&Served) -> Duration);
 
-const FIGURES: [Figure; 8] = [
+const FIGURES: [Figure; 9] = [
     ("start until both families serve", |figures| figures.first.as_secs_f64(), seconds),
     ("  CPU for that", |figures| figures.cpu.as_secs_f64(), seconds),
     ("memory", |figures| figures.memory as f64, mebibytes),
@@ -24,6 +24,7 @@ const FIGURES: [Figure; 8] = [
     ("  CPU for one", |figures| figures.cpu_of_change.as_secs_f64(), seconds),
     ("new connection, p50", |figures| at(&figures.connections, 50), seconds),
     ("new connection, p99", |figures| at(&figures.connections, 99), seconds),
+    ("  CPU for one, on its way", |figures| figures.cpu_of_connection.as_secs_f64(), seconds),
 ];
 
 const BURST_FIGURES: [BurstFigure; 2] =
@@ -86,7 +87,7 @@ fn at(sorted: &[Duration], percent: usize) -> f64 {
 
 fn seconds(value: f64) -> String {
     match value {
-        value if value < 0.001 => format!("{:.0} us", value * 1e6),
+        value if value < 0.001 => format!("{:.1} us", value * 1e6),
         value if value < 1.0 => format!("{:.1} ms", value * 1e3),
         value => format!("{value:.2} s"),
     }
