@@ -57,8 +57,6 @@ fn pem(data: &[u8]) {
     let text = input::text(data);
     let [chain, key, more] = input::parts(&text);
     let _ = runtime::pki::Bundle::from_pem(chain);
-    let _ = runtime::pki::VerifyingKey::from_pem(chain);
-    let _ = runtime::pki::SigningKey::from_pem(key);
     let _ = access::authn::service_account::PublicKey::from_pem(chain);
     let _ = access::authn::service_account::SigningKey::from_pem(key);
     if let Ok(certificate) = Certificate::read(chain, key, more) {

@@ -22,8 +22,8 @@ pub(crate) const TARGETS: &[Target] = &[
 const ISSUER: &str = "https://kubernetes.default.svc";
 
 static KEY: LazyLock<SigningKey> = LazyLock::new(|| {
-    let key = runtime::pki::SigningKey::generate().expect("a key can be made");
-    SigningKey::from_pem(key.pem().expose()).expect("a key can be read")
+    let key = runtime::pki::TokenKey::generate().expect("a key can be made");
+    SigningKey::from_pem(key.private_pem().expose()).expect("a key can be read")
 });
 static AUTHENTICATOR: LazyLock<Authenticator> = LazyLock::new(|| {
     let settings = Settings::new(ISSUER);

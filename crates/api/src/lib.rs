@@ -6,6 +6,7 @@ pub mod config;
 pub mod error;
 pub mod families;
 pub mod go_duration;
+pub mod go_regex;
 pub mod kinds;
 pub mod object;
 pub mod path;

@@ -51,8 +51,8 @@ impl Lab {
 
     /// On a store of one's own.
     pub fn on(store: Store) -> Self {
-        let pem = pki::SigningKey::generate().expect("a key can be made");
-        let key = SigningKey::from_pem(pem.pem().expose()).expect("a key can be read");
+        let pem = pki::TokenKey::generate().expect("a key can be made");
+        let key = SigningKey::from_pem(pem.private_pem().expose()).expect("a key can be read");
         let settings = Settings::new("https://kubernetes.default.svc.cluster.local");
         let admin = Admin { health: Health::new(), metrics: Metrics::new() };
         let tasks = Tasks::new(&admin.metrics, &admin.health);

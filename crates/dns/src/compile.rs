@@ -7,6 +7,7 @@ use crate::{
     observe::Observers,
     plugin::{self, Plugin, kubernetes::Cluster},
     routes::Routes,
+    sha512::sha512,
     wire::{Name, code::rcode},
 };
 use futures::future::BoxFuture;
@@ -140,7 +141,7 @@ pub fn compile(corefile: &Corefile, folder: PathBuf, port: u16, lasting: &Lastin
         http: BTreeMap::new(),
         reload: None,
         lameduck: Duration::ZERO,
-        hash: hash(&corefile.to_string()),
+        hash: sha512(&corefile.to_string()),
     };
     let mut routes: BTreeMap<Endpoint, Routes> = BTreeMap::new();
     for block in &corefile.blocks {
@@ -249,12 +250,6 @@ impl Plugin for Refuse {
         reply.fail(rcode::REFUSED, None);
         plugin::Step::Done
     }
-}
-
-/// SHA-512 in hexadecimal digits.
-fn hash(text: &str) -> String {
-    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA512, text.as_bytes());
-    digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -16,6 +16,7 @@ pub mod query;
 mod random;
 pub mod routes;
 pub mod server;
+mod sha512;
 #[cfg(test)]
 mod testing;
 mod text;

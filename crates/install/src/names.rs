@@ -1,11 +1,6 @@
 //! Names of clusters, domains and hosts.
 
-use api::kinds::names::is_dns_label;
-
-/// Whether `text` is a DNS name in lower case: labels of at most 63 letters, digits and inner hyphens, 253 in all.
-pub(crate) fn is_domain(text: &str) -> bool {
-    text.len() <= 253 && text.split('.').all(is_dns_label)
-}
+pub(crate) use api::kinds::names::is_domain;
 
 /// The cluster's name, cut to 21 letters, and five letters that follow from name and domain: the same file always gives
 /// the same name, another cluster of that name in another domain gives another one.

@@ -5,7 +5,7 @@ use net::{Family, HasFamily, ServiceRange};
 use runtime::{
     atomic_file::{self, PRIVATE, PUBLIC},
     kubeconfig::{Credential, Kubeconfig, Url},
-    pki::{Authority, Identity, PkiError, Purpose, SigningKey},
+    pki::{Authority, Identity, PkiError, Purpose, TokenKey},
 };
 use std::{
     io,
@@ -67,7 +67,7 @@ pub fn paths(cluster: &Cluster) -> Vec<String> {
 pub(crate) fn write(cluster: &Cluster, directory: &Path, now: SystemTime) -> Result<(), SecretsError> {
     let pki = directory.join("pki");
     let authority = Authority::load_or_create(&pki, "kubernetes", now)?;
-    SigningKey::load_or_create(&pki.join("sa.key"))?;
+    TokenKey::load_or_create(&pki.join("sa.key"))?;
     pair(&pki, "apiserver", &authority.issue(&serving(cluster), now)?)?;
     let purpose = |user: &str, groups: &[String]| Purpose::Client { user: user.to_owned(), groups: groups.to_vec() };
     // In no group: it may do with kubelets what its binding says (`objects/`), and nothing else.

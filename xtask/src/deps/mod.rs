@@ -1,9 +1,11 @@
-//! The layer rules of the design, checked: which crate may use which, where `unsafe`, processes and async may stand.
+//! The layer rules of the design, checked: which crate may use which, where `unsafe`, processes and async may stand, and
+//! which mechanisms live once.
 //!
 //! `read` collects the facts, `rules` judges them; every broken rule is reported, not only the first.
 
 mod read;
 mod rules;
+mod vocabulary;
 
 /// Checks the workspace around the current directory.
 pub(crate) fn run() -> Result<(), String> {

@@ -1,6 +1,9 @@
 //! The rules themselves: pure, so that a forbidden edge can be tried in a test.
 
-use super::read::{Crate, Workspace};
+use super::{
+    read::{Crate, Workspace},
+    vocabulary,
+};
 
 /// Lower layers first. A crate uses only crates of lower layers; within a layer they do not know each other.
 const LAYERS: &[&[&str]] = &[
@@ -83,7 +86,9 @@ fn dependencies(manifest: &str) -> Vec<&str> {
 
 fn source(name: &str, file: &str, text: &str, broken: &mut Vec<String>) {
     let outside = ["xtask", "e2e", "bench"].contains(&name);
-    let test = file.starts_with("tests/") || file.starts_with("benches/") || file.ends_with("tests.rs");
+    let test = ["tests/", "benches/"].iter().any(|folder| file.starts_with(folder))
+        || file.contains("/tests/")
+        || file.ends_with("tests.rs");
     let code = || {
         text.lines()
             .enumerate()
@@ -98,6 +103,9 @@ fn source(name: &str, file: &str, text: &str, broken: &mut Vec<String>) {
         }
         if line.contains("aws_sdk_") && !outside {
             report("uses an AWS SDK; AWS is asked by aws/clients", number);
+        }
+        if let Some(rule) = vocabulary::second_copy(name, file, line).filter(|_| !outside && !test) {
+            report(&rule, number);
         }
         let pure = PURE_CRATES.contains(&name) || PURE_FILES.iter().any(|part| file.contains(part));
         if pure && !test && ["async fn", "async move", ".await", "tokio::"].iter().any(|word| line.contains(word)) {
@@ -178,6 +186,9 @@ mod tests {
             ("is async", |w| named(w, "runtime").sources.push(("src/x/plan.rs".into(), "x().await".into()))),
             ("uses an AWS SDK", |w| {
                 named(w, "cli").sources.push(("src/x.rs".into(), "use aws_sdk_route53::Client;".into()))
+            }),
+            ("second copy of near words", |w| {
+                named(w, "cli").sources.push(("src/x.rs".into(), "fn levenshtein(a: &str, b: &str)".into()))
             }),
             ("declared once", |w| named(w, "net").manifest.push_str("\n[dev-dependencies]\nrand = \"1\"\n")),
             ("has a build script", |w| named(w, "net").has_build_script = true),

@@ -26,6 +26,11 @@ pub fn is_dns_subdomain(name: &str) -> bool {
     name.len() <= SUBDOMAIN_MAX && is_subdomain(name)
 }
 
+/// Whether `text` is a name that DNS can have, in lower case: labels of at most 63 letters, digits and inner dashes, 253 in all.
+pub fn is_domain(text: &str) -> bool {
+    text.len() <= SUBDOMAIN_MAX && text.split('.').all(is_dns_label)
+}
+
 /// Why `name` is not a DNS-1123 subdomain; as a prefix it may end with a dash.
 pub fn dns_subdomain(name: &str, prefix: bool) -> Vec<String> {
     subdomain(&without_trailing_dash(name, prefix))

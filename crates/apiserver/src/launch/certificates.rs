@@ -4,7 +4,7 @@ use super::ApiServerOptions;
 use net::HasFamily as _;
 use runtime::{
     atomic_file,
-    pki::{Authority, Bundle, Identity, PkiError, Purpose, Rotating, SigningKey},
+    pki::{Authority, Bundle, Identity, PkiError, Purpose, Rotating, TokenKey},
     task::Tasks,
     tls,
 };
@@ -45,9 +45,9 @@ impl Certificates {
         let folder = options.cert_dir.clone().unwrap_or_else(|| options.data_dir.join("pki"));
         close(&folder).map_err(|source| PkiError::Write { path: folder.clone(), source })?;
         let authority = Arc::new(Authority::load_or_create(&folder, "twinstack", now)?);
-        let signing = SigningKey::load_or_create(&folder.join("sa.key"))?;
+        let signing = TokenKey::load_or_create(&folder.join("sa.key"))?;
         let public = folder.join("sa.pub");
-        atomic_file::write(&public, signing.verifying_key().pem().as_bytes(), atomic_file::PUBLIC)
+        atomic_file::write(&public, signing.public_pem().as_bytes(), atomic_file::PUBLIC)
             .map_err(|source| PkiError::Write { path: public, source })?;
         let mut clients = authority.certificate_pem().to_owned();
         if let Some(path) = &options.client_ca {

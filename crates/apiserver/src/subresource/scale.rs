@@ -18,6 +18,7 @@ use crate::{
 };
 use api::{
     error::{ApiError, FieldError},
+    kinds::selector,
     object::Fields,
     path::Path,
     resource::Subresource,
@@ -242,35 +243,14 @@ fn scale_at(object: &Value, paths: &Paths<'_>) -> Value {
         scale["spec"]["replicas"] = wanted.into();
     }
     scale["status"]["replicas"] = object.int_at(paths.status).unwrap_or(0).into();
-    if let Some(selector) = paths.selector {
-        let text = selector_text(object.at(selector));
+    if let Some(path) = paths.selector {
+        // Custom resources may have it as text.
+        let text = object.at(path).as_str().map_or_else(|| selector::text(object.at(path)), str::to_owned);
         if !text.is_empty() {
             scale["status"]["selector"] = text.into();
         }
     }
     scale
-}
-
-/// A label selector in the text form that `status.selector` has.
-fn selector_text(selector: &Value) -> String {
-    if let Some(text) = selector.as_str() {
-        return text.to_owned();
-    }
-    let labels = selector.map_at("matchLabels").into_iter().flatten();
-    let mut parts: Vec<String> =
-        labels.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or_default())).collect();
-    for expression in selector.list_at("matchExpressions") {
-        let key = expression.str_at("key");
-        let values = expression.list_at("values").iter().filter_map(Value::as_str).collect::<Vec<_>>().join(",");
-        parts.push(match expression.str_at("operator") {
-            "In" => format!("{key} in ({values})"),
-            "NotIn" => format!("{key} notin ({values})"),
-            "DoesNotExist" => format!("!{key}"),
-            _ => key.to_owned(),
-        });
-    }
-    parts.sort();
-    parts.join(",")
 }
 
 #[cfg(test)]

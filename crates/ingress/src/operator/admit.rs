@@ -49,7 +49,7 @@ pub fn admit(
     wrong.extend(buffers(controller));
     wrong.extend(ports(&strategy));
     for (at, pattern) in spec.client_tls.iter().flat_map(|tls| tls.allowed_subject_patterns.iter().enumerate()) {
-        if let Err(error) = regex::Regex::new(pattern) {
+        if let Err(error) = api::go_regex::compile(pattern) {
             let short = error.to_string().lines().last().unwrap_or_default().to_owned();
             wrong.push(format!("spec.clientTLS.allowedSubjectPatterns[{at}]: {pattern:?} is no pattern: {short}"));
         }

@@ -3,6 +3,8 @@
 //! Everything that an object or a setting brings passes through here on its way into a file or a command. A value that a
 //! check lets through cannot end a word, a line or a quote, and cannot begin an expression.
 
+use api::kinds::names;
+
 /// In strong quotes, inside which HAProxy reads nothing but the end of the quote. Control characters cannot be quoted:
 /// callers refuse them before ([`is_printable`]).
 pub(crate) fn quoted(text: &str) -> String {
@@ -14,15 +16,9 @@ pub(crate) fn is_printable(text: &str) -> bool {
     text.chars().all(|c| !c.is_control() && c != '\u{2028}' && c != '\u{2029}')
 }
 
-/// A name of a host: labels of letters, digits and dashes, at most 63 each and 253 together.
+/// A name of a host, in whatever case.
 pub(crate) fn is_host(text: &str) -> bool {
-    let label = |label: &str| {
-        (1..=63).contains(&label.len())
-            && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
-            && !label.starts_with('-')
-            && !label.ends_with('-')
-    };
-    text.len() <= 253 && text.split('.').all(label)
+    names::is_domain(&text.to_ascii_lowercase())
 }
 
 /// A path as requests have it: begins with a slash, only what RFC 3986 allows, percent signs only before two digits, at most

@@ -10,8 +10,8 @@ mod identity;
 mod pem;
 mod purpose;
 mod rotation;
-mod signing;
 mod subject;
+mod token_key;
 mod validity;
 
 pub use authority::Authority;
@@ -20,7 +20,7 @@ pub use error::PkiError;
 pub use identity::Identity;
 pub use purpose::Purpose;
 pub use rotation::Rotating;
-pub use signing::{SigningKey, VerifyingKey};
+pub use token_key::TokenKey;
 pub use validity::{Validity, rotate_at, rotation_due};
 
 #[cfg(test)]

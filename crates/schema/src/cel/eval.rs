@@ -12,7 +12,7 @@ use super::{
     infer, operator, program,
     value::{self, text},
 };
-use crate::walk::pattern::Pattern;
+use api::go_regex::Pattern;
 use kube_cel::{
     KubeCelExt,
     cel::{

@@ -6,7 +6,7 @@ use super::{
     function::{self, Function},
     infer,
 };
-use crate::walk::pattern::Pattern;
+use api::go_regex::Pattern;
 use kube_cel::cel::{
     IdedExpr, Value,
     common::ast::{CallExpr, ComprehensionExpr, EntryExpr, Expr, LiteralValue, SelectExpr, operators},

@@ -4,7 +4,7 @@
 //! because they are frequent (`size`), copy nothing (`orValue`) or need Go's regular expressions (`matches`).
 
 use super::{authorizer, overloads};
-use crate::walk::pattern::Pattern;
+use api::go_regex::Pattern;
 use kube_cel::cel::{
     IdedExpr,
     common::ast::{CallExpr, Expr},

@@ -14,7 +14,8 @@ mod rule;
 
 pub use rule::{Rule, RuleReason};
 
-use super::walk::{format::Format, pattern::Pattern};
+use super::walk::format::Format;
+use api::go_regex::Pattern;
 use api::{error::FieldError, path::Path};
 use serde_json::{Number, Value};
 use std::collections::BTreeMap;

@@ -3,7 +3,8 @@
 //! Called by `parse` for each structural node. What a nested schema must not say is refused here.
 
 use super::{Bound, Checks, Kind, MAX_DEPTH, Nested, keywords::Keywords};
-use crate::walk::{format::Format, pattern::Pattern};
+use crate::walk::format::Format;
+use api::go_regex::Pattern;
 use api::{error::FieldError, path::Path};
 use serde_json::Value;
 use std::collections::HashMap;

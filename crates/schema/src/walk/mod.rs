@@ -8,7 +8,6 @@ pub mod embedded;
 pub mod format;
 pub mod lists;
 pub mod number;
-pub mod pattern;
 pub mod prune;
 pub mod validate;
 

@@ -9,6 +9,7 @@ use crate::{
 };
 use ::apiserver::launch;
 use anyhow::Context;
+use api::kinds::names::is_domain;
 use banner::Banner;
 use net::{Cidr, DualStack, Family, HasFamily, ServiceRange};
 use runtime::{config::Settings, controller::Selection, listen::Hosts};
@@ -63,12 +64,9 @@ pub(super) const INGRESS_DOMAIN: Flag<String> = Flag::new("ingress-domain", "DOM
 #[rustfmt::skip]
 pub(super) const INGRESS_BIND_ADDRESS: DefaultFlag<DualStack<IpAddr>> = addresses("ingress-bind-address", "where that router listens: one address or one of each family, such as 0.0.0.0,::").or(LOOPBACK);
 
+/// With room for the names of Routes below it.
 fn domain(text: &str) -> Result<String, String> {
-    let plain = |label: &str| {
-        let good = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-        !label.is_empty() && label.len() <= 63 && label.bytes().all(good)
-    };
-    match text.len() <= 244 && text.split('.').all(plain) {
+    match text.len() <= 244 && is_domain(text) {
         true => Ok(text.to_owned()),
         false => Err("is no DNS name in lower case".to_owned()),
     }

@@ -9,6 +9,7 @@ use super::{PORT, stock};
 use crate::compile::{self, Lasting};
 use crate::corefile::{self, Files, Problem};
 use crate::plugin::template::complement;
+use crate::sha512::sha512;
 use crate::wire::Name;
 use net::Families;
 use std::collections::BTreeMap;
@@ -178,11 +179,6 @@ pub fn hashes(text: &str) -> Result<[String; 2], Problem> {
     here.blocks.iter_mut().for_each(|block| block.directives.retain(|directive| directive.name.text != "forward"));
     compile::compile(&here, PathBuf::new(), PORT, &Lasting::default())?;
     Ok([sha512(&file.to_string()), sha512(&stock::json(&file))])
-}
-
-pub(super) fn sha512(text: &str) -> String {
-    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA512, text.as_bytes());
-    digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// A rendered Corefile imports nothing and knows no environment.

@@ -6,10 +6,11 @@
 mod adapt;
 
 use super::servers::{Report, Reports, refusals, running_hash};
-use super::{DNS, NAME, NAMESPACE, OWNER_LABEL, corefile::sha512};
+use super::{DNS, NAME, NAMESPACE, OWNER_LABEL};
 use crate::compile::{self, Lasting};
 use crate::corefile::{self, Corefile, Disk};
 use crate::server::{self, Settings};
+use crate::sha512::sha512;
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Client;
 use runtime::admin::Admin;

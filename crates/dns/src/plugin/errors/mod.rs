@@ -75,7 +75,7 @@ fn rule(line: &Directive) -> Result<Rule, Problem> {
         }
     }
     Ok(Rule {
-        pattern: Regex::new(&pattern.text).map_err(|error| Problem::at(pattern, error.to_string()))?,
+        pattern: api::go_regex::compile(&pattern.text).map_err(|error| Problem::at(pattern, error.to_string()))?,
         every: crate::text::duration(every)?,
         level,
         show_first,

@@ -8,6 +8,7 @@ use crate::{
     corefile::{Directive, Problem, Token},
     wire::code::{class, rcode, rtype},
 };
+use api::go_regex;
 use regex::Regex;
 
 pub(super) fn rule(line: &Directive) -> Result<Rule, Problem> {
@@ -95,7 +96,7 @@ fn pattern<'a>(field: &Token, words: &'a [&'a Token]) -> Result<(Pattern, &'a To
 }
 
 fn regex(word: &Token) -> Result<Regex, Problem> {
-    Regex::new(&word.text).map_err(|error| Problem::at(word, error.to_string()))
+    go_regex::compile(&word.text).map_err(|error| Problem::at(word, error.to_string()))
 }
 
 fn name(field: &Token, words: &[&Token]) -> Result<Change, Problem> {
@@ -134,7 +135,7 @@ fn back(pattern: &Pattern, to: &str, option: &Token) -> Result<Option<Answers>, 
         Pattern::Suffix(from) => (format!("^(.*){}$", regex::escape(to)), format!("{{1}}{from}")),
         _ => return Err(Problem::at(option, "auto goes with exact and suffix only")),
     };
-    let from = Regex::new(&from).map_err(|error| Problem::at(option, error.to_string()))?;
+    let from = go_regex::compile(&from).map_err(|error| Problem::at(option, error.to_string()))?;
     Ok(Some(Answers { part: RecordPart::Both, from, to }))
 }
 

@@ -9,7 +9,8 @@ use crate::{
         code::{class, rcode, rtype},
     },
 };
-use regex::bytes::{Regex, RegexBuilder};
+use api::go_regex;
+use regex::bytes::Regex;
 use std::sync::OnceLock;
 
 /// Longest pattern.
@@ -105,14 +106,12 @@ fn matches(patterns: &[&Token]) -> Result<Matches, Problem> {
     Ok(Matches::Patterns(compiled))
 }
 
-/// Go's classes such as `\w` know ASCII alone; patterns that need more are given it.
 fn regex(pattern: &Token) -> Result<Regex, Problem> {
     if pattern.text.len() > LONGEST {
         let token = Token { text: pattern.text.chars().take(40).collect(), place: pattern.place.clone() };
         return Err(Problem::at(&token, format!("the pattern is too long: more than {LONGEST} bytes")));
     }
-    let ascii = RegexBuilder::new(&pattern.text).unicode(false).build();
-    ascii.or_else(|_| Regex::new(&pattern.text)).map_err(|error| Problem::at(pattern, error.to_string()))
+    go_regex::compile_bytes(&pattern.text).map_err(|error| Problem::at(pattern, error.to_string()))
 }
 
 fn variable(conditions: &mut Conditions, line: &Directive) -> Result<(), Problem> {

@@ -287,15 +287,5 @@ fn haproxy_time(milliseconds: u64) -> String {
 
 /// As `kubectl -l` takes it.
 pub fn selector_text(selector: &Selector) -> String {
-    let labels = selector.match_labels.iter().map(|(key, value)| format!("{key}={value}"));
-    let demands = selector.match_expressions.iter().map(|demand| {
-        let values = demand.values.join(",");
-        match demand.operator.as_str() {
-            "In" => format!("{} in ({values})", demand.key),
-            "NotIn" => format!("{} notin ({values})", demand.key),
-            "DoesNotExist" => format!("!{}", demand.key),
-            _ => demand.key.clone(),
-        }
-    });
-    labels.chain(demands).collect::<Vec<_>>().join(",")
+    serde_json::to_value(selector).map(|selector| api::kinds::selector::text(&selector)).unwrap_or_default()
 }

@@ -5,7 +5,10 @@ use super::{
     options,
 };
 use crate::router::{settings::Admission, text};
-use api::config::{RouteTarget, RouteTls};
+use api::{
+    config::{RouteTarget, RouteTls},
+    kinds::names,
+};
 use k8s_openapi::{api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use runtime::controller::Key;
 use runtime::operator::Route;
@@ -153,7 +156,7 @@ fn targets(to: &RouteTarget, more: &[RouteTarget]) -> Result<Vec<Target>, Refusa
 
 /// As the API names Services: a label, or with dots as old ones.
 pub(super) fn is_service(name: &str) -> bool {
-    text::is_host(name) && !name.bytes().any(|byte| byte.is_ascii_uppercase())
+    names::is_domain(name)
 }
 
 fn port(value: Option<&Value>) -> Result<Option<Port>, Refusal> {

@@ -5,7 +5,6 @@ use super::{
     lexer::{Token, Word, words},
 };
 use crate::plugin::template::go::Value;
-use regex::Regex;
 
 /// Most steps of an expression, so that running it never goes deep.
 const MOST: usize = 250;
@@ -195,7 +194,7 @@ impl Parser<'_> {
         let Word::Text(pattern) = self.now().word.clone() else {
             return self.refuse("matches takes a pattern in quotes");
         };
-        match Regex::new(&pattern) {
+        match api::go_regex::compile(&pattern) {
             Ok(regex) => {
                 self.at += 1;
                 self.made(Node::Matches(Box::new(text), regex), Kind::Bool)

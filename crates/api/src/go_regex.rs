@@ -2,15 +2,16 @@
 //!
 //! The `regex` crate has the same guarantees as Go's RE2 and almost the same syntax. `translate` rewrites what differs:
 //! Perl classes are ASCII, classes do not nest and know no set operators, a brace that starts no repetition is a brace,
-//! `\Q..\E` and octal escapes exist, verbose mode does not. Used for `pattern` and for `matches` in CEL.
+//! `\Q..\E` and octal escapes exist, verbose mode does not. Used for `pattern` of definitions, for `matches` in CEL, for the patterns
+//! of Corefiles, and for those of IngressControllers.
 
-use regex::bytes::{Regex, RegexBuilder};
+use regex::{RegexBuilder, bytes};
 use std::sync::Arc;
 
 /// A compiled pattern and its text. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Pattern {
-    regex: Regex,
+    regex: bytes::Regex,
     source: Arc<str>,
 }
 
@@ -28,13 +29,13 @@ pub enum PatternError {
 impl Pattern {
     /// Compiles a pattern in Go's syntax.
     pub fn new(source: &str) -> Result<Self, PatternError> {
-        let regex = RegexBuilder::new(&translate(source)?).build()?;
+        let regex = bytes::RegexBuilder::new(&translate(source)?).build()?;
         Ok(Self { regex, source: source.into() })
     }
 
     /// Compiles a pattern that an object brought along: it may take little memory, and so little time.
     pub fn small(source: &str) -> Result<Self, PatternError> {
-        let regex = RegexBuilder::new(&translate(source)?).size_limit(128 * 1024).build()?;
+        let regex = bytes::RegexBuilder::new(&translate(source)?).size_limit(128 * 1024).build()?;
         Ok(Self { regex, source: source.into() })
     }
 
@@ -52,6 +53,18 @@ impl Pattern {
     pub fn source(&self) -> &str {
         &self.source
     }
+}
+
+/// A pattern in Go's syntax, for whoever wants its groups.
+pub fn compile(source: &str) -> Result<regex::Regex, PatternError> {
+    Ok(RegexBuilder::new(&translate(source)?).build()?)
+}
+
+/// The same for bytes that need not be text: a dot is one byte, unless the pattern itself needs letters beyond ASCII.
+pub fn compile_bytes(source: &str) -> Result<bytes::Regex, PatternError> {
+    let translated = translate(source)?;
+    let ascii = bytes::RegexBuilder::new(&translated).unicode(false).build();
+    Ok(ascii.or_else(|_| bytes::RegexBuilder::new(&translated).build())?)
 }
 
 /// Go refuses to repeat more often.
