@@ -226,8 +226,18 @@ fn group<'s>(rest: &'s str, out: &mut String) -> Result<&'s str, PatternError> {
 
 #[cfg(test)]
 mod tests {
-    use super::Pattern;
+    use super::{Pattern, compile, compile_bytes};
     use proptest::prelude::*;
+
+    #[test]
+    fn whoever_wants_groups_or_bytes_has_the_same_syntax() {
+        let found = compile(r"^(\Qa.b\E)-(\d+)$").unwrap();
+        assert_eq!(&found.captures("a.b-42").unwrap()[2], "42");
+        assert!(!found.is_match("axb-42") && !found.is_match("a.b-٤"));
+        assert!(compile_bytes("^a.b$").unwrap().is_match(b"a\xffb"));
+        assert!(compile_bytes("^ä.b$").unwrap().is_match("äöb".as_bytes()));
+        assert!(compile("(?x)a").is_err() && compile_bytes("(?x)a").is_err());
+    }
 
     #[test]
     fn patterns_match_as_go_matches() {

@@ -2,19 +2,10 @@
 //!
 //! Mirrors the cases of `updateClusterIPs`, `initNodePorts` and `updateNodePorts`.
 
-use super::spec::{FAMILIES, IPS, draws_node_ports, families, is_external_name, may_have_node_ports};
-use crate::{
-    kinds::{
-        check,
-        service::{is_headless, needs_health_check},
-    },
-    object::Fields,
-};
+use super::spec::{Port, Spec};
 use net::Family;
 use serde_json::Value;
 use std::{collections::BTreeSet, net::IpAddr};
-
-const HEALTH: &str = "spec.healthCheckNodePort";
 
 /// What to take and what to give back. What is given back stays taken until the write has succeeded.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
@@ -64,77 +55,73 @@ pub enum Wish<T> {
     This(T),
 }
 
-pub(super) fn of(service: &Value, old: Option<&Value>) -> Claims {
+pub(super) fn of(spec: &Spec, old: Option<&Spec>) -> Claims {
     let mut claims = Claims::default();
-    claim_addresses(&mut claims, service, old);
+    claim_addresses(&mut claims, spec, old);
     match old {
-        None => claim_new_ports(&mut claims, service),
-        Some(old) => claim_changed_ports(&mut claims, service, old),
+        None => claim_new_ports(&mut claims, spec),
+        Some(old) => claim_changed_ports(&mut claims, spec, old),
     }
-    claim_health_check(&mut claims, service, old);
+    claim_health_check(&mut claims, spec, old);
     claims
 }
 
 /// Everything that a stored Service has: its addresses, then its ports. For deletion and for repair.
 pub fn held(service: &Value) -> (Vec<IpAddr>, Vec<i64>) {
-    let mut ports = if may_have_node_ports(service) { numbers(service) } else { BTreeSet::new() };
-    if needs_health_check(service) {
-        ports.extend(service.int_at(HEALTH).filter(|port| *port != 0));
+    let spec = Spec::read(service);
+    let mut ports = open_ports(&spec);
+    if spec.needs_health_check() && spec.health_check_port != 0 {
+        ports.insert(spec.health_check_port);
     }
-    (addresses(service), ports.into_iter().collect())
+    (spec.addresses(), ports.into_iter().collect())
 }
 
 /// The addresses of a Service; a headless one and an ExternalName have none.
 pub fn addresses(service: &Value) -> Vec<IpAddr> {
-    if is_external_name(service) || is_headless(service) {
-        return Vec::new();
-    }
-    check::texts(service, IPS).into_iter().filter_map(|ip| net::legacy::parse_stored_ip(ip).ok()).collect()
+    Spec::read(service).addresses()
 }
 
-fn claim_addresses(claims: &mut Claims, service: &Value, old: Option<&Value>) {
+fn claim_addresses(claims: &mut Claims, spec: &Spec, old: Option<&Spec>) {
+    let families = spec.known_families();
     let indices = match old {
-        Some(old) if is_external_name(service) => {
-            claims.released_addresses = addresses(old);
+        Some(old) if spec.is_external_name() => {
+            claims.released_addresses = old.addresses();
             return;
         }
-        _ if is_external_name(service) || is_headless(service) => return,
-        None => 0..families(service).len(),
-        Some(old) if is_external_name(old) => 0..families(service).len(),
-        Some(old) => match (old.list_at(FAMILIES).len(), families(service).len()) {
+        _ if spec.is_external_name() || spec.is_headless() => return,
+        None => 0..families.len(),
+        Some(old) if old.is_external_name() => 0..families.len(),
+        Some(old) => match (old.families.len(), families.len()) {
             (1, 2) => 1..2,
             (2, 1) => {
-                claims.released_addresses = addresses(old).into_iter().skip(1).collect();
+                claims.released_addresses = old.addresses().into_iter().skip(1).collect();
                 return;
             }
             _ => return,
         },
     };
-    let given = check::texts(service, IPS);
-    for (index, family) in families(service).into_iter().enumerate().filter(|(index, _)| indices.contains(index)) {
-        let this = given.get(index).and_then(|ip| net::legacy::parse_stored_ip(ip).ok());
+    for (index, family) in families.into_iter().enumerate().filter(|(index, _)| indices.contains(index)) {
+        let this = spec.ips.get(index).and_then(|ip| net::legacy::parse_stored_ip(ip).ok());
         claims.addresses.push(AddressClaim { index, family, wish: this.map_or(Wish::Any, Wish::This) });
     }
 }
 
 /// On create, ports of the same number share a node port unless each asks for its own.
-fn claim_new_ports(claims: &mut Claims, service: &Value) {
-    if !may_have_node_ports(service) {
+fn claim_new_ports(claims: &mut Claims, spec: &Spec) {
+    if !spec.may_have_node_ports() {
         return;
     }
-    let ports = service.list_at("spec.ports");
     let mut chosen: Vec<(i64, usize)> = Vec::new();
-    for (i, port) in ports.iter().enumerate() {
-        let wanted = port.int_at("nodePort").unwrap_or_default();
-        if wanted == 0 && !draws_node_ports(service) {
+    for (i, port) in spec.ports.iter().enumerate() {
+        let wanted = port.node_port;
+        if wanted == 0 && !spec.draws_node_ports() {
             continue;
         }
-        let number = port.int_at("port").unwrap_or_default();
-        let shared = chosen.iter().find(|(of, _)| *of == number).map(|(_, at)| *at);
+        let shared = chosen.iter().find(|(of, _)| *of == port.number).map(|(_, at)| *at);
         match shared.map(|at| &mut claims.ports[at]) {
             None => {
-                chosen.push((number, claims.ports.len()));
-                claims.ports.push(port_claim(i, requested(ports, number)));
+                chosen.push((port.number, claims.ports.len()));
+                claims.ports.push(port_claim(i, requested(&spec.ports, port.number)));
             }
             Some(PortClaim { field: PortField::Ports(indices), wish })
                 if wanted == 0 || *wish == Wish::This(wanted) =>
@@ -147,49 +134,49 @@ fn claim_new_ports(claims: &mut Claims, service: &Value) {
 }
 
 /// The node port that the first port of this number asks for, if one does.
-fn requested(ports: &[Value], number: i64) -> i64 {
-    let same = ports.iter().filter(|port| port.int_at("port").unwrap_or_default() == number);
-    same.filter_map(|port| port.int_at("nodePort")).find(|port| *port != 0).unwrap_or_default()
+fn requested(ports: &[Port], number: i64) -> i64 {
+    let same = ports.iter().filter(|port| port.number == number);
+    same.map(|port| port.node_port).find(|port| *port != 0).unwrap_or_default()
 }
 
 fn port_claim(index: usize, number: i64) -> PortClaim {
-    let wish = if number == 0 { Wish::Any } else { Wish::This(number) };
-    PortClaim { field: PortField::Ports(vec![index]), wish }
+    PortClaim { field: PortField::Ports(vec![index]), wish: wish(number) }
+}
+
+fn wish(number: i64) -> Wish<i64> {
+    if number == 0 { Wish::Any } else { Wish::This(number) }
 }
 
 /// On update every port without a number draws its own.
-fn claim_changed_ports(claims: &mut Claims, service: &Value, old: &Value) {
-    let before = if may_have_node_ports(old) { numbers(old) } else { BTreeSet::new() };
-    let mut after = BTreeSet::new();
-    if may_have_node_ports(service) {
-        for (i, port) in service.list_at("spec.ports").iter().enumerate() {
-            match port.int_at("nodePort").unwrap_or_default() {
-                0 if draws_node_ports(service) => claims.ports.push(port_claim(i, 0)),
+fn claim_changed_ports(claims: &mut Claims, spec: &Spec, old: &Spec) {
+    let (before, after) = (open_ports(old), open_ports(spec));
+    if spec.may_have_node_ports() {
+        let mut claimed = BTreeSet::new();
+        for (i, port) in spec.ports.iter().enumerate() {
+            match port.node_port {
+                0 if spec.draws_node_ports() => claims.ports.push(port_claim(i, 0)),
                 0 => {}
-                number => {
-                    if after.insert(number) && !before.contains(&number) {
-                        claims.ports.push(port_claim(i, number));
-                    }
+                number if claimed.insert(number) && !before.contains(&number) => {
+                    claims.ports.push(port_claim(i, number));
                 }
+                _ => {}
             }
         }
     }
     claims.released_ports.extend(before.difference(&after));
 }
 
-fn numbers(service: &Value) -> BTreeSet<i64> {
-    let ports = service.list_at("spec.ports").iter();
-    ports.filter_map(|port| port.int_at("nodePort")).filter(|number| *number != 0).collect()
+/// The node ports that are open because of it.
+fn open_ports(spec: &Spec) -> BTreeSet<i64> {
+    if spec.may_have_node_ports() { spec.node_ports() } else { BTreeSet::new() }
 }
 
-fn claim_health_check(claims: &mut Claims, service: &Value, old: Option<&Value>) {
-    let number = |service: &Value| service.int_at(HEALTH).unwrap_or_default();
-    match (old.filter(|old| needs_health_check(old)), needs_health_check(service)) {
+fn claim_health_check(claims: &mut Claims, spec: &Spec, old: Option<&Spec>) {
+    match (old.filter(|old| old.needs_health_check()), spec.needs_health_check()) {
         (None, true) => {
-            let wish = if number(service) == 0 { Wish::Any } else { Wish::This(number(service)) };
-            claims.ports.push(PortClaim { field: PortField::HealthCheck, wish });
+            claims.ports.push(PortClaim { field: PortField::HealthCheck, wish: wish(spec.health_check_port) });
         }
-        (Some(old), false) if number(old) != 0 => claims.released_ports.push(number(old)),
+        (Some(old), false) if old.health_check_port != 0 => claims.released_ports.push(old.health_check_port),
         _ => {}
     }
 }

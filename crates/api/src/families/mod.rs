@@ -4,6 +4,8 @@
 //! says what to take from the pools and what to give back; the request then has everything but the numbers that the pools
 //! choose. The order of the steps is that of kube-apiserver (`pkg/registry/core/service/storage`), because it decides which
 //! mistakes are reported together.
+//!
+//! A request is read into a [`spec::Spec`] once; every step decides on that, and what it came to is written back.
 
 mod carry;
 mod claims;
@@ -23,6 +25,7 @@ use serde_json::Value;
 pub use claims::{AddressClaim, Claims, PortClaim, PortField, Wish, addresses, held};
 pub use read::default_on_read;
 pub use rules::{RuleSet, UnknownRules};
+use spec::Spec;
 
 /// What the rules need to know of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -48,18 +51,29 @@ pub struct Resolved {
 /// together; what a later stage would find is not looked for, since it would mislead.
 pub fn resolve(cluster: &Cluster, service: &mut Value, old: Option<&Value>) -> Result<Resolved, Vec<FieldError>> {
     let mut warnings = Vec::new();
-    let read = old.map(|old| default_on_read(cluster, old));
-    let old = read.as_deref();
-    prefer::translate(service, old, &mut warnings)?;
-    if let Some(old) = old {
-        carry::allocated_values(service, old);
+    let stored = old.map(|old| default_on_read(cluster, old));
+    let prefers = prefer::take(service)?;
+    let before = stored.as_deref().map(Spec::read);
+    let before = before.as_ref();
+    let mut spec = Spec::read(service);
+    if let Some(prefers) = prefers {
+        prefer::translate(prefers, &mut spec, before, &mut warnings)?;
     }
-    carry::singular_and_plural(service, old);
+    if let Some(before) = before {
+        carry::allocated_values(&mut spec, before);
+    }
+    carry::singular_and_plural(&mut spec, before);
     if cluster.rules == RuleSet::Seed {
-        seed::relax(service, old, &mut warnings);
+        seed::relax(&mut spec, before, &mut warnings);
     }
-    init::family_fields(cluster, service, old)?;
-    Ok(Resolved { claims: claims::of(service, old), warnings })
+    if !init::is_settled(cluster, &spec, before) {
+        init::policy(&mut spec, before);
+        spec.write(service);
+        structure(service, stored.as_deref())?;
+        init::families(cluster, &mut spec, before)?;
+    }
+    spec.write(service);
+    Ok(Resolved { claims: claims::of(&spec, before), warnings })
 }
 
 /// The checks that come before families are decided.

@@ -1,51 +1,57 @@
 //! `preferDualStack`, the older word for `ipFamilyPolicy`: read as one, answered with a warning, never kept.
 
-use super::spec::{FAMILIES, IPS, POLICY, PREFER, REQUIRE, SINGLE, is_external_name};
+use super::spec::{POLICY, Policy, Spec};
 use crate::{error::FieldError, object::Fields, path::Path};
 use serde_json::Value;
 
 const FIELD: &str = "spec.preferDualStack";
 
-/// Takes `preferDualStack` out of the request and sets the policy that it means.
+/// Takes `preferDualStack` out of the request; who set it owns the policy.
+pub(super) fn take(service: &mut Value) -> Result<Option<bool>, Vec<FieldError>> {
+    match service.remove(FIELD) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::Bool(prefers)) => {
+            rename_owned_field(service);
+            Ok(Some(prefers))
+        }
+        Some(other) => Err(vec![FieldError::invalid(&path(), other, "must be true or false")]),
+    }
+}
+
+/// Sets the policy that `preferDualStack` means.
 ///
 /// On update the stored policy comes along in the request of a client that changes nothing about it, so only a policy
 /// that differs from the stored one counts as said.
 pub(super) fn translate(
-    service: &mut Value,
-    old: Option<&Value>,
+    prefers: bool,
+    spec: &mut Spec,
+    old: Option<&Spec>,
     warnings: &mut Vec<String>,
 ) -> Result<(), Vec<FieldError>> {
-    let prefers = match service.remove(FIELD) {
-        None | Some(Value::Null) => return Ok(()),
-        Some(Value::Bool(prefers)) => prefers,
-        Some(other) => return Err(vec![FieldError::invalid(&path(), other, "must be true or false")]),
-    };
-    rename_owned_field(service);
-    if is_external_name(service) {
+    if spec.is_external_name() {
         warnings.push(format!("{FIELD} has no effect when spec.type is ExternalName"));
         return Ok(());
     }
-    let stored = old.map_or("", |old| old.str_at(POLICY));
-    let given = service.str_at(POLICY);
-    let is_given = given != stored;
-    let meant = if given.is_empty() { stored } else { given };
-    let is_dual_wish = matches!(meant, PREFER | REQUIRE);
-    let two = [FAMILIES, IPS].iter().any(|list| service.list_at(list).len() > 1);
-    let policy = match prefers {
-        true if is_dual_wish => meant,
-        true if meant == SINGLE && is_given && !given.is_empty() => return contradiction(prefers, given),
-        true if two => REQUIRE,
-        true => PREFER,
-        false if is_dual_wish && is_given && !given.is_empty() => return contradiction(prefers, given),
-        false if two && old.is_none() => {
+    let stored = old.and_then(|old| old.policy.clone());
+    // An empty text says nothing; whether it may stand there is for the structure.
+    let given = spec.policy.clone().filter(|policy| *policy != Policy::Unknown(String::new()));
+    let said = given.clone().filter(|policy| Some(policy) != stored.as_ref());
+    let meant = given.or(stored);
+    let two = spec.families.len() > 1 || spec.ips.len() > 1;
+    let policy = match (prefers, meant, said) {
+        (true, Some(meant), _) if meant.wants_both() => meant,
+        (true, Some(Policy::Single), Some(said)) => return contradiction(prefers, &said),
+        (true, ..) if two => Policy::Require,
+        (true, ..) => Policy::Prefer,
+        (false, Some(meant), Some(said)) if meant.wants_both() => return contradiction(prefers, &said),
+        (false, ..) if two && old.is_none() => {
             let text = "must be true, or absent, where two families or two addresses are given";
             return Err(vec![FieldError::invalid(&path(), false, text)]);
         }
-        false => SINGLE,
-    }
-    .to_owned();
+        (false, ..) => Policy::Single,
+    };
     warnings.push(format!("{FIELD}: {prefers} was read as {POLICY}: {policy}; use {POLICY}"));
-    service.set(POLICY, policy);
+    spec.policy = Some(policy);
     Ok(())
 }
 
@@ -53,12 +59,11 @@ fn path() -> Path {
     Path::new("spec").child("preferDualStack")
 }
 
-fn contradiction(prefers: bool, policy: &str) -> Result<(), Vec<FieldError>> {
+fn contradiction(prefers: bool, policy: &Policy) -> Result<(), Vec<FieldError>> {
     let text = format!("contradicts {POLICY}: {policy}; give one of them");
     Err(vec![FieldError::invalid(&path(), prefers, text)])
 }
 
-/// Who set `preferDualStack` owns the policy.
 fn rename_owned_field(service: &mut Value) {
     for entry in service.at_mut("metadata").get_mut("managedFields").and_then(Value::as_array_mut).into_iter().flatten()
     {

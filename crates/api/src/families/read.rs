@@ -2,14 +2,11 @@
 
 use super::{
     Cluster,
-    spec::{FAMILIES, IP, IPS, POLICY, REQUIRE, SINGLE, is_external_name, is_unmanaged, set_families},
+    spec::{FAMILIES, IPS, Policy, Spec},
 };
-use crate::{
-    kinds::{check, service::is_headless},
-    object::Fields,
-};
+use crate::object::Fields;
 use net::{Families, HasFamily};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::borrow::Cow;
 
 /// The Service as a reader of today expects it; most are so already and are not copied.
@@ -17,7 +14,7 @@ use std::borrow::Cow;
 /// Called for `old` in every update, and where objects that another writer may have stored are served.
 pub fn default_on_read<'a>(cluster: &Cluster, stored: &'a Value) -> Cow<'a, Value> {
     let complete = !stored.list_at(FAMILIES).is_empty() && !stored.list_at(IPS).is_empty();
-    let external_name = is_external_name(stored);
+    let external_name = stored.str_at("spec.type") == "ExternalName";
     if complete || external_name && stored.at("spec.internalTrafficPolicy").is_null() {
         return Cow::Borrowed(stored);
     }
@@ -26,29 +23,29 @@ pub fn default_on_read<'a>(cluster: &Cluster, stored: &'a Value) -> Cow<'a, Valu
         service.remove("spec.internalTrafficPolicy");
         return Cow::Owned(service);
     }
-    if service.list_at(IPS).is_empty() && !service.str_at(IP).is_empty() {
-        let only = json!([service.at(IP)]);
-        service.set(IPS, only);
+    let mut spec = Spec::read(stored);
+    if spec.ips.is_empty() && !spec.ip.is_empty() {
+        spec.ips = vec![spec.ip.clone()];
     }
-    if service.list_at(FAMILIES).is_empty() {
-        family_fields(cluster, &mut service);
+    if spec.families.is_empty() {
+        family_fields(cluster, &mut spec);
     }
+    spec.write(&mut service);
     Cow::Owned(service)
 }
 
-fn family_fields(cluster: &Cluster, service: &mut Value) {
+fn family_fields(cluster: &Cluster, spec: &mut Spec) {
     let primary = cluster.families.primary();
-    let known = if is_unmanaged(service) {
+    let known: Vec<_> = if spec.is_unmanaged() {
         Families::both(primary).iter().collect()
-    } else if is_headless(service) {
+    } else if spec.is_headless() {
         vec![primary]
     } else {
-        let ips = check::texts(service, IPS);
-        ips.into_iter().filter_map(|ip| net::legacy::parse_stored_ip(ip).ok()).map(|ip| ip.family()).collect()
+        spec.addresses().into_iter().map(|ip| ip.family()).collect()
     };
     if known.is_empty() {
         return;
     }
-    set_families(service, &known);
-    service.set_default(POLICY, if known.len() == 1 { SINGLE } else { REQUIRE });
+    spec.set_families(&known);
+    spec.policy.get_or_insert(if known.len() == 1 { Policy::Single } else { Policy::Require });
 }

@@ -285,7 +285,11 @@ mod tests {
             ("rewrite rcode a.test NXDOMAIN", "needs a name, the code to look for"),
             ("rewrite rcode a.test X NOERROR", "\"X\": plugin rewrite: is no response code"),
             ("rewrite cname a b c", "\"c\": plugin rewrite: what to look for"),
-            ("rewrite name regex ( b", "\"(\": plugin rewrite: regex parse error"),
+            (
+                "rewrite name regex ( b",
+                "\"(\": plugin rewrite: must be a regular expression as Go accepts it: regex parse error",
+            ),
+            ("rewrite name regex (?x)a b", "plugin rewrite: must be a regular expression as Go accepts it"),
         ] {
             let problem = refused(&format!(". {{\n {rule}\n}}"));
             assert!(problem.contains(expected), "{problem}");

@@ -129,7 +129,7 @@ fn what_is_not_built_or_does_not_fit_is_refused_with_its_column() {
         ("name(1)", 1, "name takes (), and not (int)"),
         ("incidr(1, 'a')", 1, "incidr takes (string, string), and not (int, string)"),
         ("word matches word", 14, "matches takes a pattern in quotes"),
-        ("word matches '('", 14, "regex parse error"),
+        ("word matches '('", 14, "must be a regular expression as Go accepts it: regex parse error"),
         ("nil", 1, "nil is not built"),
         ("let x = 1; x", 1, "let is not built"),
         ("{'a': 1}", 1, "{ is not built"),

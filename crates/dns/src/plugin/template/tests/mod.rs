@@ -191,7 +191,10 @@ fn mistakes_are_found_when_the_file_is_read() {
         ("template IN A {\n authority \"{{ nope }}\"\n }", "plugin template: function \"nope\" not defined"),
         ("template IN A {\n ederror x\n }", "\"x\": plugin template: accepted: a number up to 65535"),
         ("template IN A {\n ederror 1 a b\n }", "\"ederror\": plugin template: needs a code, and perhaps a text"),
-        ("template IN A {\n match (\n }", "\"(\": plugin template: regex parse error"),
+        (
+            "template IN A {\n match (\n }",
+            "\"(\": plugin template: must be a regular expression as Go accepts it: regex parse error",
+        ),
     ] {
         let problem = refused(&format!(". {{\n {text}\n}}"));
         assert!(problem.contains(expected), "{problem}");
