@@ -7,7 +7,7 @@ use k8s_openapi::api::{
     events::v1::Event,
     networking::v1::{NetworkPolicy, ServiceCIDR},
 };
-use serde::de::DeserializeOwned;
+use objects::Decode;
 use serde_json::Value;
 use std::time::SystemTime;
 
@@ -91,13 +91,13 @@ impl Snapshot {
     }
 }
 
-fn keep<T: DeserializeOwned>(list: &mut Vec<T>, object: Value) -> Result<(), String> {
+fn keep<T: Decode>(list: &mut Vec<T>, object: Value) -> Result<(), String> {
     let what = format!(
         "{} {}",
         object["kind"].as_str().unwrap_or_default(),
         object["metadata"]["name"].as_str().unwrap_or_default()
     );
-    list.push(serde_json::from_value(object).map_err(|error| format!("{what}: {error}"))?);
+    list.push(objects::from_value(&object).map_err(|error| format!("{what}: {error}"))?);
     Ok(())
 }
 

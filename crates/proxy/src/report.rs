@@ -9,9 +9,9 @@ use jiff::Timestamp;
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::api::events::v1::Event;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
+use kube::Client;
 use kube::api::PostParams;
-use kube::{Api, Client};
-use runtime::client::said;
+use runtime::client::{Api, said};
 use runtime::task::Tasks;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 

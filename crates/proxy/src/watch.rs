@@ -5,7 +5,8 @@ use futures::{StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1 as core;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use k8s_openapi::api::networking::v1::ServiceCIDR;
-use kube::{Api, Client};
+use kube::Client;
+use runtime::client::Api;
 use runtime::watch::{self, Config, Event, watch as follow};
 
 use crate::track::Tracker;

@@ -8,7 +8,7 @@ use super::{
 /// Lower layers first. A crate uses only crates of lower layers; within a layer they do not know each other.
 const LAYERS: &[&[&str]] = &[
     &["net"],
-    &["kernel", "api", "store"],
+    &["kernel", "api", "objects", "store"],
     &["runtime", "schema", "patch", "access"],
     &["apiserver", "install", "control", "aws", "ingress", "dns", "proxy", "node"],
     &["inspect"],

@@ -10,12 +10,13 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{Condition, Time},
 };
 use kube::{
-    Api, Client, ResourceExt,
+    Client, ResourceExt,
     api::{Patch, PatchParams},
 };
 use parking_lot::Mutex;
 use runtime::{
     backoff::Backoff,
+    client::Api,
     controller::{Key, Next, Queue, Reconcile, Result, work},
 };
 use serde_json::json;

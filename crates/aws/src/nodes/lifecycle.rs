@@ -8,10 +8,11 @@ use super::NodeOptions;
 use crate::{account::Instance, model::nodes};
 use k8s_openapi::api::core::v1::Node;
 use kube::{
-    Api, ResourceExt,
+    ResourceExt,
     api::{DeleteParams, Patch, PatchParams, Preconditions},
 };
 use parking_lot::Mutex;
+use runtime::client::Api;
 use runtime::controller::{Context, Events, Key, Next, Queue, Reconcile, Result, Store, reference, work};
 use serde_json::json;
 use std::{

@@ -15,10 +15,11 @@ pub use lifecycle::SHUTDOWN;
 use crate::apply::{Alive, Aws, Swept, owner};
 use k8s_openapi::api::core::v1::{Node, Service};
 use kube::{
-    Api, ResourceExt,
+    ResourceExt,
     api::{Patch, PatchParams},
 };
 use net::Families;
+use runtime::client::Api;
 use runtime::controller::{Context, Controller, Events, Key, Next, Queue, Reconcile, Result, Store, reference, work};
 use serde_json::json;
 use std::{sync::Arc, time::Duration};

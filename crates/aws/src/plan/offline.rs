@@ -52,7 +52,7 @@ pub fn offline(service: &str, snapshot: &str, config: &CloudConfig, cluster_name
     };
     let Snapshot { around, observed, nodes } = snapshot;
     let nodes: Vec<Arc<Node>> = if nodes.is_empty() {
-        let node = |id: &String| serde_json::from_value(json!({"spec": {"providerID": id}})).ok();
+        let node = |id: &String| objects::from_value(&json!({"spec": {"providerID": id}})).ok();
         around.instances.keys().filter_map(node).map(Arc::new).collect()
     } else {
         nodes.into_iter().map(Arc::new).collect()

@@ -16,10 +16,11 @@ use crate::{
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Endpoints, Pod, Service};
 use kube::{
-    Api, Client, ResourceExt,
+    Client, ResourceExt,
     api::{DeleteParams, PostParams},
 };
 use plan::{Plan, plan};
+use runtime::client::Api;
 
 /// The controller of this room.
 pub const CONTROLLERS: &[Controller] = &[Controller {

@@ -6,9 +6,10 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use jiff::Timestamp;
 use k8s_openapi::api::discovery::v1::EndpointSlice;
 use kube::{
-    Api, Client, ResourceExt,
+    Client, ResourceExt,
     api::{DeleteParams, PostParams, Preconditions},
 };
+use runtime::client::Api;
 
 /// Writes of one Service that are under way at the same time.
 const AT_ONCE: usize = 8;

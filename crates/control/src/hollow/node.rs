@@ -9,15 +9,21 @@ use jiff::Timestamp;
 use k8s_openapi::{
     api::{
         coordination::v1::{Lease, LeaseSpec},
-        core::v1::{Node, NodeStatus},
+        core::v1::{Node, NodeAddress, NodeCondition, NodeStatus},
     },
-    apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta, OwnerReference},
+    apimachinery::pkg::{
+        api::resource::Quantity,
+        apis::meta::v1::{MicroTime, ObjectMeta, OwnerReference},
+    },
 };
 use kube::{
-    Api, Client, ResourceExt,
+    Client, ResourceExt,
     api::{Patch, PatchParams, PostParams},
 };
-use serde_json::{Value, from_value, json};
+use objects::from_value;
+use runtime::client::Api;
+use serde_json::json;
+use std::collections::BTreeMap;
 
 /// Where nodes keep their leases.
 const LEASES: &str = "kube-node-lease";
@@ -69,7 +75,7 @@ impl Reconcile for Nodes {
 impl Nodes {
     async fn register(&self, index: u32) -> Result<Node> {
         let api: Api<Node> = Api::all(self.client.clone());
-        let node: Node = from_value(json!({
+        let node: Node = from_value(&json!({
             "metadata": {"name": name(index), "labels": {
                 "kubernetes.io/hostname": name(index), "kubernetes.io/os": "linux", "kubernetes.io/arch": arch(),
                 "twinstack.dev/hollow": "true"}},
@@ -135,19 +141,19 @@ impl Nodes {
 /// What a healthy node says of itself. Conditions of others are kept.
 pub(super) fn status(node: &Node, number: u32, options: &Options, now: Timestamp) -> NodeStatus {
     let mut status = node.status.clone().unwrap_or_default();
-    let mut addresses: Vec<Value> = addresses::of_node(number, options.families)
-        .into_iter()
-        .map(|address| json!({"type": "InternalIP", "address": address.to_string()}))
-        .collect();
-    addresses.push(json!({"type": "Hostname", "address": name(number)}));
-    let room = json!({"cpu": "32", "memory": "256Gi", "ephemeral-storage": "1Ti", "pods": "110"});
+    let address = |type_: &str, address| NodeAddress { type_: type_.to_owned(), address };
+    let addresses = addresses::of_node(number, options.families).into_iter();
+    let addresses = addresses.map(|one| address("InternalIP", one.to_string()));
+    let room = [("cpu", "32"), ("memory", "256Gi"), ("ephemeral-storage", "1Ti"), ("pods", "110")];
+    let room: BTreeMap<String, Quantity> =
+        room.into_iter().map(|(what, much)| (what.to_owned(), Quantity(much.to_owned()))).collect();
     let info = json!({"kubeletVersion": "v1.37.0-hollow", "kubeProxyVersion": "", "containerRuntimeVersion": "hollow://1",
         "operatingSystem": "linux", "architecture": arch(), "osImage": "hollow", "kernelVersion": "", "machineID": "",
         "systemUUID": "", "bootID": ""});
-    status.addresses = from_value(Value::Array(addresses)).ok();
-    status.capacity = from_value(room.clone()).ok();
-    status.allocatable = from_value(room).ok();
-    status.node_info = from_value(info).ok();
+    status.addresses = Some(addresses.chain([address("Hostname", name(number))]).collect());
+    status.capacity = Some(room.clone());
+    status.allocatable = Some(room);
+    status.node_info = from_value(&info).ok();
     let mut conditions = status.conditions.take().unwrap_or_default();
     for (kind, wanted, reason, message) in [
         ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
@@ -161,7 +167,7 @@ pub(super) fn status(node: &Node, number: u32, options: &Options, now: Timestamp
         conditions.retain(|one| one.type_ != kind);
         let condition = json!({"type": kind, "status": wanted, "reason": reason, "message": message,
             "lastHeartbeatTime": now.to_string(), "lastTransitionTime": now.to_string()});
-        conditions.extend(from_value::<k8s_openapi::api::core::v1::NodeCondition>(condition).ok());
+        conditions.extend(from_value::<NodeCondition>(&condition).ok());
     }
     status.conditions = Some(conditions);
     status

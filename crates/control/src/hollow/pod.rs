@@ -12,11 +12,12 @@ use crate::{
 };
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::{
-    Api, Client, ResourceExt,
+    Client, ResourceExt,
     api::{DeleteParams, PostParams, Preconditions},
 };
 use net::Cidr;
 use parking_lot::Mutex;
+use runtime::client::Api;
 use std::{
     collections::HashMap,
     net::IpAddr,

@@ -6,9 +6,10 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
 use kube::{
-    Api, Client,
+    Client,
     api::{Patch, PatchParams, PostParams},
 };
+use runtime::client::Api;
 use serde_json::json;
 
 const ACCOUNT: &str = "default";

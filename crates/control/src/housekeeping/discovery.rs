@@ -2,10 +2,11 @@
 
 use crate::framework::Result;
 use kube::{
-    Api, Client,
+    Client,
     api::{ApiResource, DynamicObject},
     discovery::{Discovery, Scope},
 };
+use runtime::client::Api;
 use std::sync::Arc;
 
 /// One kind.

@@ -7,15 +7,16 @@ use k8s_openapi::api::{
     policy::v1::PodDisruptionBudget,
 };
 use kube::{
-    Api, ResourceExt,
+    ResourceExt,
     api::{DeleteParams, EvictParams, ListParams, Patch, PatchParams, PostParams},
 };
+use runtime::client::Api;
 use serde_json::{from_value, json};
 use std::time::Duration;
 
 async fn gone<K>(lab: &Lab, api: &Api<K>, name: &str)
 where
-    K: Clone + serde::de::DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
+    K: Clone + objects::Decode + std::fmt::Debug + Send + Sync + 'static,
 {
     lab.eventually(&format!("{name} is gone"), || {
         let (api, name) = (api.clone(), name.to_owned());
@@ -138,7 +139,8 @@ async fn evictions_stop_at_the_budget() {
     sets.patch(&set, &PatchParams::default(), &broken).await.unwrap();
     let names: Vec<String> =
         pods.list(&ListParams::default()).await.unwrap().items.iter().map(ResourceExt::name_any).collect();
-    pods.evict(&names[0], &EvictParams::default()).await.unwrap();
+    let evicting: kube::Api<Pod> = kube::Api::namespaced(lab.client.clone(), "default");
+    evicting.evict(&names[0], &EvictParams::default()).await.unwrap();
     let spent = |budget: &PodDisruptionBudget| {
         budget
             .status
@@ -146,7 +148,7 @@ async fn evictions_stop_at_the_budget() {
             .is_some_and(|status| status.current_healthy == Some(2) && status.disruptions_allowed == Some(0))
     };
     lab.until(&budgets, "web", "nothing to spare", spent).await;
-    let refused = pods.evict(&names[1], &EvictParams::default()).await.unwrap_err();
+    let refused = evicting.evict(&names[1], &EvictParams::default()).await.unwrap_err();
     assert!(matches!(refused, kube::Error::Api(status) if status.code == 429));
     lab.stop().await;
 }

@@ -9,9 +9,10 @@ use crate::{
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::{
-    Api, Client, ResourceExt,
+    Client, ResourceExt,
     api::{DeleteParams, Preconditions},
 };
+use runtime::client::Api;
 use std::{
     collections::{HashMap, HashSet},
     sync::Arc,

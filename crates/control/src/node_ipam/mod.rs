@@ -8,13 +8,11 @@ mod tests;
 use crate::framework::{Context, Controller, Events, Key, Next, Queue, Reconcile, Result, Store, reference, work};
 use allocations::{Allocations, Decision};
 use k8s_openapi::api::core::v1::Node;
-use kube::{
-    Api,
-    api::{Patch, PatchParams},
-};
+use kube::api::{Patch, PatchParams};
 use metrics::Metrics;
 use net::{Cidr, DualStack, NodeBlocks};
 use parking_lot::Mutex;
+use runtime::client::Api;
 use serde_json::json;
 use std::{
     collections::{BTreeSet, HashSet},

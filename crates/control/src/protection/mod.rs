@@ -7,12 +7,10 @@ mod tests;
 use crate::framework::{Context, Controller, Key, Next, Queue, Reconcile, Result, Store, work};
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::networking::v1::{IPAddress, ServiceCIDR};
-use kube::{
-    Api,
-    api::{Patch, PatchParams},
-};
+use kube::api::{Patch, PatchParams};
 use net::legacy::parse_stored_ip;
 use plan::{Decision, FINALIZER, decide, ranges};
+use runtime::client::Api;
 use serde_json::json;
 use std::{net::IpAddr, time::Duration};
 

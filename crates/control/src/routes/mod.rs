@@ -11,11 +11,12 @@ use crate::{
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::Node;
 use kube::{
-    Api, ResourceExt,
+    ResourceExt,
     api::{Patch, PatchParams},
 };
 use net::Cidr;
 use plan::{of_node, plan};
+use runtime::client::Api;
 use runtime::cloud::{Route, Routes};
 use serde_json::json;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};

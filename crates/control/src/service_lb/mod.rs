@@ -14,7 +14,7 @@ use crate::framework::{
 };
 use k8s_openapi::api::core::v1::{LoadBalancerStatus, Node, Service, ServiceSpec};
 use kube::{
-    Api, Client, ResourceExt,
+    Client, ResourceExt,
     api::{Patch, PatchParams},
 };
 use nodes::eligible;
@@ -22,6 +22,7 @@ use parking_lot::Mutex;
 use provider::Providers;
 use runtime::{
     backoff::Backoff,
+    client::Api,
     cloud::{CloudError, LoadBalancers},
 };
 use serde_json::{Value, json};

@@ -8,8 +8,9 @@ use super::{
 use crate::framework::{Context, Options, Selection, start};
 use apiserver::client::{InProcess, myself};
 use k8s_openapi::api::core::v1::{LoadBalancerStatus, Node, Service};
-use kube::{Api, Client, api::PostParams};
+use kube::{Client, api::PostParams};
 use net::{Families, flags::one_or_pair};
+use runtime::client::Api;
 use runtime::{
     admin::Admin,
     cloud::{Answer, CloudError, CloudProvider, LoadBalancers},

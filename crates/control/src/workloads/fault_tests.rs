@@ -13,6 +13,7 @@ use kube::{
     Client, ResourceExt,
     api::{ListParams, Patch, PatchParams, PostParams},
 };
+use runtime::client::Api;
 use serde_json::{from_value, json};
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -31,8 +32,8 @@ async fn cut_off_after_any_write_and_started_again() {
         let agent: DaemonSet = from_value(json!({"metadata": {"name": "agent"}, "spec": {
             "selector": {"matchLabels": {"app": "agent"}}, "template": template}}))
         .unwrap();
-        kube::Api::<DaemonSet>::default_namespaced(user.clone()).create(&PostParams::default(), &agent).await.unwrap();
-        let deployments = kube::Api::<Deployment>::default_namespaced(user.clone());
+        Api::<DaemonSet>::namespaced(user.clone(), "default").create(&PostParams::default(), &agent).await.unwrap();
+        let deployments = Api::<Deployment>::namespaced(user.clone(), "default");
         deployments.create(&PostParams::default(), &deployment("web", 4, "one")).await.unwrap();
 
         let (wire, left) = Breaking::new(&server, writes);

@@ -11,9 +11,10 @@ use k8s_openapi::api::{
     core::v1::{Node, Pod},
 };
 use kube::{
-    Api, Client, ResourceExt,
+    Client, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
+use runtime::client::Api;
 use runtime::{admin::Admin, health::Health, metrics::Metrics, task::Tasks};
 use serde_json::{Value, from_value, json};
 use std::time::Duration;
@@ -87,7 +88,7 @@ impl Lab {
     /// Waits for an object that passes the test.
     pub(crate) async fn until<K>(&self, api: &Api<K>, name: &str, what: &str, test: fn(&K) -> bool) -> K
     where
-        K: Clone + serde::de::DeserializeOwned + std::fmt::Debug + Send + Sync + 'static,
+        K: Clone + objects::Decode + std::fmt::Debug + Send + Sync + 'static,
     {
         self.eventually(what, || {
             let (api, name) = (api.clone(), name.to_owned());

@@ -6,12 +6,12 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{LabelSelector, ObjectMeta, OwnerReference},
 };
 use kube::{
-    Api, Client, Resource, ResourceExt,
+    Client, Resource, ResourceExt,
     api::{DeleteParams, Patch, PatchParams, Preconditions},
 };
-use serde::de::DeserializeOwned;
+use runtime::client::{Api, Kind};
 use serde_json::{Value, json};
-use std::{fmt, sync::Arc};
+use std::sync::Arc;
 
 /// What to do about one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,27 +37,9 @@ pub(crate) struct Owned<K> {
 }
 
 /// What all kinds that own and are owned have in common.
-pub(crate) trait Object:
-    Resource<DynamicType = (), Scope = NamespaceResourceScope>
-    + Clone
-    + DeserializeOwned
-    + fmt::Debug
-    + Send
-    + Sync
-    + 'static
-{
-}
+pub(crate) trait Object: Kind + Resource<Scope = NamespaceResourceScope> {}
 
-impl<K> Object for K where
-    K: Resource<DynamicType = (), Scope = NamespaceResourceScope>
-        + Clone
-        + DeserializeOwned
-        + fmt::Debug
-        + Send
-        + Sync
-        + 'static
-{
-}
+impl<K: Kind + Resource<Scope = NamespaceResourceScope>> Object for K {}
 
 /// The reference to the object's controller.
 pub(crate) fn controller_of(meta: &ObjectMeta) -> Option<&OwnerReference> {
@@ -168,7 +150,7 @@ impl<K: Object> Owned<K> {
         let preconditions = Preconditions { uid: object.uid(), resource_version: None };
         let params = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::background() };
         match self.api(&object.namespace().unwrap_or_default()).delete(&object.name_any(), &params).await {
-            Ok(answer) => match answer.left() {
+            Ok(answer) => match answer {
                 Some(ending) if ending.meta().deletion_timestamp.is_some() => self.store.remember(ending),
                 _ => self.store.forget(object),
             },

@@ -12,7 +12,7 @@ pub const HASH_LABEL: &str = "pod-template-hash";
 
 /// The template as a value in which an empty field and an absent one are the same, without the hash label.
 pub fn essence(template: &PodTemplateSpec) -> Value {
-    let mut value = serde_json::to_value(template).unwrap_or_default();
+    let mut value = objects::to_value(template).unwrap_or_default();
     if let Some(labels) = value.pointer_mut("/metadata/labels").and_then(Value::as_object_mut) {
         labels.remove(HASH_LABEL);
     }

@@ -26,10 +26,11 @@ use k8s_openapi::api::{
     core::v1::{Event, Namespace, Pod, Service},
 };
 use kube::{
-    Api, Client, ResourceExt,
+    Client, ResourceExt,
     api::{ListParams, PostParams},
 };
 use runtime::{
+    client::Api,
     controller::{Context, Events, Key, Next, Queue, Reconcile, Result, Store, reference, work},
     operator::{
         Children, Discovery,

@@ -14,11 +14,12 @@ use k8s_openapi::api::{
     policy::v1::PodDisruptionBudget,
 };
 use kube::{
-    Api, ResourceExt,
+    ResourceExt,
     api::{ApiResource, DynamicObject, ListParams, Patch, PatchParams},
     core::GroupVersionKind,
 };
 use runtime::{
+    client::Api,
     controller::{Key, Next, Result},
     operator::discovery::SERVICE_MONITOR,
 };

@@ -13,8 +13,9 @@ use k8s_openapi::api::{
     networking::v1::IngressClass,
     policy::v1::PodDisruptionBudget,
 };
-use kube::{Api, ResourceExt, api::PostParams};
+use kube::{ResourceExt, api::PostParams};
 use runtime::{
+    client::Api,
     controller::{Key, Result, reference},
     operator::discovery::{NETWORK_POLICY, SERVICE_MONITOR},
     pki::{Authority, Purpose},
@@ -121,7 +122,7 @@ impl Controllers {
         let ends =
             default_certificate::wants_renewal(chain.unwrap_or_default(), seconds.try_into().unwrap_or(i64::MAX));
         if ours && ends {
-            let mut new: Secret = serde_json::from_value(make()?)?;
+            let mut new: Secret = objects::from_value(&make()?)?;
             new.metadata.resource_version = known.resource_version();
             secrets.replace(name, &PostParams::default(), &new).await?;
             tracing::info!(secret = name, "the default certificate has been made anew");

@@ -8,11 +8,12 @@ use super::{
 use api::config::RouteIngress;
 use k8s_openapi::api::networking::v1::Ingress;
 use kube::{
-    Api, Client,
+    Client,
     api::{Patch, PatchParams},
 };
 use parking_lot::Mutex;
 use runtime::{
+    client::Api,
     controller::{Events, Key, Next, Reconcile, Result, reference},
     operator::Route,
 };

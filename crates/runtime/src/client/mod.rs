@@ -1,5 +1,8 @@
 //! A client for the cluster, as `--kubeconfig` names it, or as a pod finds it.
 
+mod api;
+pub(crate) mod endpoint;
+pub(crate) mod list;
 mod reach;
 mod said;
 mod stack;
@@ -9,10 +12,20 @@ use kube::{
     Client, Config,
     config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError},
 };
-use std::path::{Path, PathBuf};
+use objects::Decode;
+use std::{
+    fmt::Debug,
+    path::{Path, PathBuf},
+};
 
+pub use api::{Api, Metadata};
 pub use said::{is_unreachable, said};
 pub use stack::client;
+
+/// A type of object that can be asked for and followed.
+pub trait Kind: kube::Resource<DynamicType = ()> + Decode + Clone + Debug + Send + Sync + 'static {}
+
+impl<K: kube::Resource<DynamicType = ()> + Decode + Clone + Debug + Send + Sync + 'static> Kind for K {}
 
 /// Why there is no client. Not retryable but by changing what the flag names.
 #[derive(Debug, thiserror::Error)]

@@ -1,5 +1,6 @@
 //! Which object: namespace and name. What queues hold and stores are asked for.
 
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Resource;
 use std::fmt;
 
@@ -25,7 +26,12 @@ impl Key {
 
     /// The key of a stored object.
     pub fn of<K: Resource>(object: &K) -> Self {
-        let meta = object.meta();
+        Self::from(object.meta())
+    }
+}
+
+impl From<&ObjectMeta> for Key {
+    fn from(meta: &ObjectMeta) -> Self {
         Self::new(meta.namespace.clone().unwrap_or_default(), meta.name.clone().unwrap_or_default())
     }
 }

@@ -14,7 +14,8 @@
 //! ```no_run
 //! use runtime::controller::{Context, Controller, Key, Next, Reconcile, Result, Store, work};
 //! use k8s_openapi::api::core::v1::{ConfigMap, Service};
-//! use kube::{Client, api::{Api, PostParams}};
+//! use kube::{Client, api::PostParams};
+//! use runtime::client::Api;
 //!
 //! pub const CONTROLLERS: &[Controller<()>] =
 //!     &[Controller { name: "example-controller", alias: "example", default_on: true, run: |context| Box::pin(run(context)) }];
@@ -49,6 +50,7 @@
 //! ```
 
 mod context;
+mod erased;
 mod events;
 mod key;
 mod queue;

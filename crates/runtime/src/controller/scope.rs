@@ -1,11 +1,13 @@
 //! Which objects of a kind a store holds: all, those of a namespace, those of a selector.
 
 use super::{Context, Store};
-use crate::watch::{self, watch};
-use kube::{Api, Client, Resource};
+use crate::{
+    client::{Api, Kind},
+    watch::{self, watch},
+};
+use kube::{Client, Resource};
 use parking_lot::Mutex;
-use serde::de::DeserializeOwned;
-use std::{collections::HashMap, fmt};
+use std::collections::HashMap;
 
 /// A part of the objects of a kind. For those who have no business with the others, a right to this part is enough.
 #[derive(Clone)]
@@ -56,10 +58,7 @@ impl<K> Scope<K> {
     }
 }
 
-impl<K> Scope<K>
-where
-    K: Resource<DynamicType = ()> + Clone + DeserializeOwned + fmt::Debug + Send + Sync + 'static,
-{
+impl<K: Kind> Scope<K> {
     /// Keeps a store current. Ends only by being dropped.
     pub async fn follow(self, client: Client, store: &Store<K>) {
         let Part { namespace, labels, fields } = self.part;
@@ -70,27 +69,20 @@ where
 
 impl<O> Context<O> {
     /// All objects of a kind.
-    pub fn store<K>(&self) -> Store<K>
-    where
-        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + fmt::Debug + Send + Sync + 'static,
-    {
+    pub fn store<K: Kind>(&self) -> Store<K> {
         self.store_of(Scope::default())
     }
 
     /// Those of one namespace.
     pub fn store_in<K>(&self, namespace: &str) -> Store<K>
     where
-        K: Resource<DynamicType = (), Scope = k8s_openapi::NamespaceResourceScope>,
-        K: Clone + DeserializeOwned + fmt::Debug + Send + Sync + 'static,
+        K: Kind + Resource<Scope = k8s_openapi::NamespaceResourceScope>,
     {
         self.store_of(Scope::namespace(namespace))
     }
 
     /// Those of a scope. The watch begins when the first controller asks and serves all that ask for the same later.
-    pub fn store_of<K>(&self, scope: Scope<K>) -> Store<K>
-    where
-        K: Resource<DynamicType = ()> + Clone + DeserializeOwned + fmt::Debug + Send + Sync + 'static,
-    {
+    pub fn store_of<K: Kind>(&self, scope: Scope<K>) -> Store<K> {
         let all = self.once(|| Scoped::<K>(Mutex::default()));
         let mut all = all.0.lock();
         if let Some(store) = all.get(&scope.part) {

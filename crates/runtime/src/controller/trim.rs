@@ -1,13 +1,11 @@
 //! What a store does not keep: parts of objects that no controller reads, and that are most of their bytes.
 
 use k8s_openapi::api::core::v1::{Container, Pod};
-use kube::Resource;
 use std::any::Any;
 
 /// Drops them. A Pod is never written back whole, only by patches, so that nothing is lost in the API by this.
-pub(super) fn trim<K: Resource + Any>(object: &mut K) {
-    object.meta_mut().managed_fields = None;
-    let Some(pod) = (object as &mut dyn Any).downcast_mut::<Pod>() else { return };
+pub(super) fn trim(object: &mut dyn Any) {
+    let Some(pod) = object.downcast_mut::<Pod>() else { return };
     let Some(spec) = &mut pod.spec else { return };
     spec.volumes = None;
     spec.init_containers.iter_mut().flatten().chain(&mut spec.containers).for_each(trim_container);

@@ -5,14 +5,14 @@
 
 mod decide;
 
-use crate::client::said;
+use crate::client::{Api, said};
 use decide::{Action, Seen, decide};
 use jiff::Timestamp;
 use k8s_openapi::{
     api::coordination::v1::{Lease, LeaseSpec},
     apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta},
 };
-use kube::{Api, Client, api::PostParams};
+use kube::{Client, api::PostParams};
 use std::time::Duration;
 use tokio::time::{Instant, sleep, timeout};
 

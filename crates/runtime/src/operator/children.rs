@@ -4,16 +4,20 @@
 //! after a restart and also when less is wanted than before; a pass that is cut off anywhere is made good by the next one.
 
 use super::difference::difference;
-use crate::controller::{Key, Result, Store};
+use crate::{
+    client::Api,
+    controller::{Key, Result, Store},
+};
 use kube::{
     Client, Resource, ResourceExt,
     api::{
-        Api, ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams, Preconditions,
+        ApiResource, DeleteParams, DynamicObject, GroupVersionKind, Patch, PatchParams, PostParams, Preconditions,
         PropagationPolicy,
     },
     core::Status,
 };
-use serde::{Serialize, de::DeserializeOwned};
+use objects::{Decode, Encode};
+use serde::Serialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -47,12 +51,12 @@ impl Children {
     /// Makes an object be as wanted that is also watched; whether it had to be written.
     pub async fn keep<K>(&self, store: &Store<K>, wanted: Value) -> Result<bool>
     where
-        K: Resource + Serialize + DeserializeOwned + Send + Sync + 'static,
+        K: Resource + Encode + Decode + Send + Sync + 'static,
     {
         let live = store.get(&Address::of(&wanted).key());
-        let live = live.map(|live| serde_json::to_value(&*live)).transpose()?;
+        let live = live.map(|live| objects::to_value(&*live)).transpose()?;
         let Some(written) = self.apply(wanted, live.as_ref()).await? else { return Ok(false) };
-        store.remember(serde_json::from_value(written)?);
+        store.remember(objects::from_value(&written)?);
         Ok(true)
     }
 
@@ -91,9 +95,9 @@ impl Children {
     /// Writes the status of an object if it differs from what is there.
     pub async fn status<K>(&self, store: &Store<K>, live: &Arc<K>, status: &impl Serialize) -> Result<bool>
     where
-        K: Resource<DynamicType = ()> + Serialize + DeserializeOwned + Send + Sync + 'static,
+        K: Resource<DynamicType = ()> + Encode + Decode + Send + Sync + 'static,
     {
-        let (mut object, wanted) = (serde_json::to_value(&**live)?, serde_json::to_value(status)?);
+        let (mut object, wanted) = (objects::to_value(&**live)?, serde_json::to_value(status)?);
         if object["status"] == wanted {
             return Ok(false);
         }
@@ -101,14 +105,14 @@ impl Children {
         let api = Address::at::<K>(live.namespace().as_deref(), &live.name_any()).api(&self.client);
         let object: DynamicObject = serde_json::from_value(object)?;
         let written = api.replace_status(&live.name_any(), &self.parameters(), &object).await?;
-        store.remember(serde_json::from_value(json!(written))?);
+        store.remember(objects::from_value(&json!(written))?);
         Ok(true)
     }
 
     /// Adds or takes away a finalizer; the object as it then is, if it was changed and is still there.
     pub async fn finalizer<K>(&self, live: &K, finalizer: &str, present: bool) -> Result<Option<K>>
     where
-        K: Resource<DynamicType = ()> + DeserializeOwned,
+        K: Resource<DynamicType = ()> + Decode,
     {
         let mut all: Vec<&String> = live.finalizers().iter().filter(|known| *known != finalizer).collect();
         if (all.len() < live.finalizers().len()) == present {
@@ -120,7 +124,7 @@ impl Children {
         let api = Address::at::<K>(live.namespace().as_deref(), &live.name_any()).api(&self.client);
         match api.patch(&live.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await {
             Err(kube::Error::Api(status)) if status.code == 404 => Ok(None),
-            answer => Ok(Some(serde_json::from_value(json!(answer?))?)),
+            answer => Ok(Some(objects::from_value(&json!(answer?))?)),
         }
     }
 

@@ -75,6 +75,18 @@ impl<Spec: CustomResource> Custom<Spec> {
     }
 }
 
+impl<Spec: CustomResource> objects::Decode for Custom<Spec> {
+    fn decode(json: &str) -> serde_json::Result<Self> {
+        serde_json::from_str(json)
+    }
+}
+
+impl<Spec: CustomResource> objects::Encode for Custom<Spec> {
+    fn encode(&self) -> serde_json::Result<Vec<u8>> {
+        serde_json::to_vec(self)
+    }
+}
+
 /// A scope in the words of kube.
 pub trait KubeScope {
     type Scope;

@@ -8,6 +8,8 @@
 //!
 //! Every watch also keeps a [`view`]: when it was last proven to be current. `/readyz`, a metric and `doctor` tell it.
 
+mod changes;
+mod erased;
 mod error;
 pub mod report;
 mod stream;

@@ -10,11 +10,11 @@ use k8s_openapi::{
     api::coordination::v1::{Lease, LeaseSpec},
     apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta},
 };
-use kube::{Api, Client, api::PostParams};
+use kube::{Client, api::PostParams};
 use tokio_util::sync::CancellationToken;
 
 use super::view;
-use crate::client::said;
+use crate::client::{Api, said};
 
 /// By this label `doctor` finds them; its value is the component.
 pub const LABEL: &str = "twinstack.dev/view-of";

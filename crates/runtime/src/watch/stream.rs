@@ -1,20 +1,22 @@
 //! The loop of a watch, as a stream: list, watch, and back to the list whenever something may have been missed.
 
 use std::collections::VecDeque;
-use std::fmt::Debug;
 use std::time::Duration;
 
 use futures::stream::{BoxStream, unfold};
 use futures::{FutureExt, Stream, StreamExt};
-use kube::api::{ListParams, WatchEvent, WatchParams};
-use kube::{Api, Resource, ResourceExt};
-use serde::de::DeserializeOwned;
+use kube::Resource;
+use kube::api::{ListMeta, ListParams, WatchParams};
+use objects::Decode;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
+use super::changes::{Changes, Line};
+use super::erased::{Decoder, Erased, decode, typed};
 use super::view::View;
 use super::{Config, Error, Event};
 use crate::backoff::{self, Backoff};
-use crate::client::said;
+use crate::client::endpoint::Endpoint;
+use crate::client::{Api, list, said};
 
 /// Pauses between attempts: the first is short enough for a restart to go unnoticed, the cap for everybody to be back within seconds.
 const RETRY: Backoff = Backoff { first: Duration::from_millis(200), cap: Duration::from_secs(5) };
@@ -27,18 +29,18 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// As client-go's pages.
 const PAGE: u32 = 500;
 
-type Changes<K> = BoxStream<'static, kube::Result<WatchEvent<K>>>;
+type Step = (Option<Result<Event<Erased>, Error>>, State);
 
 /// Where the watch is.
-enum State<K> {
+enum State {
     /// Knows nothing for sure: lists next.
     Start,
     /// Takes the objects of a list, page by page.
-    Listing { page: VecDeque<K>, next: Next },
+    Listing { page: VecDeque<Erased>, next: Next },
     /// Knows everything up to `version`: watches next.
     Listed { version: String },
     /// Hears of changes, from `begun` until `end` at the latest.
-    Watching { version: String, changes: Changes<K>, begun: Instant, end: Instant },
+    Watching { version: String, changes: Changes, begun: Instant, end: Instant },
 }
 
 /// What follows a page.
@@ -50,8 +52,9 @@ enum Next {
     Watch(String),
 }
 
-struct Watch<K> {
-    api: Api<K>,
+struct Watch {
+    endpoint: Endpoint,
+    decode: Decoder,
     config: Config,
     view: View,
     /// The newest version that was heard of.
@@ -67,11 +70,16 @@ struct Watch<K> {
 /// each, and tell only that what is known may be old by now.
 pub fn watch<K>(api: Api<K>, config: Config) -> impl Stream<Item = Result<Event<K>, Error>> + Send + 'static
 where
-    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+    K: Resource + Decode + Send + 'static,
 {
-    let view = View::new(resource(api.resource_url()));
-    let watch = Watch { api, config, view, newest: 0, failures: 0, listed: None, logged: String::new() };
-    unfold((watch, State::Start), |(mut watch, mut state)| async move {
+    events(api.into_endpoint(), decode::<K>, config).map(|event| event.map(typed))
+}
+
+/// The same for any kind.
+fn events(endpoint: Endpoint, decode: Decoder, config: Config) -> BoxStream<'static, Result<Event<Erased>, Error>> {
+    let view = View::new(resource(endpoint.url()));
+    let watch = Watch { endpoint, decode, config, view, newest: 0, failures: 0, listed: None, logged: String::new() };
+    let events = unfold((watch, State::Start), |(mut watch, mut state)| async move {
         loop {
             let (event, next) = watch.step(state).await;
             state = next;
@@ -79,7 +87,8 @@ where
                 return Some((event, (watch, state)));
             }
         }
-    })
+    });
+    events.boxed()
 }
 
 /// `routes.route.openshift.io` of `/apis/route.openshift.io/v1/routes`.
@@ -93,11 +102,8 @@ pub(super) fn resource(url: &str) -> String {
     if group.is_empty() { plural.to_owned() } else { format!("{plural}.{group}") }
 }
 
-impl<K> Watch<K>
-where
-    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
-{
-    async fn step(&mut self, state: State<K>) -> (Option<Result<Event<K>, Error>>, State<K>) {
+impl Watch {
+    async fn step(&mut self, state: State) -> Step {
         match state {
             State::Start => {
                 if self.failures > 0 {
@@ -121,7 +127,7 @@ where
     }
 
     /// Asks for a page.
-    async fn list(&mut self, token: Option<String>) -> (Option<Result<Event<K>, Error>>, State<K>) {
+    async fn list(&mut self, token: Option<String>) -> Step {
         let first = token.is_none();
         let parameters = ListParams {
             label_selector: self.config.label_selector.clone(),
@@ -130,18 +136,22 @@ where
             continue_token: token,
             ..ListParams::default()
         };
-        let list = match timeout(PATIENCE, self.api.list(&parameters)).await {
-            Ok(Ok(list)) => list,
+        let text = match timeout(PATIENCE, self.endpoint.list(&parameters)).await {
+            Ok(Ok(text)) => text,
             Ok(Err(error)) => return self.failed(Error::List(error)),
             Err(_) => return self.failed(Error::Silent(PATIENCE.as_secs())),
         };
-        let version = list.metadata.resource_version.filter(|version| !version.is_empty());
-        let next = match (list.metadata.continue_.filter(|token| !token.is_empty()), version.clone()) {
+        let (metadata, page) = match self.page(&text) {
+            Ok(page) => page,
+            Err(error) => return self.failed(Error::List(error)),
+        };
+        let version = metadata.resource_version.filter(|version| !version.is_empty());
+        let next = match (metadata.continue_.filter(|token| !token.is_empty()), version.clone()) {
             (Some(token), _) => Next::Page(token),
             (None, Some(version)) => Next::Watch(version),
             (None, None) => return self.failed(Error::NoVersion),
         };
-        let state = State::Listing { page: list.items.into(), next };
+        let state = State::Listing { page, next };
         let (known, found) = (self.newest, version.as_deref().and_then(number).unwrap_or(self.newest));
         if first && found < known {
             self.newest = found;
@@ -153,8 +163,14 @@ where
         (None, state)
     }
 
+    fn page(&self, text: &str) -> kube::Result<(ListMeta, VecDeque<Erased>)> {
+        let list = list::Raw::read(text)?;
+        let page = list.items.iter().map(|item| (self.decode)(item.get())).collect::<Result<_, _>>();
+        Ok((list.metadata, page.map_err(kube::Error::SerdeError)?))
+    }
+
     /// Asks for the changes after `version`.
-    async fn start(&mut self, version: String) -> (Option<Result<Event<K>, Error>>, State<K>) {
+    async fn start(&mut self, version: String) -> Step {
         let spread = f64::from(LASTS.1 - LASTS.0) * backoff::random();
         let lasts = LASTS.0 + spread as u32;
         let parameters = WatchParams {
@@ -164,11 +180,11 @@ where
             bookmarks: true,
             send_initial_events: false,
         };
-        match timeout(PATIENCE, self.api.watch(&parameters, &version)).await {
-            Ok(Ok(changes)) => {
+        match timeout(PATIENCE, self.endpoint.watch(&parameters, &version)).await {
+            Ok(Ok(lines)) => {
                 let begun = Instant::now();
                 let end = begun + Duration::from_secs(lasts.into()) + MARGIN;
-                (None, State::Watching { version, changes: changes.boxed(), begun, end })
+                (None, State::Watching { version, changes: Changes::new(lines), begun, end })
             }
             Ok(Err(error)) => self.failed(Error::Start(error)),
             Err(_) => self.failed(Error::Silent(PATIENCE.as_secs())),
@@ -176,33 +192,27 @@ where
     }
 
     /// Waits for the next change.
-    async fn follow(
-        &mut self,
-        version: String,
-        mut changes: Changes<K>,
-        (begun, end): (Instant, Instant),
-    ) -> (Option<Result<Event<K>, Error>>, State<K>) {
-        let heard = match changes.next().now_or_never() {
+    async fn follow(&mut self, version: String, mut changes: Changes, (begun, end): (Instant, Instant)) -> Step {
+        let heard = match changes.next(self.decode).now_or_never() {
             Some(heard) => heard,
             None => {
                 // The server may have accepted a version that it cannot serve and say so in the first event, so an
                 // accepted watch is proof only once it waits.
                 self.watches();
-                match timeout_at(end, changes.next()).await {
+                match timeout_at(end, changes.next(self.decode)).await {
                     Ok(heard) => heard,
                     Err(_) => return self.failed(Error::Silent(u64::from(LASTS.0))),
                 }
             }
         };
-        let (object, event): (K, fn(K) -> Event<K>) = match heard {
-            Some(Ok(WatchEvent::Added(object) | WatchEvent::Modified(object))) => (object, Event::Apply),
-            Some(Ok(WatchEvent::Deleted(object))) => (object, Event::Delete),
-            Some(Ok(WatchEvent::Bookmark(bookmark))) => {
-                let version = bookmark.metadata.resource_version;
+        let (object, event): (Erased, fn(Erased) -> Event<Erased>) = match heard {
+            Some(Ok(Line::Applied(object))) => (object, Event::Apply),
+            Some(Ok(Line::Deleted(object))) => (object, Event::Delete),
+            Some(Ok(Line::Bookmark(version))) => {
                 self.heard(&version);
                 return (None, State::Watching { version, changes, begun, end });
             }
-            Some(Ok(WatchEvent::Error(status))) => return self.failed(Error::Ended(status)),
+            Some(Ok(Line::Ended(status))) => return self.failed(Error::Ended(status)),
             Some(Err(error)) => return self.failed(Error::Broken(error)),
             // In order, or so it seems: whether the next watch is accepted tells.
             None => {
@@ -212,9 +222,10 @@ where
                 return (None, State::Listed { version });
             }
         };
-        let Some(version) = object.resource_version().filter(|version| !version.is_empty()) else {
+        let version = object.version.clone();
+        if version.is_empty() {
             return self.failed(Error::NoVersion);
-        };
+        }
         self.heard(&version);
         (Some(Ok(event(object))), State::Watching { version, changes, begun, end })
     }
@@ -232,14 +243,14 @@ where
     }
 
     /// Everything is listed again, soon.
-    fn failed(&mut self, error: Error) -> (Option<Result<Event<K>, Error>>, State<K>) {
+    fn failed(&mut self, error: Error) -> Step {
         // That a version is too old is no failure of the server: the list can follow at once, unless it has just been made.
         let expired = error.code() == Some(410);
         let fresh = self.listed.is_some_and(|at| at.elapsed() < RETRY.cap);
         self.failures = if expired && !fresh { 0 } else { self.failures + 1 };
         self.view.lost(&error);
         if expired {
-            tracing::debug!(resource = resource(self.api.resource_url()), error = said(&error), "listing again");
+            tracing::debug!(resource = resource(self.endpoint.url()), error = said(&error), "listing again");
         } else {
             self.log(&error);
         }
@@ -247,7 +258,7 @@ where
     }
 
     fn log(&mut self, error: &Error) {
-        let (resource, words) = (resource(self.api.resource_url()), said(error));
+        let (resource, words) = (resource(self.endpoint.url()), said(error));
         // Where the API cannot be reached, one line of the client's is enough for all watches.
         let tell = error.is_answer() && !error.is_not_served() && words != self.logged;
         match tell {

@@ -1,11 +1,12 @@
 //! Every way in which a server can say that something was missed leads to a new list; an orderly end does not.
 
 use super::*;
+use crate::client::Api;
 use futures::StreamExt;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
 use k8s_openapi::api::core::v1::ConfigMap;
-use kube::{Api, Client, ResourceExt};
+use kube::{Client, ResourceExt};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use std::collections::VecDeque;

@@ -14,10 +14,11 @@ use cluster::{Cluster, ClusterConfig};
 use content::{Content, FILE};
 use k8s_openapi::api::core::v1::{ConfigMap, ObjectReference};
 use kube::{
-    Api, Client,
+    Client,
     api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
 };
 use parking_lot::Mutex;
+use runtime::client::Api;
 use runtime::controller::{Context, Controller, Events, Key, Next, Queue, Reconcile, Result, Store, reference, work};
 
 /// The controller of this room, beside those of the cloud controller manager; off unless it is picked.

@@ -7,10 +7,10 @@ use super::{
 use api::config::{CLUSTER, CONFIG, INGRESS_NAMESPACE, OPERATOR};
 use ingress::operator::{self, OperatorOptions};
 use kube::{
-    Api, Client,
+    Client,
     api::{ApiResource, DynamicObject, GroupVersionKind},
 };
-use runtime::{config::Settings, controller::Context};
+use runtime::{client::Api, config::Settings, controller::Context};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 

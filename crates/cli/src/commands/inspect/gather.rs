@@ -4,9 +4,9 @@ use anyhow::Context;
 use inspect::{KINDS, Kind, Snapshot};
 use kube::{
     Client,
-    api::{Api, ApiResource, DynamicObject, GroupVersionKind, ListParams},
+    api::{ApiResource, DynamicObject, GroupVersionKind, ListParams},
 };
-use runtime::client::{connect, said};
+use runtime::client::{Api, connect, said};
 use std::path::Path;
 
 const PAGE: u32 = 500;
@@ -49,7 +49,7 @@ async fn list(
     loop {
         let page = api.list(&parameters).await?;
         for object in page.items {
-            let mut value = serde_json::to_value(object).map_err(kube::Error::SerdeError)?;
+            let mut value = objects::to_value(&object).map_err(kube::Error::SerdeError)?;
             // The items of a list do not say what they are.
             value["apiVersion"] = resource.api_version.clone().into();
             value["kind"] = kind.kind.into();

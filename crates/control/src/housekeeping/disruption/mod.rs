@@ -14,7 +14,8 @@ use k8s_openapi::{
     },
     apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference},
 };
-use kube::{Api, Client, ResourceExt, api::PostParams};
+use kube::{Client, ResourceExt, api::PostParams};
+use runtime::client::Api;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 struct Budgets {

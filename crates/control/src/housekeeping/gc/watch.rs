@@ -10,12 +10,9 @@ use futures::{
     Stream, StreamExt,
     stream::{AbortHandle, BoxStream, SelectAll, abortable},
 };
-use kube::{
-    Api,
-    api::{DynamicObject, PartialObjectMeta},
-};
+use kube::api::{DynamicObject, PartialObjectMeta};
 use runtime::{
-    client::{is_unreachable, said},
+    client::{Api, is_unreachable, said},
     watch::{self, Event, watch},
 };
 use std::{

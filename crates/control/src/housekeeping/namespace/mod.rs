@@ -10,10 +10,11 @@ use crate::{
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Namespace, Pod};
 use kube::{
-    Api, Client, ResourceExt,
+    Client, ResourceExt,
     api::{DeleteParams, ListParams, PostParams},
 };
 use plan::Findings;
+use runtime::client::Api;
 use std::time::Duration;
 
 /// The finalizer in `spec` that keeps the namespace until its content is gone.

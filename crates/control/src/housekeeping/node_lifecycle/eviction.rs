@@ -8,9 +8,10 @@ use crate::{
 use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::api::core::v1::{Node, Pod, Taint};
 use kube::{
-    Api, Client, ResourceExt,
+    Client, ResourceExt,
     api::{DeleteParams, Preconditions},
 };
+use runtime::client::Api;
 use std::{sync::Arc, time::Duration};
 
 struct Evictions {

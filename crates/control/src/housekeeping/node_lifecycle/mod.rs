@@ -17,10 +17,11 @@ use k8s_openapi::{
     apimachinery::pkg::apis::meta::v1::{MicroTime, Time},
 };
 use kube::{
-    Api, Client, ResourceExt,
+    Client, ResourceExt,
     api::{Patch, PatchParams, PostParams},
 };
 use parking_lot::Mutex;
+use runtime::client::Api;
 use serde_json::json;
 use std::{
     collections::HashMap,

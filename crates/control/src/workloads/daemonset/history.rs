@@ -49,7 +49,7 @@ pub(super) fn create(set: &DaemonSet, revision: i64) -> ControllerRevision {
     let hash = template::hash(&set.spec.template, collisions);
     let mut labels = set.spec.template.metadata.clone().unwrap_or_default().labels.unwrap_or_default();
     labels.insert(HASH_LABEL.to_owned(), hash.clone());
-    let mut data = serde_json::to_value(&set.spec.template).unwrap_or_default();
+    let mut data = objects::to_value(&set.spec.template).unwrap_or_default();
     // Undo is a patch with this data: all of the template, not its differences.
     data["$patch"] = json!("replace");
     ControllerRevision {
@@ -82,5 +82,5 @@ pub(super) fn outdated<'a>(
 fn essence(revision: &ControllerRevision) -> Option<Value> {
     let mut data = revision.data.0.pointer("/spec/template")?.clone();
     data.as_object_mut()?.remove("$patch");
-    Some(template::essence(&serde_json::from_value(data).ok()?))
+    Some(template::essence(&objects::from_value(&data).ok()?))
 }

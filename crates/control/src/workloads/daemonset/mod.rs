@@ -18,10 +18,11 @@ use k8s_openapi::api::{
     apps::v1::{ControllerRevision, DaemonSet},
     core::v1::{Node, Pod},
 };
-use kube::{Api, Client, ResourceExt, api::PostParams};
+use kube::{Client, ResourceExt, api::PostParams};
 use parking_lot::Mutex;
 use plan::{Plan, View};
 use runtime::backoff::Backoff;
+use runtime::client::Api;
 use std::{
     collections::HashMap,
     sync::Arc,

@@ -22,8 +22,9 @@ use k8s_openapi::api::{
     apps::v1::{Deployment, DeploymentStatus, ReplicaSet},
     core::v1::Pod,
 };
-use kube::{Api, Client, ResourceExt, api::PostParams};
+use kube::{Client, ResourceExt, api::PostParams};
 use plan::Step;
+use runtime::client::Api;
 use status::News;
 use std::{sync::Arc, time::Duration};
 

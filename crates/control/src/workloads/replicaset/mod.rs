@@ -14,8 +14,9 @@ use super::{
 };
 use crate::framework::{Context, Events, Key, Next, Reconcile, Result, Store, reference, work};
 use k8s_openapi::api::{apps::v1::ReplicaSet, core::v1::Pod};
-use kube::{Api, Client, ResourceExt, api::PostParams};
+use kube::{Client, ResourceExt, api::PostParams};
 use plan::{Plan, View};
+use runtime::client::Api;
 use std::{collections::HashMap, sync::Arc, time::Duration};
 
 struct ReplicaSets {

@@ -7,13 +7,12 @@ use crate::compile::JobError;
 use futures::stream::{self, BoxStream, StreamExt};
 use k8s_openapi::api::core::v1::{Namespace, Pod, Service};
 use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube::api::Api;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config, Resource};
+use objects::Decode;
+use runtime::client::Api;
 use runtime::watch::report::{NAMESPACE, report};
 use runtime::watch::{self, Event};
-use serde::de::DeserializeOwned;
-use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 use tokio_util::sync::CancellationToken;
@@ -92,7 +91,7 @@ fn changes<K>(
     gone: fn(K) -> Change,
 ) -> BoxStream<'static, Change>
 where
-    K: Resource + Clone + DeserializeOwned + Debug + Send + 'static,
+    K: Resource + Decode + Send + 'static,
 {
     let events = watch::watch(api, config);
     let changes = events.filter_map(move |event| async move {

@@ -19,11 +19,12 @@ use super::{
 use api::config::{DnsManagement, DnsRecordStatus, DnsZone, DnsZoneStatus};
 use jiff::Timestamp;
 use kube::{
-    Api, Client, ResourceExt,
+    Client, ResourceExt,
     api::{Patch, PatchParams},
 };
 use plan::Verdict;
 use runtime::{
+    client::Api,
     cloud::{self, CloudError, DnsEntry},
     controller::{Context, Events, Key, Next, Queue, Reconcile, Result, Store, reference, work},
     operator::Children,

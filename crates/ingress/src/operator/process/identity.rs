@@ -9,12 +9,13 @@ use k8s_openapi::api::{
     core::v1::ServiceAccount,
 };
 use kube::{
-    Api, Client,
+    Client,
     api::PostParams,
     config::{AuthInfo, Kubeconfig, NamedAuthInfo},
 };
 use runtime::{
     atomic_file::{self, PRIVATE},
+    client::Api,
     controller::Result,
 };
 use std::{
@@ -43,7 +44,8 @@ pub(super) async fn write(client: &Client, own: &Path, folder: &Path, anew: bool
         let seconds = i64::try_from(LIFE.as_secs()).ok();
         let spec = TokenRequestSpec { expiration_seconds: seconds, ..TokenRequestSpec::default() };
         let asked = TokenRequest { spec: Some(spec), ..TokenRequest::default() };
-        let given = accounts.create_token_request(small::ACCOUNT, &PostParams::default(), &asked).await?;
+        let given: TokenRequest =
+            accounts.create_subresource("token", small::ACCOUNT, &PostParams::default(), &asked).await?;
         let text =
             given.status.and_then(|status| status.token).ok_or("the API answers a request for a token without one")?;
         atomic_file::write(&token, text.as_bytes(), PRIVATE)?;

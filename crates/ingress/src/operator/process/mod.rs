@@ -22,10 +22,10 @@ use super::{
 };
 use api::config::PublishingKind;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
-use kube::{Api, Client};
+use kube::Client;
 use net::DualStack;
 use parking_lot::Mutex;
-use runtime::{atomic_file, controller::Result, task::Tasks};
+use runtime::{atomic_file, client::Api, controller::Result, task::Tasks};
 use std::{
     collections::BTreeMap,
     net::{IpAddr, SocketAddr},
@@ -322,7 +322,7 @@ async fn maps(client: &Client, input: Input<'_>, folder: &Path) -> Result<Vec<(S
 async fn read<K>(client: &Client, name: &str) -> Result<K>
 where
     K: kube::Resource<DynamicType = (), Scope = kube::core::NamespaceResourceScope>,
-    K: Clone + serde::de::DeserializeOwned + std::fmt::Debug,
+    K: objects::Decode,
 {
     Ok(Api::<K>::namespaced(client.clone(), OPERAND_NAMESPACE).get(name).await?)
 }

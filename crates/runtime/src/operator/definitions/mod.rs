@@ -7,9 +7,10 @@ mod step;
 
 pub use step::marked;
 
+use crate::client::Api;
 use kube::{
     Client,
-    api::{Api, ApiResource, DynamicObject, GroupVersionKind, PostParams},
+    api::{ApiResource, DynamicObject, GroupVersionKind, PostParams},
 };
 use serde_json::{Value, json};
 use std::time::Duration;

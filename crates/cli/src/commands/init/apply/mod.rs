@@ -9,8 +9,9 @@ use anyhow::{Context, anyhow};
 use api::object::Fields;
 use kube::{
     Client,
-    api::{Api, ApiResource, DynamicObject, Patch, PatchParams},
+    api::{ApiResource, DynamicObject, Patch, PatchParams},
 };
+use runtime::client::Api;
 use runtime::operator::definitions;
 use serde_json::{Value, json};
 use std::sync::Arc;
