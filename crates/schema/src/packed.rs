@@ -2,7 +2,11 @@
 
 use flate2::{Compression, read::DeflateDecoder, write::DeflateEncoder};
 use serde_json::Value;
-use std::{fmt, sync::Arc};
+use std::{
+    fmt,
+    io::{Read, Write},
+    sync::Arc,
+};
 
 /// A value, packed. The same value makes the same bytes, so packed ones can be compared. Cloning copies one pointer.
 #[derive(Clone)]
@@ -11,16 +15,19 @@ pub struct Packed(Arc<[u8]>);
 impl Packed {
     /// Packs a value.
     pub fn new(value: &Value) -> Self {
+        // Whole: the encoder clears its buffer at each write, and serde makes one of every few bytes.
+        let text = value.to_string();
         let mut packed = DeflateEncoder::new(Vec::new(), Compression::fast());
-        // Writing to a Vec cannot fail, nor can a value that is JSON.
-        let _ = serde_json::to_writer(&mut packed, value);
+        // Writing to a Vec cannot fail.
+        let _ = packed.write_all(text.as_bytes());
         Self(packed.finish().unwrap_or_default().into())
     }
 
     /// The value again.
     pub fn value(&self) -> Value {
-        serde_json::from_reader(std::io::BufReader::new(DeflateDecoder::new(&*self.0)))
-            .expect("it was packed here, from a value")
+        let mut text = Vec::new();
+        let unpacked = DeflateDecoder::new(&*self.0).read_to_end(&mut text);
+        unpacked.ok().and_then(|_| serde_json::from_slice(&text).ok()).expect("it was packed here, from a value")
     }
 }
 
