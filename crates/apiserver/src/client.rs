@@ -71,7 +71,8 @@ pub async fn ask(server: &Arc<ApiServer>, method: Method, path: &str, body: Opti
         .extension(Insider(myself()))
         .body(Full::new(Bytes::from(bytes)))
         .map_err(ApiError::internal)?;
-    let response = match handle::handle(Arc::clone(server), request).await {
+    // On the heap: whoever asks need not be as large as everything that a request can come to.
+    let response = match Box::pin(handle::handle(Arc::clone(server), request)).await {
         Ok(response) => response,
         Err(never) => match never {},
     };

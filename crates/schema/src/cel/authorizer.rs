@@ -206,7 +206,7 @@ pub(super) fn call(name: &str, args: &[Value], budget: &mut Budget) -> Evaluated
 /// The first step of a question.
 fn from(authorizer: &Arc<dyn Authorizer>, mut question: Question, name: &str, texts: &[&str]) -> Evaluated {
     let step = match (name, texts) {
-        ("path", [path]) if path.is_empty() => return Err(error("path must not be empty")),
+        ("path", [""]) => return Err(error("path must not be empty")),
         ("path", [path]) => {
             question.path = Some((*path).to_owned());
             Step::Path

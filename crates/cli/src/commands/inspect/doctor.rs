@@ -54,7 +54,7 @@ fn read(given: &mut Settings) -> Option<(Wanted, Source, Form)> {
     let object = given.optional(&OBJECT);
     let namespace = given.optional(&NAMESPACE);
     // Who names an object wants to know all about it.
-    let hints = given.optional(&HINTS).unwrap_or(object.is_some());
+    let hints = given.optional(&HINTS).unwrap_or_else(|| object.is_some());
     Some((Wanted { object, namespace, hints }, Source::read(given), given.get(&OUTPUT)))
 }
 
