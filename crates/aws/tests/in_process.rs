@@ -24,7 +24,7 @@ use k8s_openapi::{
 };
 use kube::{
     Api, Client,
-    api::{ApiResource, DeleteParams, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams, PostParams},
+    api::{ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams},
 };
 use net::{Families, Family};
 use runtime::{
@@ -72,21 +72,9 @@ struct Cluster {
 impl Cluster {
     async fn start() -> Self {
         let client = client().await;
-        let kind = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
-        let definitions: Api<DynamicObject> = Api::all_with(client.clone(), &ApiResource::from_gvk(&kind));
-        for definition in api::config::definitions() {
-            let name = definition["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-            if !["infrastructures.config.openshift.io", "featuregates.config.openshift.io"].contains(&name.as_str()) {
-                continue;
-            }
-            definitions.create(&PostParams::default(), &serde_json::from_value(definition).unwrap()).await.unwrap();
-            eventually("the definition is served", async || {
-                let definition = definitions.get(&name).await.ok()?;
-                let conditions = definition.data["status"]["conditions"].as_array()?.clone();
-                conditions.iter().find(|one| one["type"] == "Established" && one["status"] == "True").map(drop)
-            })
-            .await;
-        }
+        let names = ["infrastructures.config.openshift.io", "featuregates.config.openshift.io"];
+        let needed = api::config::definitions_named(&names);
+        runtime::operator::definitions::install(&client, &needed).await.unwrap();
         for name in ["openshift-config", "openshift-config-managed", "openshift-cloud-controller-manager"] {
             namespace(&client, name).await;
         }
