@@ -2,7 +2,7 @@
 
 use crate::{Read, cluster::Cluster};
 use api::path::Path as Field;
-use runtime::config::{Mistakes, Place};
+use runtime::config::{Mistakes, SettingSource};
 use std::path::{Path, PathBuf};
 
 pub(crate) struct Notes {
@@ -31,16 +31,16 @@ impl Notes {
         self.warnings.push(format!("{}: {text}", self.location(field)));
     }
 
-    fn location(&self, field: &Field) -> Place {
+    fn location(&self, field: &Field) -> SettingSource {
         let key = Some(field.to_string()).filter(|key| !key.is_empty());
-        Place::File { path: self.path.clone(), key }
+        SettingSource::File { path: self.path.clone(), key }
     }
 
     /// The cluster, unless there was a mistake. A reader gives none only after noting why.
     pub(crate) fn end(self, cluster: Option<Cluster>) -> Result<Read, Mistakes> {
         let Self { path, mut mistakes, warnings } = self;
         if cluster.is_none() && mistakes.list().is_empty() {
-            mistakes.add(Place::File { path, key: None }, None, "describes no cluster");
+            mistakes.add(SettingSource::File { path, key: None }, None, "describes no cluster");
         }
         mistakes.or(())?;
         cluster.map(|cluster| Read { cluster, warnings }).ok_or_else(|| Mistakes::new("init"))

@@ -170,9 +170,9 @@ fn each_state_has_its_next_step() {
         let step = plan::dying(&held(conditions, true), found, now());
         assert_eq!(word(&step), expected, "{conditions:?} {found:?}");
         if let Step::Status(object) | Step::LetGo(object) = &step {
-            let told =
+            let condition =
                 object.list_at("status.conditions").iter().find(|one| one.str_at("type") == "Terminating").unwrap();
-            assert_eq!(told.str_at("reason"), reason);
+            assert_eq!(condition.str_at("reason"), reason);
             let holds = object.list_at("metadata.finalizers").iter().any(|one| one == FINALIZER);
             assert_eq!(holds, expected == "status", "{step:?}");
             assert!(object.list_at("metadata.finalizers").iter().any(|one| one == "example.com/other"));

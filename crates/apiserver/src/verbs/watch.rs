@@ -63,7 +63,7 @@ struct Stream {
 
 /// GET with `watch`.
 pub async fn watch(call: Arc<Call>) -> Result<Answer, ApiError> {
-    let options = Options::new(&call)?;
+    let options = WatchOptions::new(&call)?;
     let selection = Selection::new(&call)?;
     let range = selection.range(&call);
     let prefix = range.prefix.as_str();
@@ -234,7 +234,7 @@ impl Stream {
 }
 
 /// Parameters of a watch.
-struct Options {
+struct WatchOptions {
     revision: Revision,
     initial_events: bool,
     /// No revision at all: starts with what exists, as it always has.
@@ -243,7 +243,7 @@ struct Options {
     timeout: Duration,
 }
 
-impl Options {
+impl WatchOptions {
     fn new(call: &Call) -> Result<Self, ApiError> {
         let query = &call.query;
         let mut errors = Vec::new();

@@ -27,7 +27,7 @@ pub(super) struct Reach {
 #[derive(Clone, Copy, Debug)]
 struct Away {
     since: Instant,
-    told: bool,
+    reported: bool,
 }
 
 /// A single failure, such as a connection that the server was just closing, is nothing to tell.
@@ -41,7 +41,7 @@ impl Reach {
 
     fn answered(&self) {
         let away = self.away.lock().take();
-        if let Some(Away { since, told: true }) = away {
+        if let Some(Away { since, reported: true }) = away {
             let seconds = since.elapsed().as_secs();
             tracing::info!(api = self.address, seconds, "the API is back");
         }
@@ -49,9 +49,9 @@ impl Reach {
 
     fn failed(&self, error: &BoxError) {
         let mut away = self.away.lock();
-        let away = away.get_or_insert_with(|| Away { since: Instant::now(), told: false });
-        if !away.told && away.since.elapsed() > BLINK {
-            away.told = true;
+        let away = away.get_or_insert_with(|| Away { since: Instant::now(), reported: false });
+        if !away.reported && away.since.elapsed() > BLINK {
+            away.reported = true;
             tracing::warn!(
                 api = self.address,
                 error = said(&**error),

@@ -5,7 +5,7 @@ use std::{fmt, path::PathBuf};
 
 /// Where a value was given.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum SettingSource {
     /// On the command line; the name without dashes.
     Flag(String),
     /// In the environment; the variable's name.
@@ -19,7 +19,7 @@ pub enum Place {
     },
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for SettingSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Flag(name) => write!(f, "--{name}"),
@@ -34,7 +34,7 @@ impl fmt::Display for Place {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mistake {
     /// Where the value was given, or would have to be.
-    pub place: Place,
+    pub source: SettingSource,
     /// The offending value, if there is one.
     pub value: Option<String>,
     /// What is wrong, and what is accepted instead.
@@ -43,7 +43,7 @@ pub struct Mistake {
 
 impl fmt::Display for Mistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.place)?;
+        write!(f, "{}", self.source)?;
         if let Some(value) = &self.value {
             // Quoted and escaped: a stray blank or line break in a value is often the mistake itself.
             write!(f, " {value:?}")?;
@@ -69,8 +69,8 @@ impl Mistakes {
         Self { component: component.to_owned(), list: Vec::new() }
     }
 
-    pub fn add(&mut self, place: Place, value: Option<String>, problem: impl Into<String>) {
-        self.list.push(Mistake { place, value, problem: problem.into() });
+    pub fn add(&mut self, source: SettingSource, value: Option<String>, problem: impl Into<String>) {
+        self.list.push(Mistake { source, value, problem: problem.into() });
     }
 
     /// The mistakes in the order they were found.
@@ -108,16 +108,20 @@ mod tests {
     fn one_mistake_is_a_line_and_several_are_a_list() {
         let mut mistakes = Mistakes::new("proxy");
         assert_eq!(mistakes.clone().or(7), Ok(7));
-        mistakes.add(Place::Flag("mode".to_owned()), Some("ipsv".to_owned()), "not one of nftables, iptables, ipvs");
+        mistakes.add(
+            SettingSource::Flag("mode".to_owned()),
+            Some("ipsv".to_owned()),
+            "not one of nftables, iptables, ipvs",
+        );
         assert_eq!(
             mistakes.to_string(),
             "configuration of proxy: --mode \"ipsv\": not one of nftables, iptables, ipvs"
         );
         let path = PathBuf::from("proxy.yaml");
-        mistakes.add(Place::File { path: path.clone(), key: None }, None, "not a mapping");
-        mistakes.add(Place::File { path, key: Some("mdoe".to_owned()) }, None, "unknown key");
+        mistakes.add(SettingSource::File { path: path.clone(), key: None }, None, "not a mapping");
+        mistakes.add(SettingSource::File { path, key: Some("mdoe".to_owned()) }, None, "unknown key");
         mistakes.add(
-            Place::Environment("TWINSTACK_PROXY_V".to_owned()),
+            SettingSource::Environment("TWINSTACK_PROXY_V".to_owned()),
             Some("a\nb".to_owned()),
             "not a number\nnot a word",
         );

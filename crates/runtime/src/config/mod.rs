@@ -35,5 +35,5 @@ mod mistakes;
 mod settings;
 
 pub use flag::{AnyFlag, DefaultFlag, Flag};
-pub use mistakes::{Mistake, Mistakes, Place};
+pub use mistakes::{Mistake, Mistakes, SettingSource};
 pub use settings::Settings;

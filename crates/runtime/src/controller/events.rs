@@ -38,15 +38,15 @@ impl Events {
 
     /// Tells that something went as it should.
     pub async fn normal(&self, object: &ObjectReference, reason: &str, note: impl Into<String>) {
-        self.tell(EventType::Normal, object, reason, note.into()).await;
+        self.publish(EventType::Normal, object, reason, note.into()).await;
     }
 
     /// Tells that something needs attention.
     pub async fn warning(&self, object: &ObjectReference, reason: &str, note: impl Into<String>) {
-        self.tell(EventType::Warning, object, reason, note.into()).await;
+        self.publish(EventType::Warning, object, reason, note.into()).await;
     }
 
-    async fn tell(&self, type_: EventType, object: &ObjectReference, reason: &str, mut note: String) {
+    async fn publish(&self, type_: EventType, object: &ObjectReference, reason: &str, mut note: String) {
         if note.len() > LONGEST_NOTE {
             note.truncate(note.floor_char_boundary(LONGEST_NOTE));
         }

@@ -3,7 +3,7 @@
 use super::{
     file::{self, Given},
     flag::{DefaultFlag, Flag},
-    mistakes::{Mistakes, Place},
+    mistakes::{Mistakes, SettingSource},
 };
 use crate::suggest;
 use std::{
@@ -25,7 +25,7 @@ pub struct Settings {
     mistakes: Mistakes,
 }
 
-type Source = BTreeMap<String, (Place, Option<String>)>;
+type Source = BTreeMap<String, (SettingSource, Option<String>)>;
 
 impl Settings {
     /// Nothing given yet. `component` is the command's name, e.g. `controller-manager`.
@@ -46,7 +46,7 @@ impl Settings {
     #[must_use]
     pub fn flags(mut self, given: impl IntoIterator<Item = (String, String)>) -> Self {
         for (name, text) in given {
-            self.flags.insert(name.clone(), (Place::Flag(name), Some(text)));
+            self.flags.insert(name.clone(), (SettingSource::Flag(name), Some(text)));
         }
         self
     }
@@ -64,7 +64,7 @@ impl Settings {
                 continue;
             }
             let name = rest.to_lowercase().replace('_', "-");
-            self.environment.insert(name, (Place::Environment(variable), Some(text)));
+            self.environment.insert(name, (SettingSource::Environment(variable), Some(text)));
         }
         self
     }
@@ -73,7 +73,7 @@ impl Settings {
     #[must_use]
     pub fn defaults(mut self, given: impl IntoIterator<Item = (String, String)>) -> Self {
         for (name, text) in given {
-            self.defaults.insert(name.clone(), (Place::Flag(name), Some(text)));
+            self.defaults.insert(name.clone(), (SettingSource::Flag(name), Some(text)));
         }
         self
     }
@@ -84,8 +84,8 @@ impl Settings {
         match std::fs::read(path) {
             Ok(content) => self.file_content(path, &content),
             Err(error) => {
-                let place = Place::File { path: path.to_owned(), key: None };
-                self.mistakes.add(place, None, format!("cannot be read: {error}"));
+                let source = SettingSource::File { path: path.to_owned(), key: None };
+                self.mistakes.add(source, None, format!("cannot be read: {error}"));
                 self
             }
         }
@@ -94,17 +94,17 @@ impl Settings {
     /// Adds the content of a configuration file; `path` is only for messages.
     #[must_use]
     pub fn file_content(mut self, path: &Path, content: &[u8]) -> Self {
-        let place = |key: Option<String>| Place::File { path: path.to_owned(), key };
+        let source = |key: Option<String>| SettingSource::File { path: path.to_owned(), key };
         let parsed = file::parse(content);
         for (key, given) in parsed.values {
             let text = match given {
                 Given::Text(text) => Some(text),
                 Given::Nothing => None,
             };
-            self.file.insert(key.clone(), (place(Some(key)), text));
+            self.file.insert(key.clone(), (source(Some(key)), text));
         }
         for (key, problem) in parsed.problems {
-            self.mistakes.add(place(key), None, problem);
+            self.mistakes.add(source(key), None, problem);
         }
         self
     }
@@ -113,8 +113,8 @@ impl Settings {
     #[must_use]
     pub fn fields<'a>(mut self, path: &Path, given: impl IntoIterator<Item = (&'a str, &'a str, String)>) -> Self {
         for (name, field, text) in given {
-            let place = Place::File { path: path.to_owned(), key: Some(field.to_owned()) };
-            self.file.insert(name.to_owned(), (place, Some(text)));
+            let source = SettingSource::File { path: path.to_owned(), key: Some(field.to_owned()) };
+            self.file.insert(name.to_owned(), (source, Some(text)));
         }
         self
     }
@@ -122,20 +122,20 @@ impl Settings {
     /// Notes what is wrong with a field of such a file.
     #[must_use]
     pub fn wrong_field(mut self, path: &Path, field: &str, value: Option<String>, problem: &str) -> Self {
-        let place = Place::File { path: path.to_owned(), key: Some(field.to_owned()) };
-        self.mistakes.add(place, value, problem);
+        let source = SettingSource::File { path: path.to_owned(), key: Some(field.to_owned()) };
+        self.mistakes.add(source, value, problem);
         self
     }
 
     /// Forgets what flags and the environment say, except about `kept`: for a file that stands in their place. The answer says
     /// where something was forgotten.
-    pub fn forget_all_but(&mut self, kept: &[&str]) -> Vec<Place> {
+    pub fn forget_all_but(&mut self, kept: &[&str]) -> Vec<SettingSource> {
         let mut forgotten = Vec::new();
         for source in [&mut self.flags, &mut self.environment] {
             let (keep, lose) = std::mem::take(source).into_iter().partition(|(name, _)| kept.contains(&name.as_str()));
             *source = keep;
             let lose: Source = lose;
-            forgotten.extend(lose.into_values().map(|(place, _)| place));
+            forgotten.extend(lose.into_values().map(|(source, _)| source));
         }
         forgotten
     }
@@ -156,7 +156,7 @@ impl Settings {
         if self.given(name).is_none() {
             self.asked.insert(name);
             let accepted = if accepted.is_empty() { String::new() } else { format!("; accepted: {accepted}") };
-            self.mistakes.add(Place::Flag(name.to_owned()), None, format!("must be given{accepted}"));
+            self.mistakes.add(SettingSource::Flag(name.to_owned()), None, format!("must be given{accepted}"));
             return None;
         }
         self.optional(flag)
@@ -165,12 +165,12 @@ impl Settings {
     /// What was given for a flag, read in the light of other settings.
     pub fn refined<T, U, E: Display>(&mut self, flag: &Flag<T>, read: impl FnOnce(&str) -> Result<U, E>) -> Option<U> {
         self.asked.insert(flag.name);
-        let (place, text) = self.given(flag.name)?;
+        let (source, text) = self.given(flag.name)?;
         match read(&text) {
             Ok(value) => Some(value),
             Err(error) => {
                 let accepted = if flag.accepted.is_empty() { "" } else { "; accepted: " };
-                self.mistakes.add(place, Some(text), format!("{error}{accepted}{}", flag.accepted));
+                self.mistakes.add(source, Some(text), format!("{error}{accepted}{}", flag.accepted));
                 None
             }
         }
@@ -189,11 +189,11 @@ impl Settings {
 
     /// Notes that `name`, though well-formed, does not fit the other settings.
     pub fn reject(&mut self, name: &'static str, problem: impl Into<String>) {
-        let (place, text) = match self.given(name) {
-            Some((place, text)) => (place, Some(text)),
-            None => (Place::Flag(name.to_owned()), None),
+        let (source, text) = match self.given(name) {
+            Some((source, text)) => (source, Some(text)),
+            None => (SettingSource::Flag(name.to_owned()), None),
         };
-        self.mistakes.add(place, text, problem);
+        self.mistakes.add(source, text, problem);
     }
 
     /// Builds the component's configuration, or returns every mistake. Ask for all settings before using `?` on one, so
@@ -208,10 +208,10 @@ impl Settings {
         Ok(built.expect("`build` gives `None` only for a required setting, whose mistake is noted"))
     }
 
-    fn given(&self, name: &str) -> Option<(Place, String)> {
+    fn given(&self, name: &str) -> Option<(SettingSource, String)> {
         [&self.flags, &self.environment, &self.file, &self.defaults].into_iter().find_map(|source| {
-            let (place, text) = source.get(name)?;
-            Some((place.clone(), text.clone()?))
+            let (source, text) = source.get(name)?;
+            Some((source.clone(), text.clone()?))
         })
     }
 
@@ -219,18 +219,18 @@ impl Settings {
     /// mistyped setting: `TWINSTACK_DNS_OPERATOR_X` begins like a variable of `dns` and is none.
     fn note_unknown(&mut self) {
         for (source, sort) in [(&self.flags, "flag"), (&self.environment, "variable"), (&self.file, "key")] {
-            for (name, (place, _)) in source.iter().filter(|(name, _)| !self.asked.contains(name.as_str())) {
+            for (name, (source, _)) in source.iter().filter(|(name, _)| !self.asked.contains(name.as_str())) {
                 let near = suggest::nearest(name, self.asked.iter().copied());
-                let problem = match (near, place) {
-                    (None, Place::Environment(_)) => continue,
+                let problem = match (near, source) {
+                    (None, SettingSource::Environment(_)) => continue,
                     (None, _) => format!("unknown {sort}"),
-                    (Some(near), Place::Environment(variable)) => {
+                    (Some(near), SettingSource::Environment(variable)) => {
                         let prefix = &variable[..variable.len() - name.len()];
                         format!("unknown {sort}; did you mean {prefix}{}?", near.to_uppercase().replace('-', "_"))
                     }
                     (Some(near), _) => format!("unknown {sort}; did you mean {near}?"),
                 };
-                self.mistakes.add(place.clone(), None, problem);
+                self.mistakes.add(source.clone(), None, problem);
             }
         }
     }
@@ -246,5 +246,4 @@ fn is_service_link(rest: &str, text: &str) -> bool {
 }
 
 #[cfg(test)]
-#[path = "settings_tests.rs"]
 mod tests;

@@ -211,5 +211,4 @@ fn decoded(value: &str) -> String {
 }
 
 #[cfg(test)]
-#[path = "health_tests.rs"]
 mod tests;
