@@ -11,13 +11,13 @@ mod report;
 mod settings;
 mod system;
 
-use std::time::Duration;
-
+use self::{
+    measure::{Block, Results},
+    settings::Settings,
+    system::System,
+};
 use anyhow::{Context, bail};
-
-use self::measure::{Block, Results};
-use self::settings::Settings;
-use self::system::System;
+use std::time::Duration;
 
 /// How long everything together may take.
 const PATIENCE: Duration = Duration::from_secs(235);

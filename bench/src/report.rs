@@ -1,8 +1,7 @@
 //! The table: what was measured, with the peer's figures and the ratio beside them where there are any.
 
-use std::time::Duration;
-
 use crate::measure::{Block, Defined, Results, definitions};
+use std::time::Duration;
 
 /// Which way is better.
 #[derive(Clone, Copy, PartialEq, Eq)]

@@ -1,11 +1,8 @@
 //! What the environment says: which programs to measure, and how many Services to make.
 
-use std::env;
-use std::path::PathBuf;
-
-use anyhow::{Context, ensure};
-
 use crate::measure;
+use anyhow::{Context, ensure};
+use std::{env, path::PathBuf};
 
 /// Services made at the end, to see whether the cost of one stays the same.
 const SERVICES: usize = 50_000;
@@ -22,7 +19,6 @@ pub(crate) struct Settings {
     pub(crate) services: usize,
     /// Where the definitions are that `definitions` creates.
     pub(crate) definitions: Option<PathBuf>,
-    /// kube-controller-manager.
     pub(crate) kube_controller_manager: Option<PathBuf>,
     /// How many Pods turn ready.
     pub(crate) pods: usize,

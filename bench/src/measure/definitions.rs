@@ -1,14 +1,13 @@
 //! Definitions that projects ship: how long they take to be served, and what they weigh.
 
-use std::path::Path;
-use std::time::{Duration, Instant};
-
+use super::SETTLE;
+use crate::{client::Connection, system::System};
 use anyhow::{Context, bail};
 use serde_json::Value;
-
-use super::SETTLE;
-use crate::client::Connection;
-use crate::system::System;
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 
 /// Definitions of which the time until they are established is told apart.
 pub(crate) const FIRST: usize = 30;

@@ -1,17 +1,18 @@
 //! Watch fan-out: many watchers on connections of their own, one writer, until all watchers have all events.
 
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
-
+use crate::{client::Connection, system::System};
 use anyhow::{Context, bail};
-use futures::future::try_join_all;
-use futures::stream::{StreamExt, TryStreamExt};
+use futures::{
+    future::try_join_all,
+    stream::{StreamExt, TryStreamExt},
+};
 use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use serde_json::json;
-
-use crate::client::Connection;
-use crate::system::System;
+use std::{
+    sync::atomic::{AtomicUsize, Ordering},
+    time::{Duration, Instant},
+};
 
 /// How many watch.
 pub(crate) const WATCHERS: usize = 1_000;

@@ -13,8 +13,7 @@ pub(crate) use self::creates::Block;
 pub(crate) use self::definitions::Defined;
 pub(crate) use self::fan_out::FanOut;
 pub(crate) use self::list::Listed;
-use crate::progress;
-use crate::system::System;
+use crate::{progress, system::System};
 
 /// How many Services are there when memory, GET and LIST are measured.
 pub(crate) const SERVICES: usize = 10_000;

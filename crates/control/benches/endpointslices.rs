@@ -11,7 +11,7 @@ use control::{
         plan::{Wanted, plan},
         topology::Shares,
     },
-    framework::{self, Context, Key, Options, Selection, Store},
+    framework::{self, Context, ControllerOptions, Key, Selection, Store},
 };
 use futures::{StreamExt, future::join_all};
 use k8s_openapi::api::{
@@ -203,7 +203,7 @@ async fn many_turn_ready(pods: usize, rate: usize) {
     let before = resident_megabytes();
     let admin = Admin { health: Health::new(), metrics: Metrics::new() };
     let tasks = Tasks::new(&admin.metrics, &admin.health);
-    let context = Context::new(client.clone(), Options::default(), &admin, &tasks);
+    let context = Context::new(client.clone(), ControllerOptions::default(), &admin, &tasks);
     let all = control::controllers();
     let selection = Selection::parse("endpointslice-controller", &all).expect("a controller");
     framework::start(&context, &all, &selection);

@@ -9,24 +9,24 @@ use crate::{endpointslice, hollow, housekeeping, mirroring, node_ipam, routes, s
 
 /// Options of all controllers; the defaults are upstream's.
 #[derive(Clone, Debug, Default)]
-pub struct Options {
+pub struct ControllerOptions {
     /// EndpointSlices, and how many Services are worked on at a time.
-    pub endpointslice: endpointslice::Options,
+    pub endpointslice: endpointslice::EndpointSliceOptions,
     /// Mirrored slices.
-    pub mirroring: mirroring::Options,
+    pub mirroring: mirroring::MirroringOptions,
     /// Pod CIDRs of nodes.
-    pub node_ipam: node_ipam::Options,
+    pub node_ipam: node_ipam::NodeIpamOptions,
     /// Load balancers.
-    pub service_lb: service_lb::Options,
+    pub service_lb: service_lb::ServiceLbOptions,
     /// Routes of a cloud.
-    pub routes: routes::Options,
+    pub routes: routes::RouteControllerOptions,
     /// Hollow nodes.
-    pub hollow: hollow::Options,
+    pub hollow: hollow::HollowOptions,
     /// Namespaces, owners, nodes and their like.
-    pub housekeeping: housekeeping::Options,
+    pub housekeeping: housekeeping::HousekeepingOptions,
 }
 
 /// What a controller of this crate is given.
-pub type Context = runtime::controller::Context<Options>;
+pub type Context = runtime::controller::Context<ControllerOptions>;
 /// A controller of this crate.
-pub type Controller = runtime::controller::Controller<Options>;
+pub type Controller = runtime::controller::Controller<ControllerOptions>;

@@ -3,7 +3,7 @@
 mod support;
 
 use control::{
-    framework::Options,
+    framework::ControllerOptions,
     node_ipam,
     service_lb::{
         self,
@@ -27,20 +27,20 @@ use support::{Running, breaking, client, server, until};
 const CONTROLLERS: &str = "endpointslice-controller,endpoints-controller,endpointslice-mirroring-controller,\
                            node-ipam-controller,service-cidr-controller,service-lb-controller";
 
-fn options() -> Options {
+fn options() -> ControllerOptions {
     let clusters = one_or_pair("cluster-cidr", "10.244.0.0/16,fd00:244::/48").expect("ranges");
     let ranges = one_or_pair("load-balancer-ip-range", "192.0.2.0/24,2001:db8::/120").expect("ranges");
     let lab = Provider::new(Lab::new(ranges).expect("a lab"));
-    Options {
-        node_ipam: node_ipam::Options {
+    ControllerOptions {
+        node_ipam: node_ipam::NodeIpamOptions {
             blocks: Some(node_blocks(&clusters, NodeMaskFlags::default()).expect("blocks")),
             service_ranges: Vec::new(),
         },
-        service_lb: service_lb::Options {
+        service_lb: service_lb::ServiceLbOptions {
             providers: Providers { default: Some(lab), ..Providers::default() },
             workers: 1,
         },
-        ..Options::default()
+        ..ControllerOptions::default()
     }
 }
 

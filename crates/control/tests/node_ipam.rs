@@ -2,7 +2,7 @@
 
 mod support;
 
-use control::{framework::Options, node_ipam};
+use control::{framework::ControllerOptions, node_ipam};
 use k8s_openapi::api::{core::v1::Node, events::v1::Event};
 use kube::{
     Api, Client,
@@ -12,10 +12,13 @@ use net::{NodeMaskFlags, flags::one_or_pair, node_blocks};
 use serde_json::json;
 use support::{Running, client, server, until};
 
-fn options(clusters: &str) -> Options {
+fn options(clusters: &str) -> ControllerOptions {
     let clusters = one_or_pair("cluster-cidr", clusters).expect("ranges");
     let blocks = node_blocks(&clusters, NodeMaskFlags::default()).expect("blocks");
-    Options { node_ipam: node_ipam::Options { blocks: Some(blocks), service_ranges: Vec::new() }, ..Options::default() }
+    ControllerOptions {
+        node_ipam: node_ipam::NodeIpamOptions { blocks: Some(blocks), service_ranges: Vec::new() },
+        ..ControllerOptions::default()
+    }
 }
 
 async fn make(client: &Client, name: &str) {
@@ -33,7 +36,7 @@ async fn cidrs(client: &Client, name: &str, count: usize) -> Vec<String> {
     .await
 }
 
-async fn told(client: &Client, reason: &str) {
+async fn reported(client: &Client, reason: &str) {
     let events: Api<Event> = Api::all(client.clone());
     until(reason, || async {
         let list = events.list(&ListParams::default()).await.expect("a list").items;
@@ -70,7 +73,7 @@ async fn a_node_that_finds_the_range_full_gets_its_cidrs_when_another_goes() {
         cidrs(&client, name, 2).await;
     }
     make(&client, "c").await;
-    told(&client, "CIDRNotAvailable").await;
+    reported(&client, "CIDRNotAvailable").await;
     let nodes: Api<Node> = Api::all(client.clone());
     nodes.delete("a", &DeleteParams::default()).await.expect("deleted");
     assert_eq!(cidrs(&client, "c", 2).await[0], "10.244.0.0/24");

@@ -4,7 +4,7 @@
 
 mod support;
 
-use control::{framework::Options, routes, service_lb::provider::Provider};
+use control::{framework::ControllerOptions, routes, service_lb::provider::Provider};
 use k8s_openapi::api::{core::v1::Node, events::v1::Event};
 use kube::{
     Api, Client,
@@ -77,9 +77,13 @@ async fn every_pod_cidr_gets_its_route_and_loses_it_with_the_node() {
         let clusters: Vec<Cidr> =
             one_or_pair("cluster-cidr", "10.244.0.0/16,fd00:244::/48").expect("ranges").into_iter().collect();
         let provider = Some(Provider::new(cloud.clone()));
-        let routes = routes::Options { provider, clusters, period: Duration::from_millis(50) };
+        let routes = routes::RouteControllerOptions { provider, clusters, period: Duration::from_millis(50) };
         make(&client, "a", &cidrs, &["192.168.0.1", "fd00::1"]).await;
-        let running = Running::start(client.clone(), "node-route-controller", Options { routes, ..Options::default() });
+        let running = Running::start(
+            client.clone(),
+            "node-route-controller",
+            ControllerOptions { routes, ..ControllerOptions::default() },
+        );
         let mut routed = until("a route for each", || async {
             let routes = cloud.routes.lock().unwrap().clone();
             (routes.len() == cidrs.len()).then_some(routes)
@@ -101,9 +105,9 @@ async fn every_pod_cidr_gets_its_route_and_loses_it_with_the_node() {
         if cidrs.contains(&six) {
             let events: Api<Event> = Api::all(client.clone());
             let list = events.list(&ListParams::default()).await.expect("a list").items;
-            let told = list.iter().filter(|event| event.reason.as_deref() == Some("FailedToCreateRoute"));
-            assert!(told.clone().all(|event| event.note.as_ref().is_some_and(|note| note.contains("not today"))));
-            assert_eq!(told.count(), 1, "{shape}");
+            let reported = list.iter().filter(|event| event.reason.as_deref() == Some("FailedToCreateRoute"));
+            assert!(reported.clone().all(|event| event.note.as_ref().is_some_and(|note| note.contains("not today"))));
+            assert_eq!(reported.count(), 1, "{shape}");
         }
         nodes.delete("a", &DeleteParams::default()).await.expect("gone");
         until("no route is left", || async { cloud.routes.lock().unwrap().is_empty().then_some(()) }).await;

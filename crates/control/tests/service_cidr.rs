@@ -4,7 +4,7 @@
 
 mod support;
 
-use control::framework::Options;
+use control::framework::ControllerOptions;
 use k8s_openapi::api::{core::v1::Service, networking::v1::ServiceCIDR};
 use kube::{
     Api,
@@ -18,7 +18,7 @@ async fn a_range_in_use_is_not_lost() {
     let one = async |shape: &str, range: &str, ip: &str, family: &str| {
         let server = server(shape).await;
         let client = client(&server);
-        let running = Running::start(client.clone(), "service-cidr-controller", Options::default());
+        let running = Running::start(client.clone(), "service-cidr-controller", ControllerOptions::default());
         let ranges: Api<ServiceCIDR> = Api::all(client.clone());
         let services: Api<Service> = Api::default_namespaced(client.clone());
         let extra = json!({"metadata": {"name": "extra"}, "spec": {"cidrs": [range]}});

@@ -3,20 +3,19 @@
 //! Every node's proxy finds the same, so the event has a name that follows from what it says: the first one writes it, the others
 //! find it there.
 
-use std::convert::Infallible;
-
+use crate::{plan::stable_hash, track::NewRefusal};
 use jiff::Timestamp;
-use k8s_openapi::api::core::v1::ObjectReference;
-use k8s_openapi::api::events::v1::Event;
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
-use kube::Client;
-use kube::api::PostParams;
-use runtime::client::{Api, said};
-use runtime::task::Tasks;
+use k8s_openapi::{
+    api::{core::v1::ObjectReference, events::v1::Event},
+    apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta},
+};
+use kube::{Client, api::PostParams};
+use runtime::{
+    client::{Api, error_line},
+    task::Tasks,
+};
+use std::convert::Infallible;
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
-
-use crate::plan::stable_hash;
-use crate::track::NewRefusal;
 
 /// Starts the task that writes them. An event that cannot be written is logged and forgotten.
 pub(crate) fn start(tasks: &Tasks, client: Client, node_name: &str) -> UnboundedSender<NewRefusal> {
@@ -27,7 +26,9 @@ pub(crate) fn start(tasks: &Tasks, client: Client, node_name: &str) -> Unbounded
             let api: Api<Event> = Api::namespaced(client.clone(), &refusal.service.namespace);
             match api.create(&PostParams::default(), &event(&refusal, &node_name, Timestamp::now())).await {
                 Err(kube::Error::Api(status)) if status.code == 409 => {}
-                Err(error) => tracing::warn!(service = %refusal.service, error = said(&error), "event was not written"),
+                Err(error) => {
+                    tracing::warn!(service = %refusal.service, error = error_line(&error), "event was not written")
+                }
                 Ok(_) => {}
             }
         }

@@ -19,7 +19,7 @@ use futures::{FutureExt, StreamExt};
 use kernel::conntrack::Conntrack;
 use kube::Client;
 use net::Family;
-use runtime::{client::said, task::Tasks};
+use runtime::{client::error_line, task::Tasks};
 use std::{
     sync::Arc,
     thread,
@@ -134,12 +134,12 @@ impl Proxy {
             }
             Err(Trouble::Ranges(error)) if !complete.ranges => {
                 tracing::info!(
-                    error = said(&error),
+                    error = error_line(&error),
                     "ServiceCIDRs cannot be read; traffic to unused cluster IPs is let through"
                 );
                 complete.ranges = true;
             }
-            Err(Trouble::Ranges(error)) => tracing::debug!(error = said(&error), "ServiceCIDRs cannot be read"),
+            Err(Trouble::Ranges(error)) => tracing::debug!(error = error_line(&error), "ServiceCIDRs cannot be read"),
             // The watch has told why and tries again; rules stay as they are.
             Err(Trouble::Rest(_)) => {}
         }

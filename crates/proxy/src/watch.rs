@@ -1,15 +1,16 @@
 //! Events from the API: Services, EndpointSlices, this node, the ranges of cluster IPs, and where it matters all nodes, in one stream.
 
-use futures::stream::{BoxStream, SelectAll, select_all};
-use futures::{StreamExt, TryStreamExt};
-use k8s_openapi::api::core::v1 as core;
-use k8s_openapi::api::discovery::v1::EndpointSlice;
-use k8s_openapi::api::networking::v1::ServiceCIDR;
-use kube::Client;
-use runtime::client::Api;
-use runtime::watch::{self, Config, Event, watch as follow};
-
 use crate::track::Tracker;
+use futures::{
+    StreamExt, TryStreamExt,
+    stream::{BoxStream, SelectAll, select_all},
+};
+use k8s_openapi::api::{core::v1 as core, discovery::v1::EndpointSlice, networking::v1::ServiceCIDR};
+use kube::Client;
+use runtime::{
+    client::Api,
+    watch::{self, Config, Event, watch as follow},
+};
 
 pub(crate) enum WatchEvent {
     Service(Box<Event<core::Service>>),

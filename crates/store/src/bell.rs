@@ -5,11 +5,12 @@
 //! A bell that has woken many therefore rests, for a time in proportion to their number, and rings once for all that came
 //! meanwhile. The first change after a rest is told without delay.
 
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-
 use futures::task::AtomicWaker;
 use parking_lot::{Condvar, Mutex};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 /// Up to here the writer wakes them itself, each time.
 const FEW: usize = 32;
@@ -148,10 +149,11 @@ impl Shared {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::atomic::{AtomicUsize, Ordering};
-    use std::task::{Wake, Waker};
-
     use super::*;
+    use std::{
+        sync::atomic::{AtomicUsize, Ordering},
+        task::{Wake, Waker},
+    };
 
     #[derive(Default)]
     struct Counts(AtomicUsize);

@@ -1,16 +1,15 @@
 //! The state in memory, shared: engines write to it what is durable, every read and watch comes from it.
 
-use std::sync::Arc;
-use std::time::Instant;
-
+use crate::{
+    bell::{Bell, Ringer},
+    entry::Entry,
+    error::ReadError,
+    event::Event,
+    mvcc::Mvcc,
+};
 use parking_lot::{RwLock, RwLockReadGuard};
+use std::{sync::Arc, time::Instant};
 use tokio::sync::watch;
-
-use crate::bell::{Bell, Ringer};
-use crate::entry::Entry;
-use crate::error::ReadError;
-use crate::event::Event;
-use crate::mvcc::Mvcc;
 
 /// How many entries a list copies before it lets a waiting writer pass.
 const STRIDE: usize = 2_000;

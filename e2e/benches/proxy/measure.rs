@@ -1,14 +1,19 @@
 //! What is measured of a program at one size.
 
-use std::net::{SocketAddr, TcpStream};
-use std::time::{Duration, Instant};
-
-use e2e::proxy_lab::{Lab, ask_here, ip};
-use e2e::{Process, wait_for};
+use crate::{
+    cluster::{PROBE, probe_slice},
+    subject::{self, Subject},
+};
+use e2e::{
+    Process,
+    proxy_lab::{Lab, ask_here, ip},
+    wait_for,
+};
 use kernel::netns::Namespace;
-
-use crate::cluster::{PROBE, probe_slice};
-use crate::subject::{self, Subject};
+use std::{
+    net::{SocketAddr, TcpStream},
+    time::{Duration, Instant},
+};
 
 const CHANGES: usize = 60;
 /// A process that used no CPU for so long has nothing left to do.

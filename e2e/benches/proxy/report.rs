@@ -1,10 +1,11 @@
 //! The table: one line per size and figure, with the peer's and the ratio beside it where there is one.
 
+use crate::{
+    burst::{Burst, Served},
+    measure::{Figures, percentile},
+    subject::Subject,
+};
 use std::time::Duration;
-
-use crate::burst::{Burst, Served};
-use crate::measure::{Figures, percentile};
-use crate::subject::Subject;
 
 /// A size and what was measured at it.
 pub(crate) type Row = (usize, Vec<(Subject, Option<Figures>)>);

@@ -2,7 +2,6 @@
 //!
 //! A row catches what a text can show. Where a word is needed for something else as well, the row names that file and why.
 
-/// One mechanism.
 struct Mechanism {
     what: &'static str,
     /// Any of them in code gives it away.

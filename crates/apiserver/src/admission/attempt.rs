@@ -176,7 +176,6 @@ impl<'c> Attempt<'c> {
             .with_authorizer(Arc::new(judge), question)
     }
 
-    /// The namespace that the object is in.
     pub(crate) fn namespace_object(&self) -> Option<Value> {
         if self.namespace().is_empty() || self.call.resource.plural == "namespaces" {
             return None;

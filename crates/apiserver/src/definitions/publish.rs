@@ -146,7 +146,6 @@ async fn compile(server: &ApiServer, name: &str, definition: Value) -> Option<De
     }
 }
 
-/// Custom kinds.
 pub(crate) struct CustomKind;
 
 impl ServerRules for CustomKind {

@@ -12,8 +12,10 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams, Preconditions},
 };
 use parking_lot::Mutex;
-use runtime::client::Api;
-use runtime::controller::{Context, Events, Key, Next, Queue, Reconcile, Result, Store, reference, work};
+use runtime::{
+    client::Api,
+    controller::{Context, Events, Key, Next, Queue, Reconcile, Result, Store, reference, work},
+};
 use serde_json::json;
 use std::{
     collections::BTreeMap,

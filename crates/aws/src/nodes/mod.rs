@@ -19,8 +19,10 @@ use kube::{
     api::{Patch, PatchParams},
 };
 use net::Families;
-use runtime::client::Api;
-use runtime::controller::{Context, Controller, Events, Key, Next, Queue, Reconcile, Result, Store, reference, work};
+use runtime::{
+    client::Api,
+    controller::{Context, Controller, Events, Key, Next, Queue, Reconcile, Result, Store, reference, work},
+};
 use serde_json::json;
 use std::{sync::Arc, time::Duration};
 

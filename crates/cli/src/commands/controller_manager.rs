@@ -12,7 +12,7 @@ use apiserver::{ApiServer, client::InProcess};
 use base64::Engine;
 use control::{
     endpointslice,
-    framework::{self, Context, Options, Selection},
+    framework::{self, Context, ControllerOptions, Selection},
     hollow, housekeeping, mirroring, node_ipam, routes,
     service_lb::{
         self,
@@ -50,24 +50,24 @@ flags! {
     NODE_CIDR_MASK_SIZE_IPV4: Flag<u8> = mask("node-cidr-mask-size-ipv4", "prefix length of a node's IPv4 CIDR").otherwise_made(|| net::default_node_mask(net::Family::V4).to_string());
     NODE_CIDR_MASK_SIZE_IPV6: Flag<u8> = mask("node-cidr-mask-size-ipv6", "prefix length of a node's IPv6 CIDR").otherwise_made(|| net::default_node_mask(net::Family::V6).to_string());
     SERVICE_CLUSTER_IP_RANGE: Flag<DualStack<Cidr>> = cidrs("service-cluster-ip-range", "addresses of Services; nodes get none of these");
-    MAX_ENDPOINTS_PER_SLICE: DefaultFlag<usize> = up_to_thousand("max-endpoints-per-slice", "endpoints in an EndpointSlice, 1 to 1000").or_of(|| endpointslice::Options::default().max_endpoints_per_slice);
-    CONCURRENT_SERVICE_ENDPOINT_SYNCS: DefaultFlag<usize> = positive("concurrent-service-endpoint-syncs", "Services whose endpoints are worked on at a time").or_of(|| endpointslice::Options::default().workers);
-    ENDPOINTSLICE_UPDATES_BATCH_PERIOD: DefaultFlag<Duration> = duration("endpointslice-updates-batch-period", "how long changes of Pods are gathered before slices are written").or_shown(|| endpointslice::Options::default().batch_period, read::typed_duration);
-    MIRRORING_MAX_ENDPOINTS_PER_SUBSET: DefaultFlag<usize> = up_to_thousand("mirroring-max-endpoints-per-subset", "addresses of an Endpoints subset that are mirrored, 1 to 1000").or_of(|| mirroring::Options::default().max_endpoints_per_subset);
-    MIRRORING_CONCURRENT_SERVICE_ENDPOINT_SYNCS: DefaultFlag<usize> = positive("mirroring-concurrent-service-endpoint-syncs", "Endpoints that are mirrored at a time").or_of(|| mirroring::Options::default().workers);
+    MAX_ENDPOINTS_PER_SLICE: DefaultFlag<usize> = up_to_thousand("max-endpoints-per-slice", "endpoints in an EndpointSlice, 1 to 1000").or_of(|| endpointslice::EndpointSliceOptions::default().max_endpoints_per_slice);
+    CONCURRENT_SERVICE_ENDPOINT_SYNCS: DefaultFlag<usize> = positive("concurrent-service-endpoint-syncs", "Services whose endpoints are worked on at a time").or_of(|| endpointslice::EndpointSliceOptions::default().workers);
+    ENDPOINTSLICE_UPDATES_BATCH_PERIOD: DefaultFlag<Duration> = duration("endpointslice-updates-batch-period", "how long changes of Pods are gathered before slices are written").or_shown(|| endpointslice::EndpointSliceOptions::default().batch_period, read::typed_duration);
+    MIRRORING_MAX_ENDPOINTS_PER_SUBSET: DefaultFlag<usize> = up_to_thousand("mirroring-max-endpoints-per-subset", "addresses of an Endpoints subset that are mirrored, 1 to 1000").or_of(|| mirroring::MirroringOptions::default().max_endpoints_per_subset);
+    MIRRORING_CONCURRENT_SERVICE_ENDPOINT_SYNCS: DefaultFlag<usize> = positive("mirroring-concurrent-service-endpoint-syncs", "Endpoints that are mirrored at a time").or_of(|| mirroring::MirroringOptions::default().workers);
     CLOUD_PROVIDER: DefaultFlag<CloudProvider> = Flag::new("cloud-provider", "NAME", "lab, external, none", cloud_provider, "who makes load balancers for Services without a class: lab, none, or external (somebody else)").or("none");
     LOAD_BALANCER_IP_RANGE: Flag<Provider> = Flag::named("load-balancer-ip-range", "CIDR[,CIDR]", "", lab_provider, "addresses that the provider lab gives to Services of type LoadBalancer");
-    CONCURRENT_SERVICE_SYNCS: DefaultFlag<usize> = positive("concurrent-service-syncs", "load balancers that are worked on at a time").or_of(|| service_lb::Options::default().workers);
+    CONCURRENT_SERVICE_SYNCS: DefaultFlag<usize> = positive("concurrent-service-syncs", "load balancers that are worked on at a time").or_of(|| service_lb::ServiceLbOptions::default().workers);
     CONFIGURE_CLOUD_ROUTES: DefaultFlag<bool> = switch("configure-cloud-routes", "make routes for pod CIDRs, if the cloud provider can").or("true");
-    ROUTE_RECONCILIATION_PERIOD: DefaultFlag<Duration> = duration("route-reconciliation-period", "how often routes are looked at when nothing happens").or_shown(|| routes::Options::default().period, read::typed_duration);
+    ROUTE_RECONCILIATION_PERIOD: DefaultFlag<Duration> = duration("route-reconciliation-period", "how often routes are looked at when nothing happens").or_shown(|| routes::RouteControllerOptions::default().period, read::typed_duration);
     ROOT_CA_FILE: Flag<String> = Flag::new("root-ca-file", "FILE", "a file that can be read", read::content, "certificates by which pods know the API server, for the ConfigMap kube-root-ca.crt of every namespace");
-    NODE_MONITOR_GRACE_PERIOD: DefaultFlag<Duration> = duration("node-monitor-grace-period", "how long a node may be silent before it is Unknown").or_shown(|| housekeeping::Options::default().node_monitor_grace_period, read::typed_duration);
-    NODE_MONITOR_PERIOD: DefaultFlag<Duration> = duration("node-monitor-period", "how often that is looked at").or_shown(|| housekeeping::Options::default().node_monitor_period, read::typed_duration);
-    TERMINATED_POD_GC_THRESHOLD: DefaultFlag<usize> = count("terminated-pod-gc-threshold", "ended pods that may stay; 0 keeps all").or_of(|| housekeeping::Options::default().terminated_pod_gc_threshold);
-    HOLLOW_NODES: DefaultFlag<u32> = count("hollow-nodes", "nodes without a machine, whose pods turn Running and Ready: for tests and scale runs").or_of(|| hollow::Options::default().nodes);
-    HOLLOW_START_DELAY: DefaultFlag<Duration> = duration("hollow-start-delay", "how long a pod on them takes to start, unless its annotation says otherwise").or_shown(|| hollow::Options::default().start_delay, read::typed_duration);
-    HOLLOW_STOP_DELAY: DefaultFlag<Duration> = duration("hollow-stop-delay", "how long it takes to stop; never longer than its grace period").or_shown(|| hollow::Options::default().stop_delay, read::typed_duration);
-    HOLLOW_HEARTBEAT: DefaultFlag<Duration> = period("hollow-heartbeat", "how often they say that they are alive").or_shown(|| hollow::Options::default().heartbeat, read::typed_duration);
+    NODE_MONITOR_GRACE_PERIOD: DefaultFlag<Duration> = duration("node-monitor-grace-period", "how long a node may be silent before it is Unknown").or_shown(|| housekeeping::HousekeepingOptions::default().node_monitor_grace_period, read::typed_duration);
+    NODE_MONITOR_PERIOD: DefaultFlag<Duration> = duration("node-monitor-period", "how often that is looked at").or_shown(|| housekeeping::HousekeepingOptions::default().node_monitor_period, read::typed_duration);
+    TERMINATED_POD_GC_THRESHOLD: DefaultFlag<usize> = count("terminated-pod-gc-threshold", "ended pods that may stay; 0 keeps all").or_of(|| housekeeping::HousekeepingOptions::default().terminated_pod_gc_threshold);
+    HOLLOW_NODES: DefaultFlag<u32> = count("hollow-nodes", "nodes without a machine, whose pods turn Running and Ready: for tests and scale runs").or_of(|| hollow::HollowOptions::default().nodes);
+    HOLLOW_START_DELAY: DefaultFlag<Duration> = duration("hollow-start-delay", "how long a pod on them takes to start, unless its annotation says otherwise").or_shown(|| hollow::HollowOptions::default().start_delay, read::typed_duration);
+    HOLLOW_STOP_DELAY: DefaultFlag<Duration> = duration("hollow-stop-delay", "how long it takes to stop; never longer than its grace period").or_shown(|| hollow::HollowOptions::default().stop_delay, read::typed_duration);
+    HOLLOW_HEARTBEAT: DefaultFlag<Duration> = period("hollow-heartbeat", "how often they say that they are alive").or_shown(|| hollow::HollowOptions::default().heartbeat, read::typed_duration);
 }
 
 const OWN: Own = Own::new("kube-controller-manager", "10257").upstreams();
@@ -108,7 +108,7 @@ fn lab_provider(flag: &'static str, text: &str) -> Result<Provider, String> {
 struct Flags {
     manager: Manager,
     selection: Selection,
-    options: Options,
+    options: ControllerOptions,
 }
 
 fn run(settings: Settings) -> anyhow::Result<()> {
@@ -147,7 +147,7 @@ pub(crate) fn options_for_up(
     given: &mut Settings,
     pods: Option<DualStack<Cidr>>,
     services: &DualStack<ServiceRange>,
-) -> Options {
+) -> ControllerOptions {
     let mut options = options(given, pods);
     options.node_ipam.service_ranges = services.iter().map(ServiceRange::cidr).collect();
     options
@@ -162,39 +162,40 @@ pub(crate) fn root_ca(kubeconfig: &Path) -> Option<String> {
 }
 
 /// What all controllers are told. `pods` holds where `--cluster-cidr` is not given.
-fn options(given: &mut Settings, pods: Option<DualStack<Cidr>>) -> Options {
+fn options(given: &mut Settings, pods: Option<DualStack<Cidr>>) -> ControllerOptions {
     let clusters = given.optional(&CLUSTER_CIDR).or(pods);
     let providers = providers(given);
     let cloud_routes = given.get(&CONFIGURE_CLOUD_ROUTES);
-    Options {
-        endpointslice: endpointslice::Options {
+    ControllerOptions {
+        endpointslice: endpointslice::EndpointSliceOptions {
             max_endpoints_per_slice: given.get(&MAX_ENDPOINTS_PER_SLICE),
             workers: given.get(&CONCURRENT_SERVICE_ENDPOINT_SYNCS),
             batch_period: given.get(&ENDPOINTSLICE_UPDATES_BATCH_PERIOD),
         },
-        mirroring: mirroring::Options {
+        mirroring: mirroring::MirroringOptions {
             max_endpoints_per_subset: given.get(&MIRRORING_MAX_ENDPOINTS_PER_SUBSET),
             workers: given.get(&MIRRORING_CONCURRENT_SERVICE_ENDPOINT_SYNCS),
         },
-        node_ipam: node_ipam::Options { blocks: blocks(given, clusters), service_ranges: Vec::new() },
-        routes: routes::Options {
+        node_ipam: node_ipam::NodeIpamOptions { blocks: blocks(given, clusters), service_ranges: Vec::new() },
+        routes: routes::RouteControllerOptions {
             provider: providers.default.clone().filter(|_| cloud_routes),
             clusters: clusters.map(|clusters| clusters.into_iter().collect()).unwrap_or_default(),
             period: given.get(&ROUTE_RECONCILIATION_PERIOD),
         },
-        service_lb: service_lb::Options { providers, workers: given.get(&CONCURRENT_SERVICE_SYNCS) },
-        hollow: hollow::Options {
+        service_lb: service_lb::ServiceLbOptions { providers, workers: given.get(&CONCURRENT_SERVICE_SYNCS) },
+        hollow: hollow::HollowOptions {
             nodes: given.get(&HOLLOW_NODES),
-            families: clusters.map_or_else(|| hollow::Options::default().families, |clusters| clusters.families()),
+            families: clusters
+                .map_or_else(|| hollow::HollowOptions::default().families, |clusters| clusters.families()),
             start_delay: given.get(&HOLLOW_START_DELAY),
             stop_delay: given.get(&HOLLOW_STOP_DELAY),
             heartbeat: given.get(&HOLLOW_HEARTBEAT),
         },
-        housekeeping: housekeeping::Options {
+        housekeeping: housekeeping::HousekeepingOptions {
             node_monitor_grace_period: given.get(&NODE_MONITOR_GRACE_PERIOD),
             node_monitor_period: given.get(&NODE_MONITOR_PERIOD),
             terminated_pod_gc_threshold: given.get(&TERMINATED_POD_GC_THRESHOLD),
-            ..housekeeping::Options::default()
+            ..housekeeping::HousekeepingOptions::default()
         },
     }
 }

@@ -44,7 +44,7 @@ pub const CONTROLLERS: &[Controller] = &[Controller {
 
 /// What flags decide here.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct EndpointSliceOptions {
     /// `--max-endpoints-per-slice`, 1 to 1000.
     pub max_endpoints_per_slice: usize,
     /// `--concurrent-service-endpoint-syncs`.
@@ -53,7 +53,7 @@ pub struct Options {
     pub batch_period: Duration,
 }
 
-impl Default for Options {
+impl Default for EndpointSliceOptions {
     fn default() -> Self {
         Self { max_endpoints_per_slice: 100, workers: 5, batch_period: Duration::ZERO }
     }
@@ -211,6 +211,6 @@ impl Slices {
 #[must_use]
 pub fn plan_for(service: &Service, pods: &[Arc<Pod>], nodes: &[Arc<Node>], stored: &[Arc<EndpointSlice>]) -> Plan {
     let by_name = nodes.iter().filter_map(|node| Some((node.metadata.name.clone()?, Arc::clone(node)))).collect();
-    let most = Options::default().max_endpoints_per_slice;
+    let most = EndpointSliceOptions::default().max_endpoints_per_slice;
     plan(Wanted { service, pods, nodes: &by_name, shares: &Shares::of(nodes), most }, stored)
 }

@@ -8,7 +8,7 @@
 //! | `hollow.twinstack.dev/fail` | Pod | `pull`: never starts; `ready`: runs and is never ready; `crash`: its containers end with an error |
 //! | `hollow.twinstack.dev/silent` | Node | `true`: it no longer says that it is alive |
 
-use super::Options;
+use super::HollowOptions;
 use api::go_duration;
 use k8s_openapi::{api::core::v1::Pod, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use std::time::Duration;
@@ -38,7 +38,7 @@ pub struct Behaviour {
 }
 
 /// What a pod is asked to do. What cannot be read is as if it were not there.
-pub fn of(pod: &Pod, options: &Options) -> Behaviour {
+pub fn of(pod: &Pod, options: &HollowOptions) -> Behaviour {
     let given = |name: &str| annotation(&pod.metadata, name);
     let duration = |name: &str| given(name).and_then(go_duration::parse);
     let grace = pod.metadata.deletion_grace_period_seconds.and_then(|seconds| u64::try_from(seconds).ok());

@@ -26,7 +26,7 @@ pub const CONTROLLERS: &[Controller] = &[Controller {
 
 /// What flags decide here.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct HollowOptions {
     /// `--hollow-nodes`: how many there are.
     pub nodes: u32,
     /// The families of the nodes' own addresses, in order. Pods follow the nodes' pod CIDRs.
@@ -39,7 +39,7 @@ pub struct Options {
     pub heartbeat: Duration,
 }
 
-impl Default for Options {
+impl Default for HollowOptions {
     fn default() -> Self {
         Self {
             nodes: 0,
@@ -57,7 +57,7 @@ pub(crate) fn name(index: u32) -> String {
 }
 
 /// The number of a hollow node, if that is what the name says.
-fn index(name: &str, options: &Options) -> Option<u32> {
+fn index(name: &str, options: &HollowOptions) -> Option<u32> {
     let index = name.strip_prefix("hollow-")?.parse().ok()?;
     (index < options.nodes && self::name(index) == name).then_some(index)
 }

@@ -1,6 +1,6 @@
 //! Hollow nodes register, and say that they are alive.
 
-use super::{Options, addresses, behaviour, index, name};
+use super::{HollowOptions, addresses, behaviour, index, name};
 use crate::{
     framework::{Context, Key, Next, Reconcile, Result, Store, work},
     workloads::now,
@@ -31,7 +31,7 @@ const LEASES: &str = "kube-node-lease";
 struct Nodes {
     client: Client,
     nodes: Store<Node>,
-    options: Options,
+    options: HollowOptions,
 }
 
 pub(super) async fn run(context: &Context) -> Result<()> {
@@ -139,7 +139,7 @@ impl Nodes {
 }
 
 /// What a healthy node says of itself. Conditions of others are kept.
-pub(super) fn status(node: &Node, number: u32, options: &Options, now: Timestamp) -> NodeStatus {
+pub(super) fn status(node: &Node, number: u32, options: &HollowOptions, now: Timestamp) -> NodeStatus {
     let mut status = node.status.clone().unwrap_or_default();
     let address = |type_: &str, address| NodeAddress { type_: type_.to_owned(), address };
     let addresses = addresses::of_node(number, options.families).into_iter();

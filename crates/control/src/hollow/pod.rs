@@ -1,7 +1,7 @@
 //! Pods on hollow nodes start, run and end.
 
 use super::{
-    Options,
+    HollowOptions,
     addresses::{self, Places},
     behaviour, index,
     status::{Step, View},
@@ -29,7 +29,7 @@ struct Pods {
     client: Client,
     pods: Store<Pod>,
     nodes: Store<Node>,
-    options: Options,
+    options: HollowOptions,
     state: Arc<State>,
 }
 

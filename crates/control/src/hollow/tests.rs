@@ -1,5 +1,5 @@
 use super::{
-    Options, behaviour,
+    HollowOptions, behaviour,
     status::{Step, View},
 };
 use jiff::Timestamp;
@@ -23,7 +23,7 @@ fn step(pod: &Pod, waited: u64, addresses: &[&str]) -> Step {
     let parse = |list: &[&str]| list.iter().map(|ip| ip.parse().unwrap()).collect::<Vec<IpAddr>>();
     let (host, addresses) = (parse(&["198.18.0.1", "2001:db8:0:1::1"]), parse(addresses));
     let now: Timestamp = "2026-01-01T00:01:00Z".parse().unwrap();
-    let behaviour = behaviour::of(pod, &Options::default());
+    let behaviour = behaviour::of(pod, &HollowOptions::default());
     View { pod, host: &host, addresses: &addresses, behaviour, waited: Duration::from_secs(waited), now }.step()
 }
 

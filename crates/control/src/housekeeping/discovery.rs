@@ -9,7 +9,6 @@ use kube::{
 use runtime::client::Api;
 use std::sync::Arc;
 
-/// One kind.
 #[derive(Clone, Debug)]
 pub(super) struct Kind {
     pub(super) resource: ApiResource,

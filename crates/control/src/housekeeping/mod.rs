@@ -10,7 +10,7 @@ mod discovery;
 mod pod_gc;
 
 #[cfg(test)]
-mod in_process_tests;
+mod tests;
 
 use crate::framework::Controller;
 use std::time::Duration;
@@ -69,7 +69,7 @@ pub const CONTROLLERS: &[Controller] = &[
 
 /// What flags decide here; the defaults are upstream's.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct HousekeepingOptions {
     /// `--root-ca-file`: the certificates by which pods know the API server, as PEM. Nothing is published without.
     pub root_ca: Option<String>,
     /// `--node-monitor-grace-period`: how long a node may be silent before it is Unknown.
@@ -82,7 +82,7 @@ pub struct Options {
     pub pod_gc_period: Duration,
 }
 
-impl Default for Options {
+impl Default for HousekeepingOptions {
     fn default() -> Self {
         Self {
             root_ca: None,

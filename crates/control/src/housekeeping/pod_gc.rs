@@ -1,7 +1,7 @@
 //! Pods that nobody will ever end: their node is gone, they were deleted before they had one, or there are too many of
 //! those that have ended.
 
-use super::Options;
+use super::HousekeepingOptions;
 use crate::{
     framework::{Context, Result, Store},
     workloads::pods,
@@ -55,7 +55,7 @@ pub(super) async fn run(context: Context) -> Result<()> {
 }
 
 /// The pods to delete. `gone` are nodes that have been missing for long enough.
-fn plan<'a>(pods: &'a [Arc<Pod>], gone: &HashSet<&str>, options: &Options) -> Vec<&'a Pod> {
+fn plan<'a>(pods: &'a [Arc<Pod>], gone: &HashSet<&str>, options: &HousekeepingOptions) -> Vec<&'a Pod> {
     let mut doomed: Vec<&Pod> = Vec::new();
     let mut ended: Vec<&Pod> = Vec::new();
     for pod in pods.iter().map(|pod| &**pod) {
@@ -121,7 +121,8 @@ mod tests {
             (3, vec!["lost", "cancelled"]),
             (1, vec!["lost", "cancelled", "old", "middle"]),
         ] {
-            let options = Options { terminated_pod_gc_threshold: threshold, ..Options::default() };
+            let options =
+                HousekeepingOptions { terminated_pod_gc_threshold: threshold, ..HousekeepingOptions::default() };
             let names: Vec<String> = plan(&pods, &gone, &options).iter().map(|pod| pod.name_any()).collect();
             assert_eq!(names, expected, "{threshold}");
         }

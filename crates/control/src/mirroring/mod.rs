@@ -30,14 +30,14 @@ pub const CONTROLLERS: &[Controller] = &[Controller {
 
 /// What flags decide here.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct MirroringOptions {
     /// `--mirroring-max-endpoints-per-subset`, 1 to 1000.
     pub max_endpoints_per_subset: usize,
     /// `--mirroring-concurrent-service-endpoint-syncs`.
     pub workers: usize,
 }
 
-impl Default for Options {
+impl Default for MirroringOptions {
     fn default() -> Self {
         Self { max_endpoints_per_subset: 1000, workers: 5 }
     }

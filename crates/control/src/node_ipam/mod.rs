@@ -30,7 +30,7 @@ pub const CONTROLLERS: &[Controller] = &[Controller {
 
 /// What flags decide here.
 #[derive(Clone, Debug, Default)]
-pub struct Options {
+pub struct NodeIpamOptions {
     /// `--cluster-cidr` cut by `--node-cidr-mask-size*`; none without `--allocate-node-cidrs`.
     pub blocks: Option<DualStack<NodeBlocks>>,
     /// `--service-cluster-ip-range`: not handed out to nodes where it overlaps.
@@ -47,17 +47,17 @@ struct NodeIpam {
     nodes: Store<Node>,
     api: Api<Node>,
     events: Events,
-    shared: Arc<Shared>,
+    shared: Arc<IpamState>,
     metrics: Arc<Metrics>,
 }
 
 /// What callbacks and workers share.
-struct Shared {
+struct IpamState {
     allocations: Mutex<Allocations>,
     /// Nodes that found the range full; they are looked at again when something is freed.
     waiting: Mutex<BTreeSet<Key>>,
     /// Nodes with a CIDR from outside that were told so.
-    told: Mutex<HashSet<String>>,
+    reported: Mutex<HashSet<String>>,
 }
 
 async fn run(context: Context) -> Result<()> {
@@ -71,7 +71,7 @@ async fn run(context: Context) -> Result<()> {
     let metrics = context.lasting(|_| Metrics::new(context.admin()));
     nodes.synced().await;
     let allocations = Mutex::new(Allocations::new(blocks, &options.service_ranges));
-    let shared = Arc::new(Shared { allocations, waiting: Mutex::default(), told: Mutex::default() });
+    let shared = Arc::new(IpamState { allocations, waiting: Mutex::default(), reported: Mutex::default() });
     // Everything that nodes have is noted before anything is handed out: the queue is not worked on before this returns.
     let _nodes = nodes.on_change({
         let (queue, shared, metrics) = (queue.clone(), Arc::clone(&shared), Arc::clone(&metrics));
@@ -82,7 +82,7 @@ async fn run(context: Context) -> Result<()> {
                     false
                 }
                 None => {
-                    shared.told.lock().remove(&change.key().name);
+                    shared.reported.lock().remove(&change.key().name);
                     shared.allocations.lock().forget(&change.key().name)
                 }
             };
@@ -104,7 +104,7 @@ impl Reconcile for NodeIpam {
     async fn reconcile(&self, key: &Key) -> Result<Next> {
         let Some(node) = self.nodes.get(key) else { return Ok(Next::Done) };
         let foreign = self.shared.allocations.lock().observe(&node);
-        if !foreign.is_empty() && self.shared.told.lock().insert(key.name.clone()) {
+        if !foreign.is_empty() && self.shared.reported.lock().insert(key.name.clone()) {
             let list: Vec<String> = foreign.iter().map(ToString::to_string).collect();
             let note = format!("{} is not inside --cluster-cidr; it is left as it is", list.join(" and "));
             self.events.warning(&reference(&*node), "CIDROutsideClusterRange", note).await;

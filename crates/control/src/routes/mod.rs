@@ -16,8 +16,10 @@ use kube::{
 };
 use net::Cidr;
 use plan::{of_node, plan};
-use runtime::client::Api;
-use runtime::cloud::{Route, Routes};
+use runtime::{
+    client::Api,
+    cloud::{Route, Routes},
+};
 use serde_json::json;
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -31,7 +33,7 @@ pub const CONTROLLERS: &[Controller] = &[Controller {
 
 /// What flags decide here.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct RouteControllerOptions {
     /// `--cloud-provider`, unless `--configure-cloud-routes` is off.
     pub provider: Option<Provider>,
     /// `--cluster-cidr`: other routes are left alone.
@@ -40,7 +42,7 @@ pub struct Options {
     pub period: Duration,
 }
 
-impl Default for Options {
+impl Default for RouteControllerOptions {
     fn default() -> Self {
         Self { provider: None, clusters: Vec::new(), period: Duration::from_secs(10) }
     }
@@ -50,7 +52,7 @@ struct NodeRoutes {
     nodes: Store<Node>,
     api: Api<Node>,
     events: Events,
-    options: Options,
+    options: RouteControllerOptions,
     provider: Provider,
 }
 
@@ -94,7 +96,7 @@ impl Reconcile for NodeRoutes {
         }
         let failed = create(cloud, &nodes, &plan.create).await;
         for node in &nodes {
-            self.tell(node, failed.get(&node.name_any())).await?;
+            self.report(node, failed.get(&node.name_any())).await?;
         }
         Ok(Next::After(self.options.period))
     }
@@ -114,7 +116,7 @@ async fn create(cloud: &dyn Routes, nodes: &[Arc<Node>], routes: &[Route]) -> BT
 
 impl NodeRoutes {
     /// The node's condition NetworkUnavailable, and an event if a route could not be made.
-    async fn tell(&self, node: &Node, failure: Option<&String>) -> Result<()> {
+    async fn report(&self, node: &Node, failure: Option<&String>) -> Result<()> {
         let has_routes =
             of_node(node).iter().any(|route| self.options.clusters.iter().any(|all| all.contains_cidr(&route.pods)));
         if !has_routes {
@@ -128,10 +130,10 @@ impl NodeRoutes {
             Some(failure) => ("True", "NoRouteCreated", failure.as_str()),
         };
         let conditions = node.status.iter().flat_map(|status| status.conditions.iter().flatten());
-        let said = conditions
+        let unchanged = conditions
             .into_iter()
             .any(|condition| condition.type_ == "NetworkUnavailable" && condition.status == status);
-        if said {
+        if unchanged {
             return Ok(());
         }
         let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();

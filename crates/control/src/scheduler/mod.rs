@@ -208,8 +208,8 @@ impl Scheduler {
 
     async fn refuse(&self, pod: &Pod, why: &str) -> Result<()> {
         let known = pods::condition(pod, "PodScheduled");
-        let said = known.is_some_and(|known| known.status == "False" && known.message.as_deref() == Some(why));
-        if said {
+        let unchanged = known.is_some_and(|known| known.status == "False" && known.message.as_deref() == Some(why));
+        if unchanged {
             return Ok(());
         }
         let since = known.filter(|known| known.status == "False").and_then(|known| known.last_transition_time.clone());

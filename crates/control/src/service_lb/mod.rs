@@ -42,14 +42,14 @@ pub const CONTROLLERS: &[Controller] = &[Controller {
 
 /// What flags decide here.
 #[derive(Clone, Debug)]
-pub struct Options {
+pub struct ServiceLbOptions {
     /// `--cloud-provider` and what it brings.
     pub providers: Providers,
     /// `--concurrent-service-syncs`.
     pub workers: usize,
 }
 
-impl Default for Options {
+impl Default for ServiceLbOptions {
     fn default() -> Self {
         Self { providers: Providers::default(), workers: 1 }
     }

@@ -5,14 +5,14 @@ use super::{
     nodes::eligible,
     provider::{Provider, Providers},
 };
-use crate::framework::{Context, Options, Selection, start};
+use crate::framework::{Context, ControllerOptions, Selection, start};
 use apiserver::client::{InProcess, myself};
 use k8s_openapi::api::core::v1::{LoadBalancerStatus, Node, Service};
 use kube::{Client, api::PostParams};
 use net::{Families, flags::one_or_pair};
-use runtime::client::Api;
 use runtime::{
     admin::Admin,
+    client::Api,
     cloud::{Answer, CloudError, CloudProvider, LoadBalancers},
     health::Health,
     metrics::Metrics,
@@ -188,7 +188,10 @@ async fn a_load_balancer_that_others_may_change_is_looked_at_again() {
     let cloud = Arc::new(Changing::default());
     let default = Some(Provider::shared(Arc::<Changing>::clone(&cloud)));
     let providers = Providers { default, ..Providers::default() };
-    let options = Options { service_lb: super::Options { providers, workers: 1 }, ..Options::default() };
+    let options = ControllerOptions {
+        service_lb: super::ServiceLbOptions { providers, workers: 1 },
+        ..ControllerOptions::default()
+    };
     let admin = Admin { health: Health::new(), metrics: Metrics::new() };
     let tasks = Tasks::new(&admin.metrics, &admin.health);
     let context = Context::new(client.clone(), options, &admin, &tasks);

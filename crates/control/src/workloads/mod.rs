@@ -11,11 +11,8 @@ pub mod template;
 
 mod batches;
 mod owned;
-
 #[cfg(test)]
-mod fault_tests;
-#[cfg(test)]
-pub(crate) mod in_process_tests;
+pub(crate) mod tests;
 
 use crate::framework::Controller;
 use jiff::Timestamp;
@@ -69,27 +66,5 @@ pub(crate) fn scaled(value: Option<&IntOrString>, total: i32, round: Round) -> i
             };
             i32::try_from(whole).unwrap_or(i32::MAX)
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn percentages_are_rounded_as_asked() {
-        let text = |text: &str| IntOrString::String(text.to_owned());
-        for (value, total, up, down) in [
-            (IntOrString::Int(3), 10, 3, 3),
-            (text("25%"), 10, 3, 2),
-            (text("25%"), 4, 1, 1),
-            (text("0%"), 4, 0, 0),
-            (text("100%"), 7, 7, 7),
-            (text("many"), 7, 0, 0),
-        ] {
-            assert_eq!(scaled(Some(&value), total, Round::Up), up, "{value:?} of {total}");
-            assert_eq!(scaled(Some(&value), total, Round::Down), down, "{value:?} of {total}");
-        }
-        assert_eq!(scaled(None, 7, Round::Up), 0);
     }
 }

@@ -30,7 +30,6 @@ enum Claim {
 #[derive(Clone)]
 pub(crate) struct Owned<K> {
     client: Client,
-    /// All of them.
     pub(crate) store: Store<K>,
     controlled: Index,
     orphans: Index,
@@ -41,7 +40,6 @@ pub(crate) trait Object: Kind + Resource<Scope = NamespaceResourceScope> {}
 
 impl<K: Kind + Resource<Scope = NamespaceResourceScope>> Object for K {}
 
-/// The reference to the object's controller.
 pub(crate) fn controller_of(meta: &ObjectMeta) -> Option<&OwnerReference> {
     meta.owner_references.as_ref()?.iter().find(|owner| owner.controller == Some(true))
 }
@@ -101,7 +99,6 @@ impl<K: Object> Owned<K> {
         Self { client: context.client(), store, controlled, orphans }
     }
 
-    /// The API of a namespace.
     pub(crate) fn api(&self, namespace: &str) -> Api<K> {
         Api::namespaced(self.client.clone(), namespace)
     }

@@ -7,7 +7,7 @@ use apiserver::{
     services::{Services, Settings},
     testing::{Breaking, Lab},
 };
-use control::framework::{self, Context, Options, Selection};
+use control::framework::{self, Context, ControllerOptions, Selection};
 use kube::Client;
 use net::flags::service_ranges;
 use runtime::{admin::Admin, health::Health, metrics::Metrics, task::Tasks};
@@ -52,7 +52,7 @@ pub struct Running {
 
 impl Running {
     /// Starts the controllers of this list.
-    pub fn start(client: Client, list: &str, options: Options) -> Self {
+    pub fn start(client: Client, list: &str, options: ControllerOptions) -> Self {
         let admin = Admin { health: Health::new(), metrics: Metrics::new() };
         let tasks = Tasks::new(&admin.metrics, &admin.health);
         let all = control::controllers();

@@ -1,28 +1,37 @@
 //! The controller: one key, everything read from stores, written in an order in which nothing is used before it exists.
 
-use super::check::{self, Base, Mistake, Reason, Template};
-use super::cluster::Cluster;
-use super::conditions::{Numbers, Observed, PATIENCE, Running, Templates, conditions, is_settling};
-use super::corefile;
-use super::objects::{self, Bundle};
-use super::{CONFIG_NAMESPACE, DNS, MANAGER, NAME, NAMESPACE, Operand, OperatorOptions, servers};
+use super::{
+    CONFIG_NAMESPACE, DNS, MANAGER, NAME, NAMESPACE, Operand, OperatorOptions,
+    check::{self, Base, Mistake, Reason, Template},
+    cluster::Cluster,
+    conditions::{Numbers, Observed, PATIENCE, Running, Templates, conditions, is_settling},
+    corefile,
+    objects::{self, Bundle},
+    servers,
+};
 use api::config::{
     CLUSTER, DNS_OPERATOR_DEFINITIONS, OPERATOR, OperatorCondition, OperatorDnsSpec, OperatorDnsStatus,
     definitions_named,
 };
-use k8s_openapi::api::apps::v1::DaemonSet;
-use k8s_openapi::api::core::v1::{ConfigMap, Pod, Service};
+use k8s_openapi::api::{
+    apps::v1::DaemonSet,
+    core::v1::{ConfigMap, Pod, Service},
+};
 use kube::Resource;
 use parking_lot::Mutex;
-use prometheus_client::encoding::EncodeLabelSet;
-use prometheus_client::metrics::{family::Family, gauge::Gauge};
-use runtime::controller::{Context, Events, Key, Next, Queue, Reconcile, Result, Store, Subscription, reference, work};
-use runtime::operator::discovery::{ApiKind, NETWORK_POLICY, SERVICE_MONITOR};
-use runtime::operator::{Children, Discovery, FeatureGate, Infrastructure, Network, OperatorDns, definitions};
+use prometheus_client::{
+    encoding::EncodeLabelSet,
+    metrics::{family::Family, gauge::Gauge},
+};
+use runtime::{
+    controller::{Context, Events, Key, Next, Queue, Reconcile, Result, Store, Subscription, reference, work},
+    operator::{
+        Children, Discovery, FeatureGate, Infrastructure, Network, OperatorDns, definitions,
+        discovery::{ApiKind, NETWORK_POLICY, SERVICE_MONITOR},
+    },
+};
 use serde_json::{Value, json};
-use std::net::IpAddr;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 /// Everything is looked at again after this long, whatever happens.
 const RESYNC: Duration = Duration::from_secs(300);

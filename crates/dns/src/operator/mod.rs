@@ -43,7 +43,6 @@ pub enum Operand {
     Workload {
         /// The image of its Pods.
         image: String,
-        /// The program in it.
         program: Program,
     },
     /// The server in this process.

@@ -24,7 +24,6 @@ pub struct ApiServerSpec {
     /// Versions and ciphers for IngressControllers that name none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tls_security_profile: Option<TlsProfile>,
-    /// What else is there.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
@@ -49,7 +48,6 @@ pub struct ClusterOperatorStatus {
     pub versions: Vec<OperandVersion>,
     /// What to gather when something is wrong.
     pub related_objects: Vec<Value>,
-    /// What else is there.
     #[serde(flatten)]
     pub rest: Map<String, Value>,
 }
@@ -59,7 +57,6 @@ pub struct ClusterOperatorStatus {
 pub struct OperandVersion {
     /// The part.
     pub name: String,
-    /// Its version.
     pub version: String,
 }
 

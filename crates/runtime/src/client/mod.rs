@@ -2,9 +2,9 @@
 
 mod api;
 pub(crate) mod endpoint;
+mod error_line;
 pub(crate) mod list;
 mod reach;
-mod said;
 mod stack;
 
 use http::{HeaderValue, header::USER_AGENT};
@@ -19,7 +19,7 @@ use std::{
 };
 
 pub use api::{Api, Metadata};
-pub use said::{is_unreachable, said};
+pub use error_line::{error_line, is_unreachable};
 pub use stack::client;
 
 /// A type of object that can be asked for and followed.
@@ -35,7 +35,6 @@ pub enum ClientError {
     Kubeconfig {
         /// The flag's value.
         path: PathBuf,
-        /// What is wrong with it.
         source: Box<KubeconfigError>,
     },
     /// No file is given, and there is no service account.

@@ -1,6 +1,6 @@
 //! Whether the API can be reached, told once when it goes and once when it is back, whoever of this process asked.
 
-use super::said;
+use super::error_line;
 use futures::future::BoxFuture;
 use http::{Request, Response};
 use kube::client::Body;
@@ -54,7 +54,7 @@ impl Reach {
             away.reported = true;
             tracing::warn!(
                 api = self.address,
-                error = said(&**error),
+                error = error_line(&**error),
                 "the API cannot be reached; what is known stays in force, and it is tried again"
             );
         }

@@ -193,7 +193,6 @@ struct QueuesMetrics {
     retries: Family<QueueLabel, Counter>,
 }
 
-/// The metrics of one queue.
 pub(super) struct QueueMetrics {
     pub(super) depth: Gauge,
     pub(super) adds: Counter,

@@ -25,7 +25,7 @@ pub(super) struct Objects {
     meta: fn(&Object) -> &ObjectMeta,
     state: RwLock<State>,
     /// Held while a change is made and told, so that callbacks see changes in order. Taken before `state`.
-    telling: Mutex<Callbacks>,
+    notifying: Mutex<Callbacks>,
     pub(super) synced: watch::Sender<Synced>,
 }
 
@@ -96,7 +96,12 @@ pub(super) struct Changed<'a> {
 
 impl Objects {
     pub(super) fn new(meta: fn(&Object) -> &ObjectMeta) -> Self {
-        Self { meta, state: RwLock::default(), telling: Mutex::default(), synced: watch::Sender::new(Synced::Nothing) }
+        Self {
+            meta,
+            state: RwLock::default(),
+            notifying: Mutex::default(),
+            synced: watch::Sender::new(Synced::Nothing),
+        }
     }
 
     pub(super) fn get(&self, key: &Key) -> Option<Object> {
@@ -137,22 +142,22 @@ impl Objects {
 
     /// Calls it for every object there is, and for every change from then on. The number is for [`Objects::end`].
     pub(super) fn on_change(&self, callback: Callback) -> u64 {
-        let mut telling = self.telling.lock();
+        let mut notifying = self.notifying.lock();
         for object in self.all() {
             callback(&Changed { old: None, new: Some(&object), ours: false });
         }
-        let id = telling.next;
-        telling.next += 1;
-        telling.list.push((id, callback));
+        let id = notifying.next;
+        notifying.next += 1;
+        notifying.list.push((id, callback));
         id
     }
 
     pub(super) fn end(&self, id: u64) {
-        self.telling.lock().list.retain(|(known, _)| *known != id);
+        self.notifying.lock().list.retain(|(known, _)| *known != id);
     }
 
     pub(super) fn remember(&self, object: Object) {
-        let telling = self.telling.lock();
+        let notifying = self.notifying.lock();
         {
             let mut state = self.state.write();
             // The watch is past this version and does not know the object: it is gone already.
@@ -163,11 +168,11 @@ impl Objects {
             }
             state.listing.iter_mut().for_each(|listing| _ = listing.ours.insert(key.clone()));
         }
-        self.put(&telling, object, Source::Writer);
+        self.put(&notifying, object, Source::Writer);
     }
 
     pub(super) fn forget(&self, meta: &ObjectMeta) {
-        let telling = self.telling.lock();
+        let notifying = self.notifying.lock();
         let key = Key::from(meta);
         {
             let mut state = self.state.write();
@@ -176,7 +181,7 @@ impl Objects {
             state.deleted.insert(uid);
             state.listing.iter_mut().for_each(|listing| _ = listing.ours.insert(key.clone()));
         }
-        self.take(&telling, &key, true);
+        self.take(&notifying, &key, true);
     }
 
     /// The watch had to begin anew.
@@ -191,7 +196,7 @@ impl Objects {
     }
 
     pub(super) fn apply(&self, event: Event<Object>) {
-        let telling = self.telling.lock();
+        let notifying = self.notifying.lock();
         match event {
             Event::Init => {
                 let mut state = self.state.write();
@@ -208,7 +213,7 @@ impl Objects {
                     listing.listed.insert(key);
                     if ours { Source::Watch } else { Source::List }
                 };
-                self.put_seen(&telling, object, source);
+                self.put_seen(&notifying, object, source);
             }
             Event::InitDone => {
                 let gone: Vec<Arc<Key>> = {
@@ -218,11 +223,11 @@ impl Objects {
                     state.objects.keys().filter(|key| !there(key)).cloned().collect()
                 };
                 for key in gone {
-                    self.take(&telling, &key, false);
+                    self.take(&notifying, &key, false);
                 }
                 self.synced.send_replace(Synced::Listed);
             }
-            Event::Apply(object) => self.put_seen(&telling, object, Source::Watch),
+            Event::Apply(object) => self.put_seen(&notifying, object, Source::Watch),
             Event::Delete(object) => {
                 let meta = (self.meta)(&object);
                 let key = Key::from(meta);
@@ -235,13 +240,13 @@ impl Objects {
                     state.objects.get(&key).is_some_and(|known| (self.meta)(known).uid != meta.uid)
                 };
                 if !newer_one {
-                    self.take(&telling, &key, false);
+                    self.take(&notifying, &key, false);
                 }
             }
         }
     }
 
-    fn put_seen(&self, telling: &Callbacks, object: Object, source: Source) {
+    fn put_seen(&self, notifying: &Callbacks, object: Object, source: Source) {
         {
             let mut state = self.state.write();
             let meta = (self.meta)(&object);
@@ -250,10 +255,10 @@ impl Objects {
                 return;
             }
         }
-        self.put(telling, object, source);
+        self.put(notifying, object, source);
     }
 
-    fn put(&self, telling: &Callbacks, new: Object, source: Source) {
+    fn put(&self, notifying: &Callbacks, new: Object, source: Source) {
         let meta = (self.meta)(&new);
         let old = {
             let mut state = self.state.write();
@@ -281,17 +286,17 @@ impl Objects {
             state.objects.insert(key, Arc::clone(&new));
             old
         };
-        telling.tell(&Changed { old: old.as_ref(), new: Some(&new), ours: source == Source::Writer });
+        notifying.notify(&Changed { old: old.as_ref(), new: Some(&new), ours: source == Source::Writer });
     }
 
-    fn take(&self, telling: &Callbacks, key: &Key, ours: bool) {
+    fn take(&self, notifying: &Callbacks, key: &Key, ours: bool) {
         let old = {
             let mut state = self.state.write();
             let Some((key, old)) = state.objects.remove_entry(key) else { return };
             state.unindex(&key, &old);
             old
         };
-        telling.tell(&Changed { old: Some(&old), new: None, ours });
+        notifying.notify(&Changed { old: Some(&old), new: None, ours });
     }
 }
 
@@ -311,7 +316,7 @@ impl State {
 }
 
 impl Callbacks {
-    fn tell(&self, change: &Changed<'_>) {
+    fn notify(&self, change: &Changed<'_>) {
         for (_, callback) in &self.list {
             callback(change);
         }

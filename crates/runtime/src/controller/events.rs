@@ -1,6 +1,6 @@
 //! Events: what a controller tells the people who look at an object with `kubectl describe`.
 
-use crate::client::said;
+use crate::client::error_line;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::{
     Client, Resource,
@@ -54,7 +54,7 @@ impl Events {
         let event =
             Event { type_, reason: reason.to_owned(), note: Some(note), action: reason.to_owned(), secondary: None };
         if let Err(error) = recorder.publish(&event, object).await {
-            tracing::warn!(reason, error = said(&error), "event was not written");
+            tracing::warn!(reason, error = error_line(&error), "event was not written");
         }
     }
 

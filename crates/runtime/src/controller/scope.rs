@@ -27,7 +27,6 @@ struct Part {
 struct Scoped<K>(Mutex<HashMap<Part, Store<K>>>);
 
 impl<K: Resource<DynamicType = ()>> Default for Scope<K> {
-    /// All of them.
     fn default() -> Self {
         Self { part: Part::default(), api: |client, _| Api::all(client) }
     }
@@ -50,7 +49,6 @@ impl<K> Scope<K> {
         self
     }
 
-    /// The one of a name.
     #[must_use]
     pub fn name(mut self, name: &str) -> Self {
         self.part.fields = Some(format!("metadata.name={name}"));

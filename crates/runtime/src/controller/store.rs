@@ -181,7 +181,6 @@ impl<K: Resource + Send + Sync + 'static> Store<K> {
     }
 }
 
-/// What is kept of an object.
 fn kept<K: Resource + Send + Sync + 'static>(mut object: K) -> Object {
     object.meta_mut().managed_fields = None;
     trim(&mut object);

@@ -1,8 +1,7 @@
 //! Stores that read their own writes, queues that neither lose nor double a key, selection of controllers.
 
 use super::*;
-use crate::backoff::Backoff;
-use crate::watch::Event;
+use crate::{backoff::Backoff, watch::Event};
 use k8s_openapi::api::core::v1::ConfigMap;
 use parking_lot::Mutex;
 use std::{
@@ -59,8 +58,8 @@ fn a_store_reads_its_own_writes_and_ignores_what_lags() {
 #[test]
 fn a_new_list_takes_out_what_it_does_not_have() {
     let store = Store::<ConfigMap>::default();
-    let told = Arc::new(Mutex::new(Vec::new()));
-    let log = Arc::clone(&told);
+    let notified = Arc::new(Mutex::new(Vec::new()));
+    let log = Arc::clone(&notified);
     let by_first = store.index("first", |map| map.metadata.name.iter().map(|name| name[..1].to_owned()).collect());
     store.apply(Event::Apply(map("a1", "1", 1)));
     let subscription = store.on_change(move |change| {
@@ -71,12 +70,12 @@ fn a_new_list_takes_out_what_it_does_not_have() {
         store.apply(event);
     }
     let expected = [("a1", false, true), ("a2", false, true), ("b", false, true), ("a1", true, false)];
-    assert_eq!(*told.lock(), expected.map(|(name, old, new)| (name.to_owned(), old, new)));
+    assert_eq!(*notified.lock(), expected.map(|(name, old, new)| (name.to_owned(), old, new)));
     assert_eq!(store.count_by(by_first, "a"), 1);
     assert_eq!(store.by(by_first, "b").len(), 1);
     drop(subscription);
     store.apply(Event::Delete(map("b", "3", 9)));
-    assert_eq!(told.lock().len(), 4);
+    assert_eq!(notified.lock().len(), 4);
     assert!(store.by(by_first, "b").is_empty());
 }
 

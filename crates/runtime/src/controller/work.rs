@@ -1,7 +1,7 @@
 //! The loop of a controller: take a key, reconcile it, decide when to look at it again.
 
 use super::{Queue, Result};
-use crate::client::{is_unreachable, said};
+use crate::client::{error_line, is_unreachable};
 use futures::{FutureExt, future};
 use std::{fmt::Display, hash::Hash, panic::AssertUnwindSafe, time::Duration};
 
@@ -41,9 +41,9 @@ pub async fn work<R: Reconcile>(queue: &Queue<R::Key>, workers: usize, controlle
                     // Somebody else was faster, the first attempts at something new, or an API that is away, which is told
                     // once for all: nothing to wake anyone for.
                     if queue.failures(&key) < 3 || is_unreachable(&*error) {
-                        tracing::debug!(%key, error = said(&*error), "not done; tried again");
+                        tracing::debug!(%key, error = error_line(&*error), "not done; tried again");
                     } else {
-                        tracing::warn!(%key, error = said(&*error), "fails repeatedly; tried again");
+                        tracing::warn!(%key, error = error_line(&*error), "fails repeatedly; tried again");
                     }
                     queue.retry(key.clone());
                 }

@@ -9,12 +9,12 @@ use tokio::time::Instant;
 
 /// A lease as it was read, and since when it is so.
 #[derive(Clone, Debug)]
-pub(super) struct Seen {
+pub(super) struct ObservedLease {
     pub(super) lease: Lease,
     since: Instant,
 }
 
-impl Seen {
+impl ObservedLease {
     /// A lease that was read now: the time stays if it has not changed.
     pub(super) fn again(before: Option<Self>, lease: Lease, now: Instant) -> Self {
         let since = before.filter(|before| before.lease.spec == lease.spec).map_or(now, |before| before.since);
@@ -49,7 +49,7 @@ pub(super) enum Action {
     Write { lease: Box<Lease>, transitions: i32, acquired: Option<MicroTime> },
 }
 
-pub(super) fn decide(seen: Option<&Seen>, me: &str, now: Instant) -> Action {
+pub(super) fn decide(seen: Option<&ObservedLease>, me: &str, now: Instant) -> Action {
     let Some(seen) = seen else { return Action::Create };
     let spec = seen.lease.spec.clone().unwrap_or_default();
     let transitions = spec.lease_transitions.unwrap_or(0);
@@ -85,7 +85,7 @@ mod tests {
     #[tokio::test]
     async fn only_who_renews_leads() {
         let start = Instant::now();
-        let renewed = |holder, transitions| Seen::again(None, lease(holder, transitions), start);
+        let renewed = |holder, transitions| ObservedLease::again(None, lease(holder, transitions), start);
         for (before, after, expected) in [
             (("other", 3), ("other", 3), None),
             (("other", 3), ("other", 4), Some("other")),
@@ -105,15 +105,18 @@ mod tests {
         let start = Instant::now();
         let later = |seconds| start + Duration::from_secs(seconds);
         assert_eq!(decide(None, "me", start), Action::Create);
-        let theirs = Seen::again(None, lease("other", 3), start);
+        let theirs = ObservedLease::again(None, lease("other", 3), start);
         assert_eq!(decide(Some(&theirs), "me", later(14)), Action::Wait);
         assert_eq!(transitions(&decide(Some(&theirs), "me", later(15))), Some(4));
         // It was renewed in between: the wait begins anew.
-        let renewed = Seen::again(Some(theirs.clone()), lease("other", 4), later(10));
+        let renewed = ObservedLease::again(Some(theirs.clone()), lease("other", 4), later(10));
         assert_eq!(decide(Some(&renewed), "me", later(20)), Action::Wait);
-        let same = Seen::again(Some(theirs), lease("other", 3), later(10));
+        let same = ObservedLease::again(Some(theirs), lease("other", 3), later(10));
         assert_eq!(transitions(&decide(Some(&same), "me", later(15))), Some(4));
-        assert_eq!(transitions(&decide(Some(&Seen::again(None, lease("me", 3), start)), "me", start)), Some(3));
-        assert_eq!(transitions(&decide(Some(&Seen::again(None, lease("", 3), start)), "me", start)), Some(4));
+        assert_eq!(
+            transitions(&decide(Some(&ObservedLease::again(None, lease("me", 3), start)), "me", start)),
+            Some(3)
+        );
+        assert_eq!(transitions(&decide(Some(&ObservedLease::again(None, lease("", 3), start)), "me", start)), Some(4));
     }
 }

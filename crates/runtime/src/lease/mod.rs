@@ -5,8 +5,8 @@
 
 mod decide;
 
-use crate::client::{Api, said};
-use decide::{Action, Seen, decide};
+use crate::client::{Api, error_line};
+use decide::{Action, ObservedLease, decide};
 use jiff::Timestamp;
 use k8s_openapi::{
     api::coordination::v1::{Lease, LeaseSpec},
@@ -46,7 +46,7 @@ pub fn identity() -> String {
 pub struct Election {
     settings: Settings,
     api: Api<Lease>,
-    seen: Option<Seen>,
+    seen: Option<ObservedLease>,
 }
 
 impl Election {
@@ -110,7 +110,7 @@ impl Election {
             spec.renew_time = Some(MicroTime(Timestamp::now()));
         }
         if let Err(error) = self.api.replace(&self.settings.name, &PostParams::default(), &lease).await {
-            tracing::debug!(error = said(&error), "lease was not given up; it runs out by itself");
+            tracing::debug!(error = error_line(&error), "lease was not given up; it runs out by itself");
         }
         self.seen = None;
     }
@@ -124,7 +124,7 @@ impl Election {
         match self.try_once().await {
             Ok(leads) => leads,
             Err(error) => {
-                tracing::debug!(error = said(&error), "lease was neither read nor written");
+                tracing::debug!(error = error_line(&error), "lease was neither read nor written");
                 false
             }
         }
@@ -132,7 +132,7 @@ impl Election {
 
     async fn try_once(&mut self) -> Result<bool, kube::Error> {
         let stored = self.api.get_opt(&self.settings.name).await?;
-        self.seen = stored.map(|lease| Seen::again(self.seen.take(), lease, Instant::now()));
+        self.seen = stored.map(|lease| ObservedLease::again(self.seen.take(), lease, Instant::now()));
         let action = decide(self.seen.as_ref(), &self.settings.identity, Instant::now());
         let spec = |transitions, acquired| LeaseSpec {
             holder_identity: Some(self.settings.identity.clone()),
@@ -154,7 +154,7 @@ impl Election {
                 self.api.replace(&self.settings.name, &PostParams::default(), &lease).await?
             }
         };
-        self.seen = Some(Seen::again(None, written, Instant::now()));
+        self.seen = Some(ObservedLease::again(None, written, Instant::now()));
         Ok(true)
     }
 }

@@ -1,14 +1,13 @@
 //! The key file of service account tokens (ECDSA P-256): made once, and kept. What signs and verifies is `access`.
 
-use std::path::Path;
-
+use super::{
+    bundle::{damaged, read},
+    error::PkiError,
+    identity::fresh_key,
+};
+use crate::{atomic_file, secret::Secret};
 use rcgen::{KeyPair, PKCS_ECDSA_P256_SHA256};
-
-use super::bundle::{damaged, read};
-use super::error::PkiError;
-use super::identity::fresh_key;
-use crate::atomic_file;
-use crate::secret::Secret;
+use std::path::Path;
 
 /// A private key and its public half, as PEM.
 #[derive(Debug)]

@@ -8,7 +8,6 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use std::{error::Error, io, iter};
 
-/// One line.
 pub(super) enum Line {
     /// Made or changed.
     Applied(Erased),
@@ -123,10 +122,8 @@ fn cause<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a (dyn Error + 'stati
 
 #[cfg(test)]
 mod tests {
-    use super::super::erased::decode;
-    use super::*;
-    use futures::FutureExt;
-    use futures::io::Cursor;
+    use super::{super::erased::decode, *};
+    use futures::{FutureExt, io::Cursor};
     use k8s_openapi::api::core::v1::ConfigMap;
 
     fn told(text: &str) -> Vec<String> {

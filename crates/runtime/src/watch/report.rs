@@ -3,18 +3,16 @@
 //! Named after the component and its host, so that a process that is started again takes over the sign of the one before.
 //! Where the process may not write Leases it goes without: its `/readyz` and metric tell the same.
 
-use std::time::Duration;
-
+use super::view;
+use crate::client::{Api, error_line};
 use jiff::Timestamp;
 use k8s_openapi::{
     api::coordination::v1::{Lease, LeaseSpec},
     apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta},
 };
 use kube::{Client, api::PostParams};
+use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-
-use super::view;
-use crate::client::{Api, said};
 
 /// By this label `doctor` finds them; its value is the component.
 pub const LABEL: &str = "twinstack.dev/view-of";
@@ -54,7 +52,7 @@ pub async fn report(client: Client, component: &str, namespace: &str, stop: Canc
                 pause = RARELY;
                 tracing::debug!("no rights to write Leases: doctor cannot tell how old this process's view is");
             }
-            Err(error) => tracing::debug!(error = said(&error), lease = name, "the sign of life was not renewed"),
+            Err(error) => tracing::debug!(error = error_line(&error), lease = name, "the sign of life was not renewed"),
         }
     }
     // An API that is away would hold up the end.

@@ -1,22 +1,26 @@
 //! The loop of a watch, as a stream: list, watch, and back to the list whenever something may have been missed.
 
-use std::collections::VecDeque;
-use std::time::Duration;
-
-use futures::stream::{BoxStream, unfold};
-use futures::{FutureExt, Stream, StreamExt};
-use kube::Resource;
-use kube::api::{ListMeta, ListParams, WatchParams};
+use super::{
+    Config, Error, Event,
+    changes::{Changes, Line},
+    erased::{Decoder, Erased, decode, typed},
+    view::View,
+};
+use crate::{
+    backoff::{self, Backoff},
+    client::{Api, endpoint::Endpoint, error_line, list},
+};
+use futures::{
+    FutureExt, Stream, StreamExt,
+    stream::{BoxStream, unfold},
+};
+use kube::{
+    Resource,
+    api::{ListMeta, ListParams, WatchParams},
+};
 use objects::Decode;
+use std::{collections::VecDeque, time::Duration};
 use tokio::time::{Instant, sleep, timeout, timeout_at};
-
-use super::changes::{Changes, Line};
-use super::erased::{Decoder, Erased, decode, typed};
-use super::view::View;
-use super::{Config, Error, Event};
-use crate::backoff::{self, Backoff};
-use crate::client::endpoint::Endpoint;
-use crate::client::{Api, list, said};
 
 /// Pauses between attempts: the first is short enough for a restart to go unnoticed, the cap for everybody to be back within seconds.
 const RETRY: Backoff = Backoff { first: Duration::from_millis(200), cap: Duration::from_secs(5) };
@@ -250,7 +254,7 @@ impl Watch {
         self.failures = if expired && !fresh { 0 } else { self.failures + 1 };
         self.view.lost(&error);
         if expired {
-            tracing::debug!(resource = resource(self.endpoint.url()), error = said(&error), "listing again");
+            tracing::debug!(resource = resource(self.endpoint.url()), error = error_line(&error), "listing again");
         } else {
             self.log(&error);
         }
@@ -258,10 +262,10 @@ impl Watch {
     }
 
     fn log(&mut self, error: &Error) {
-        let (resource, words) = (resource(self.endpoint.url()), said(error));
+        let (resource, words) = (resource(self.endpoint.url()), error_line(error));
         // Where the API cannot be reached, one line of the client's is enough for all watches.
-        let tell = error.is_answer() && !error.is_not_served() && words != self.logged;
-        match tell {
+        let is_news = error.is_answer() && !error.is_not_served() && words != self.logged;
+        match is_news {
             true => tracing::warn!(resource, error = words, "watch failed and is tried again"),
             false => tracing::debug!(resource, error = words, "watch failed and is tried again"),
         }

@@ -9,9 +9,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use kube::{Client, ResourceExt};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use std::collections::VecDeque;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{collections::VecDeque, sync::Arc, time::Duration};
 
 /// What the server does with one request.
 enum Answer {
@@ -72,7 +70,7 @@ fn client(answers: Vec<Answer>) -> (Client, Arc<Mutex<Vec<String>>>) {
 }
 
 /// What a watch tells until it has to wait, in words.
-async fn told(answers: Vec<Answer>) -> (Vec<String>, Vec<String>) {
+async fn reported(answers: Vec<Answer>) -> (Vec<String>, Vec<String>) {
     let count = answers.len() + 1;
     let (client, asked) = client(answers);
     let mut events = watch(Api::<ConfigMap>::all(client), Config::default()).boxed();
@@ -107,7 +105,7 @@ async fn whatever_a_server_says_of_a_lost_version_everything_is_listed_again() {
         ("no connection", Refused, "error 0"),
         ("another status", Watch(500, vec![json!({"kind": "Status", "status": "Failure", "code": 500})]), "error 500"),
     ] {
-        let (words, asked) = told(vec![first(), answer, again()]).await;
+        let (words, asked) = reported(vec![first(), answer, again()]).await;
         assert_eq!(words, ["init", "+a", "+b", "done", word, "init", "+a", "+c", "done"], "{how}");
         assert_eq!(asked, ["list", "watch 5", "list"], "{how}");
     }
@@ -122,7 +120,7 @@ async fn a_watch_that_ends_in_order_goes_on_from_its_last_version() {
     ];
     let answers =
         vec![List(5, &[("a", 3)]), Watch(200, changes), Watch(200, vec![event("MODIFIED", map("c", 13))]), Refused];
-    let (words, asked) = told(answers).await;
+    let (words, asked) = reported(answers).await;
     assert_eq!(words[..6], ["init", "+a", "done", "c", "-a", "c"]);
     assert_eq!(asked[..4], ["list", "watch 5", "watch 12", "watch 13"]);
     assert_eq!(asked.get(4).map(String::as_str), Some("list"), "the connection was refused");
@@ -130,7 +128,7 @@ async fn a_watch_that_ends_in_order_goes_on_from_its_last_version() {
 
 #[tokio::test]
 async fn versions_that_go_back_are_told() {
-    let (words, _) = told(vec![List(50, &[("a", 40)]), Refused, Refused, List(20, &[("a", 10)])]).await;
+    let (words, _) = reported(vec![List(50, &[("a", 40)]), Refused, Refused, List(20, &[("a", 10)])]).await;
     let expected = ["init", "+a", "done", "error 0", "init", "error 0", "init", "back 50 20", "+a", "done"];
     assert_eq!(words, expected);
 }

@@ -79,7 +79,7 @@ impl View {
         }
         state.forbidden = !state.listed && why.code() == Some(403);
         let since = state.lost.as_ref().map_or_else(Instant::now, |(since, _)| *since);
-        state.lost = Some((since, crate::client::said(why)));
+        state.lost = Some((since, crate::client::error_line(why)));
     }
 }
 

@@ -43,23 +43,16 @@ pub struct Question {
     pub account: Option<(String, String)>,
     /// A path that is no resource; then nothing below but the verb counts.
     pub path: Option<String>,
-    /// Group.
     pub group: String,
     /// Version, where it is known.
     pub version: String,
     /// Plural.
     pub resource: String,
-    /// Subresource.
     pub subresource: String,
-    /// Namespace.
     pub namespace: String,
-    /// Name.
     pub name: String,
-    /// Field selector.
     pub field_selector: String,
-    /// Label selector.
     pub label_selector: String,
-    /// Verb.
     pub verb: String,
 }
 
@@ -68,7 +61,6 @@ pub struct Question {
 pub struct Decision {
     /// Whether it is allowed.
     pub allowed: bool,
-    /// Why.
     pub reason: String,
     /// What went wrong when it was decided, or nothing.
     pub error: String,

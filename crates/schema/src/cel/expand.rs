@@ -3,8 +3,10 @@
 //! Costs are upstream's only if the loops are: each macro becomes the same tree that cel-go's parser makes of it. Running
 //! an expression needs none of this and stays with the macros (`expr`).
 
-use super::expr::{Access, Fold, Node, Operator, What};
-use super::overloads::SORT_BY;
+use super::{
+    expr::{Access, Fold, Node, Operator, What},
+    overloads::SORT_BY,
+};
 use kube_cel::cel::Value;
 use std::sync::Arc;
 

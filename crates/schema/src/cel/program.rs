@@ -82,7 +82,6 @@ impl Scope {
 /// What an expression has to make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Makes {
-    /// A bool.
     Bool,
     /// A string.
     Text,
@@ -177,11 +176,8 @@ pub enum Failure {
 /// The value of an expression.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Outcome {
-    /// A bool.
     Bool(bool),
-    /// Null.
     Null,
-    /// A string.
     Text(String),
     /// Something else, as JSON where there is such a form.
     Other(Option<Json>),

@@ -55,7 +55,6 @@ impl LazySchema {
         self.compiled().schema.root()
     }
 
-    /// Its rules.
     pub fn rules(&self) -> &RuleTree {
         &self.compiled().rules
     }

@@ -15,8 +15,7 @@ mod rule;
 pub use rule::{Rule, RuleReason};
 
 use super::walk::format::Format;
-use api::go_regex::Pattern;
-use api::{error::FieldError, path::Path};
+use api::{error::FieldError, go_regex::Pattern, path::Path};
 use serde_json::{Number, Value};
 use std::collections::BTreeMap;
 

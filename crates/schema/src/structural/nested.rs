@@ -4,8 +4,7 @@
 
 use super::{Bound, Checks, Kind, MAX_DEPTH, Nested, keywords::Keywords};
 use crate::walk::format::Format;
-use api::go_regex::Pattern;
-use api::{error::FieldError, path::Path};
+use api::{error::FieldError, go_regex::Pattern, path::Path};
 use serde_json::Value;
 use std::collections::HashMap;
 

@@ -3,14 +3,13 @@
 //! A hub is the ring of events filtered by its prefix. All watchers of a prefix share it, each with its own cursor, so a
 //! change costs one push per distinct prefix that matches, however many watch; and a write elsewhere wakes nobody.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
-use std::sync::Arc;
-
-use futures::task::AtomicWaker;
-
 use super::tags::{Tags, Topic};
-use crate::bell::Bell;
-use crate::event::Event;
+use crate::{bell::Bell, event::Event};
+use futures::task::AtomicWaker;
+use std::{
+    collections::{BTreeMap, HashMap, VecDeque},
+    sync::Arc,
+};
 
 /// Where a cursor starts: half way, since a watch from an older revision puts events in front of the first.
 const MIDDLE: u64 = u64::MAX / 2;
@@ -195,9 +194,8 @@ impl Prefixes {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
+    use proptest::prelude::*;
 
     proptest! {
         #[test]

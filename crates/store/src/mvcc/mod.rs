@@ -7,21 +7,25 @@ mod hubs;
 mod tags;
 mod versions;
 
-use std::collections::{BTreeMap, VecDeque};
-use std::ops::Bound;
-use std::sync::Arc;
-use std::time::{Duration, Instant};
-
-use futures::task::AtomicWaker;
-
 use self::hubs::Hubs;
 pub(crate) use self::tags::{TagOf, Tagger, Topic};
-use self::tags::{TaggedKeys, Tags};
-use self::versions::Versions;
-use crate::bell::Bell;
-use crate::entry::{Entry, Key};
-use crate::error::{ReadError, WatchError};
-use crate::event::Event;
+use self::{
+    tags::{TaggedKeys, Tags},
+    versions::Versions,
+};
+use crate::{
+    bell::Bell,
+    entry::{Entry, Key},
+    error::{ReadError, WatchError},
+    event::Event,
+};
+use futures::task::AtomicWaker;
+use std::{
+    collections::{BTreeMap, VecDeque},
+    ops::Bound,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 /// How much history is kept for reads at old revisions and for watches from them. The first limit that is hit counts.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -324,9 +328,8 @@ fn successor(prefix: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use proptest::prelude::*;
-
     use super::*;
+    use proptest::prelude::*;
 
     proptest! {
         #[test]

@@ -18,8 +18,10 @@ use kube::{
     api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
 };
 use parking_lot::Mutex;
-use runtime::client::Api;
-use runtime::controller::{Context, Controller, Events, Key, Next, Queue, Reconcile, Result, Store, reference, work};
+use runtime::{
+    client::Api,
+    controller::{Context, Controller, Events, Key, Next, Queue, Reconcile, Result, Store, reference, work},
+};
 
 /// The controller of this room, beside those of the cloud controller manager; off unless it is picked.
 pub const CONTROLLERS: &[Controller<nodes::NodeOptions>] = &[Controller {

@@ -19,7 +19,7 @@ use aws::{
     preflight::{self, ForRoutes},
 };
 use control::{
-    framework::{self, Options},
+    framework::{self, ControllerOptions},
     routes,
     service_lb::{
         self,
@@ -110,17 +110,17 @@ fn run(settings: Settings) -> anyhow::Result<()> {
         let routes = if clusters.is_empty() { ForRoutes::NotNeeded } else { ForRoutes::Needed };
         preflight::look(Arc::clone(&aws), routes, client.clone(), &admin, &tasks);
         let provider = Provider::shared(Arc::<Aws>::clone(&aws));
-        let options = Options {
-            service_lb: service_lb::Options {
+        let options = ControllerOptions {
+            service_lb: service_lb::ServiceLbOptions {
                 providers: Providers { default: Some(provider.clone()), ..Providers::default() },
                 workers,
             },
-            routes: routes::Options {
+            routes: routes::RouteControllerOptions {
                 provider: Some(provider).filter(|_| !clusters.is_empty()),
                 clusters,
                 period: route_period,
             },
-            ..Options::default()
+            ..ControllerOptions::default()
         };
         let own_options = nodes::NodeOptions { provider: aws, families: config.node_families(), region, sweep };
         let shared_context = framework::Context::new(client.clone(), options, &admin, &tasks);

@@ -6,7 +6,7 @@ use kube::{
     Client,
     api::{ApiResource, DynamicObject, GroupVersionKind, ListParams},
 };
-use runtime::client::{Api, connect, said};
+use runtime::client::{Api, connect, error_line};
 use std::path::Path;
 
 const PAGE: u32 = 500;
@@ -24,7 +24,8 @@ pub(super) fn gather(kubeconfig: Option<&Path>) -> anyhow::Result<(Snapshot, Vec
                 Err(kube::Error::Api(status)) if status.code == 404 => {}
                 Err(kube::Error::Api(status)) if status.code == 403 => unread.push(status.message),
                 Err(error) => {
-                    return Err(anyhow::anyhow!(said(&error))).with_context(|| format!("cannot list {}", kind.plural));
+                    return Err(anyhow::anyhow!(error_line(&error)))
+                        .with_context(|| format!("cannot list {}", kind.plural));
                 }
             }
         }

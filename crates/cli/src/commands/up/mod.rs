@@ -76,7 +76,7 @@ fn domain(text: &str) -> Result<String, String> {
 struct Asked {
     options: launch::ApiServerOptions,
     selection: Selection,
-    control: ::control::framework::Options,
+    control: ::control::framework::ControllerOptions,
     dns: dns_operator::ForUp,
     ingress: ingress_operator::ForUp,
 }

@@ -25,7 +25,7 @@ use tokio::sync::watch::Sender;
 const UNKNOWN: Duration = Duration::from_secs(60);
 
 /// What watches and workers share.
-pub(super) struct Shared {
+pub(super) struct GarbageCollector {
     client: Client,
     graph: Mutex<Graph>,
     /// By group and kind, as owner references name them.
@@ -37,7 +37,7 @@ pub(super) struct Shared {
 
 /// Runs until it is dropped.
 pub async fn run(context: Context) -> Result<()> {
-    let shared = Shared {
+    let collector = GarbageCollector {
         client: context.client(),
         graph: Mutex::default(),
         kinds: RwLock::default(),
@@ -45,15 +45,15 @@ pub async fn run(context: Context) -> Result<()> {
         synced: Sender::new(false),
     };
     let working = async {
-        // The sender lives in `shared`.
-        let _ = shared.synced.subscribe().wait_for(|synced| *synced).await;
-        work(&shared.queue, 10, &shared).await
+        // The sender lives in `collector`.
+        let _ = collector.synced.subscribe().wait_for(|synced| *synced).await;
+        work(&collector.queue, 10, &collector).await
     };
-    tokio::try_join!(watch::follow(&shared), working)?;
+    tokio::try_join!(watch::follow(&collector), working)?;
     Ok(())
 }
 
-impl Reconcile for Shared {
+impl Reconcile for GarbageCollector {
     type Key = String;
 
     async fn reconcile(&self, uid: &String) -> Result<Next> {
@@ -90,7 +90,7 @@ impl Reconcile for Shared {
     }
 }
 
-impl Shared {
+impl GarbageCollector {
     /// Finds out whether an owner exists; if not, its dependent is looked at again. False when its kind is not known.
     async fn ask(&self, item: &Item, owner: &OwnerReference) -> Result<bool> {
         let group = owner.api_version.rsplit_once('/').map_or("", |(group, _)| group);

@@ -2,7 +2,7 @@
 
 use super::{
     super::discovery::{self, Kind},
-    Shared,
+    GarbageCollector,
     graph::Item,
 };
 use crate::framework::Result;
@@ -12,7 +12,7 @@ use futures::{
 };
 use kube::api::{DynamicObject, PartialObjectMeta};
 use runtime::{
-    client::{Api, is_unreachable, said},
+    client::{Api, error_line, is_unreachable},
     watch::{self, Event, watch},
 };
 use std::{
@@ -21,7 +21,7 @@ use std::{
     time::Duration,
 };
 
-type Seen = (Arc<Kind>, Result<Event<PartialObjectMeta<DynamicObject>>, watch::Error>);
+type KindEvent = (Arc<Kind>, Result<Event<PartialObjectMeta<DynamicObject>>, watch::Error>);
 
 /// How often new kinds are looked for without a sign of any.
 const LOOK: Duration = Duration::from_secs(30);
@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 #[derive(Default)]
 struct Watches {
-    streams: SelectAll<BoxStream<'static, Seen>>,
+    streams: SelectAll<BoxStream<'static, KindEvent>>,
     running: HashMap<String, AbortHandle>,
     /// Kinds whose first list is not complete.
     unlisted: HashSet<String>,
@@ -41,7 +41,7 @@ struct Watches {
 }
 
 /// Follows until it is dropped.
-pub(super) async fn follow(shared: &Shared) -> Result<()> {
+pub(super) async fn follow(collector: &GarbageCollector) -> Result<()> {
     let mut watches = Watches::default();
     let begun = tokio::time::Instant::now();
     let mut look = begun;
@@ -49,10 +49,10 @@ pub(super) async fn follow(shared: &Shared) -> Result<()> {
         tokio::select! {
             () = tokio::time::sleep_until(look) => {
                 look = tokio::time::Instant::now() + LOOK;
-                if let Err(error) = watches.refresh(shared).await {
+                if let Err(error) = watches.refresh(collector).await {
                     look = tokio::time::Instant::now() + SETTLE * 4;
                     if !is_unreachable(&*error) {
-                        tracing::warn!(error = said(&*error), "kinds could not be discovered; tried again");
+                        tracing::warn!(error = error_line(&*error), "kinds could not be discovered; tried again");
                     }
                 }
             }
@@ -62,20 +62,20 @@ pub(super) async fn follow(shared: &Shared) -> Result<()> {
                 }
                 // What is known of a kind that cannot be followed stays.
                 if let Ok(event) = event {
-                    watches.take(shared, &kind, event);
+                    watches.take(collector, &kind, event);
                 }
             }
         }
         let complete = !watches.running.is_empty() && watches.unlisted.is_empty();
         if complete || begun.elapsed() > PATIENCE {
-            shared.synced.send_replace(true);
+            collector.synced.send_replace(true);
         }
     }
 }
 
 impl Watches {
-    async fn refresh(&mut self, shared: &Shared) -> Result<()> {
-        let kinds = discovery::kinds(&shared.client).await?;
+    async fn refresh(&mut self, collector: &GarbageCollector) -> Result<()> {
+        let kinds = discovery::kinds(&collector.client).await?;
         // Events own nothing and go by themselves.
         let kinds: Vec<Arc<Kind>> =
             kinds.into_iter().filter(|kind| kind.resource.kind != "Event" && kind.can("watch")).collect();
@@ -86,10 +86,10 @@ impl Watches {
                 handle.abort();
             }
             self.unlisted.remove(&name);
-            let uids = shared.graph.lock().of_kind(&name);
-            uids.iter().for_each(|uid| remove(shared, uid));
+            let uids = collector.graph.lock().of_kind(&name);
+            uids.iter().for_each(|uid| remove(collector, uid));
         }
-        *shared.kinds.write() = kinds
+        *collector.kinds.write() = kinds
             .iter()
             .map(|kind| ((kind.resource.group.clone(), kind.resource.kind.clone()), Arc::clone(kind)))
             .collect();
@@ -98,7 +98,7 @@ impl Watches {
             if self.running.contains_key(&name) {
                 continue;
             }
-            let (stream, handle) = abortable(events(shared, &kind));
+            let (stream, handle) = abortable(events(collector, &kind));
             self.streams.push(stream.boxed());
             self.unlisted.insert(name.clone());
             self.running.insert(name, handle);
@@ -106,48 +106,48 @@ impl Watches {
         Ok(())
     }
 
-    fn take(&mut self, shared: &Shared, kind: &Arc<Kind>, event: Event<PartialObjectMeta<DynamicObject>>) {
+    fn take(&mut self, collector: &GarbageCollector, kind: &Arc<Kind>, event: Event<PartialObjectMeta<DynamicObject>>) {
         let name = kind.name();
         match event {
             Event::Init => drop(self.listed.insert(name, HashSet::new())),
             Event::InitApply(object) => {
                 if let Some(item) = Item::new(kind, &object.metadata) {
                     self.listed.entry(name).or_default().insert(item.uid.clone());
-                    put(shared, item);
+                    put(collector, item);
                 }
             }
             Event::InitDone => {
                 let listed = self.listed.remove(&name).unwrap_or_default();
-                let known = shared.graph.lock().of_kind(&name);
-                known.iter().filter(|uid| !listed.contains(*uid)).for_each(|uid| remove(shared, uid));
+                let known = collector.graph.lock().of_kind(&name);
+                known.iter().filter(|uid| !listed.contains(*uid)).for_each(|uid| remove(collector, uid));
                 self.unlisted.remove(&name);
             }
             Event::Apply(object) => {
                 if let Some(item) = Item::new(kind, &object.metadata) {
-                    put(shared, item);
+                    put(collector, item);
                 }
             }
             Event::Delete(object) => {
                 if let Some(uid) = &object.metadata.uid {
-                    remove(shared, uid);
+                    remove(collector, uid);
                 }
             }
         }
     }
 }
 
-fn events(shared: &Shared, kind: &Arc<Kind>) -> impl Stream<Item = Seen> + Send + use<> {
+fn events(collector: &GarbageCollector, kind: &Arc<Kind>) -> impl Stream<Item = KindEvent> + Send + use<> {
     let kind = Arc::clone(kind);
-    let api: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(shared.client.clone(), &kind.resource);
+    let api: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(collector.client.clone(), &kind.resource);
     watch(api, watch::Config::default()).map(move |event| (Arc::clone(&kind), event))
 }
 
-fn put(shared: &Shared, item: Item) {
-    let concerned = shared.graph.lock().put(item);
-    concerned.into_iter().for_each(|uid| shared.queue.add(uid));
+fn put(collector: &GarbageCollector, item: Item) {
+    let concerned = collector.graph.lock().put(item);
+    concerned.into_iter().for_each(|uid| collector.queue.add(uid));
 }
 
-fn remove(shared: &Shared, uid: &str) {
-    let concerned = shared.graph.lock().remove(uid);
-    concerned.into_iter().for_each(|uid| shared.queue.add(uid));
+fn remove(collector: &GarbageCollector, uid: &str) {
+    let concerned = collector.graph.lock().remove(uid);
+    concerned.into_iter().for_each(|uid| collector.queue.add(uid));
 }

@@ -4,7 +4,7 @@ pub mod eviction;
 
 mod plan;
 
-use super::Options;
+use super::HousekeepingOptions;
 use crate::{
     framework::{Context, Events, Index, Key, Next, Reconcile, Result, Store, reference, work},
     workloads::{now, pods},
@@ -41,7 +41,7 @@ struct Nodes {
     pods: Store<Pod>,
     by_node: Index,
     leases: Store<Lease>,
-    options: Options,
+    options: HousekeepingOptions,
     events: Events,
     heard: Mutex<HashMap<String, (Signs, Instant)>>,
 }

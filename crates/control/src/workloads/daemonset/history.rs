@@ -33,7 +33,6 @@ pub(super) fn next(old: &[&ControllerRevision]) -> i64 {
     old.iter().map(|revision| number(revision)).max().unwrap_or_default() + 1
 }
 
-/// The number of a revision.
 pub(super) fn number(revision: &ControllerRevision) -> i64 {
     revision.revision.unwrap_or_default()
 }

@@ -21,8 +21,7 @@ use k8s_openapi::api::{
 use kube::{Client, ResourceExt, api::PostParams};
 use parking_lot::Mutex;
 use plan::{Plan, View};
-use runtime::backoff::Backoff;
-use runtime::client::Api;
+use runtime::{backoff::Backoff, client::Api};
 use std::{
     collections::HashMap,
     sync::Arc,

@@ -109,8 +109,8 @@ impl Deployments {
                 let stored = api.replace(&set.name_any(), &PostParams::default(), &changed).await?;
                 self.sets.store.remember(stored);
                 if before != *size {
-                    let way = if before < *size { "up" } else { "down" };
-                    let note = format!("Scaled {way} replica set {} from {before} to {size}", set.name_any());
+                    let direction = if before < *size { "up" } else { "down" };
+                    let note = format!("Scaled {direction} replica set {} from {before} to {size}", set.name_any());
                     self.events.normal(&reference(deployment), "ScalingReplicaSet", note).await;
                 }
             }

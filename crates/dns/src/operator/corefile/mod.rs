@@ -4,18 +4,25 @@
 //! zone contains the cluster domain leaves that out with patterns, because CoreDNS has no other way: a template that matches
 //! always answers, and one that falls through goes on with the next template.
 
-use super::check::{Action, Base, Forward, Template};
-use super::{PORT, stock};
-use crate::compile::{self, Lasting};
-use crate::corefile::{self, Files, Problem};
-use crate::plugin::template::complement;
-use crate::sha512::sha512;
-use crate::wire::Name;
+use super::{
+    PORT,
+    check::{Action, Base, Forward, Template},
+    stock,
+};
+use crate::{
+    compile::{self, Lasting},
+    corefile::{self, Files, Problem},
+    plugin::template::complement,
+    sha512::sha512,
+    wire::Name,
+};
 use net::Families;
-use std::collections::BTreeMap;
-use std::fmt::Write;
-use std::io;
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    fmt::Write,
+    io,
+    path::{Path, PathBuf},
+};
 
 /// What a Corefile is made of.
 #[derive(Clone, Copy, Debug)]

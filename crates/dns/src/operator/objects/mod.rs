@@ -7,20 +7,17 @@ mod service;
 
 pub use daemonset::daemonset;
 
-use super::process::FOLDER_ANNOTATION;
-use super::{DNS, NAME, NAMESPACE, OWNER_LABEL, Operand};
+use super::{DNS, NAME, NAMESPACE, OWNER_LABEL, Operand, process::FOLDER_ANNOTATION};
 use api::config::NodePlacement;
 use runtime::operator::Served;
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::{collections::BTreeMap, net::IpAddr};
 
 /// A bundle of authorities that servers need.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Bundle {
     /// Name of the ConfigMap.
     pub name: String,
-    /// What is in it.
     pub certificates: String,
     /// The folder in which servers find it; another one after each change.
     pub folder: String,

@@ -5,25 +5,33 @@
 
 mod adapt;
 
-use super::servers::{Report, Reports, refusals, running_hash};
-use super::{DNS, NAME, NAMESPACE, OWNER_LABEL};
-use crate::compile::{self, Lasting};
-use crate::corefile::{self, Corefile, Disk};
-use crate::server::{self, Settings};
-use crate::sha512::sha512;
+use super::{
+    DNS, NAME, NAMESPACE, OWNER_LABEL,
+    servers::{Report, Reports, refusals, running_hash},
+};
+use crate::{
+    compile::{self, Lasting},
+    corefile::{self, Corefile, Disk},
+    server::{self, Settings},
+    sha512::sha512,
+};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::Client;
-use runtime::admin::Admin;
-use runtime::atomic_file;
-use runtime::controller::{Scope, Store};
-use runtime::listen::Hosts;
-use runtime::metrics::TextFormat;
-use runtime::task::Tasks;
-use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr, TcpListener, UdpSocket};
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
+use runtime::{
+    admin::Admin,
+    atomic_file,
+    controller::{Scope, Store},
+    listen::Hosts,
+    metrics::TextFormat,
+    task::Tasks,
+};
+use std::{
+    collections::BTreeMap,
+    net::{IpAddr, SocketAddr, TcpListener, UdpSocket},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
 use tokio::sync::Notify;
 
 /// By this the server is known in conditions.

@@ -1,15 +1,15 @@
 //! Watching DNSRecord objects. What was seen stays when the API is gone.
 
-use super::Watched;
-use super::table::Table;
-use crate::compile::JobError;
-use crate::plugin::kubernetes::Source;
+use super::{Watched, table::Table};
+use crate::{compile::JobError, plugin::kubernetes::Source};
 use api::config::DnsRecordSpec;
 use kube::api::{ApiResource, DynamicObject};
-use runtime::client::Api;
-use runtime::controller::Store;
-use runtime::operator::DnsRecord;
-use runtime::watch::{self, watch};
+use runtime::{
+    client::Api,
+    controller::Store,
+    operator::DnsRecord,
+    watch::{self, watch},
+};
 use std::sync::Arc;
 use tokio::sync::Notify;
 

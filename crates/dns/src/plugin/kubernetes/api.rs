@@ -1,20 +1,32 @@
 //! Watching a cluster. What was seen stays when the API is gone: the watch begins again, and a new list replaces the old.
 
-use super::Records;
-use super::index::{Change, Index, Sort};
-use super::parse::{Source, Watch};
+use super::{
+    Records,
+    index::{Change, Index, Sort},
+    parse::{Source, Watch},
+};
 use crate::compile::JobError;
 use futures::stream::{self, BoxStream, StreamExt};
-use k8s_openapi::api::core::v1::{Namespace, Pod, Service};
-use k8s_openapi::api::discovery::v1::EndpointSlice;
-use kube::config::{KubeConfigOptions, Kubeconfig};
-use kube::{Client, Config, Resource};
+use k8s_openapi::api::{
+    core::v1::{Namespace, Pod, Service},
+    discovery::v1::EndpointSlice,
+};
+use kube::{
+    Client, Config, Resource,
+    config::{KubeConfigOptions, Kubeconfig},
+};
 use objects::Decode;
-use runtime::client::Api;
-use runtime::watch::report::{NAMESPACE, report};
-use runtime::watch::{self, Event};
-use std::sync::Arc;
-use std::time::{SystemTime, UNIX_EPOCH};
+use runtime::{
+    client::Api,
+    watch::{
+        self, Event,
+        report::{NAMESPACE, report},
+    },
+};
+use std::{
+    sync::Arc,
+    time::{SystemTime, UNIX_EPOCH},
+};
 use tokio_util::sync::CancellationToken;
 
 /// Follows the cluster until `stop`, or until it is dropped by its caller.

@@ -46,7 +46,6 @@ impl Processes {
     }
 }
 
-/// The slices of one Service.
 pub(super) fn slices(process: &Process, service: &Service, owner: &str, ports: Ports, ready: bool) -> Vec<Value> {
     let families = service.spec.as_ref().and_then(|spec| spec.ip_families.clone()).unwrap_or_default();
     let list = service.spec.as_ref().and_then(|spec| spec.ports.clone()).unwrap_or_default();

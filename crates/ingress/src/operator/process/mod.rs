@@ -25,6 +25,7 @@ use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
 use kube::Client;
 use net::DualStack;
 use parking_lot::Mutex;
+use running::{Folder, Found, Running};
 use runtime::{atomic_file, client::Api, controller::Result, task::Tasks};
 use std::{
     collections::BTreeMap,
@@ -32,8 +33,6 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
-
-use running::{Folder, Found, Running};
 
 /// How routers are run as processes.
 #[derive(Clone, Debug)]

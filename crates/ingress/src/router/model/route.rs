@@ -10,8 +10,7 @@ use api::{
     kinds::names,
 };
 use k8s_openapi::{api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::ObjectMeta};
-use runtime::controller::Key;
-use runtime::operator::Route;
+use runtime::{controller::Key, operator::Route};
 use serde_json::Value;
 
 /// Checks a Route field by field. `secret` is the one that `externalCertificate` names, if it exists.

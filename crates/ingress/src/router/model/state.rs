@@ -15,8 +15,7 @@ use k8s_openapi::api::{
     discovery::v1::EndpointSlice,
     networking::v1::Ingress,
 };
-use runtime::controller::Key;
-use runtime::operator::Route;
+use runtime::{controller::Key, operator::Route};
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     net::IpAddr,

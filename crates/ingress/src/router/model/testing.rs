@@ -7,9 +7,11 @@ use k8s_openapi::api::{
     discovery::v1::EndpointSlice,
     networking::v1::Ingress,
 };
-use runtime::controller::Key;
-use runtime::operator::Route;
-use runtime::pki::{Authority, Purpose};
+use runtime::{
+    controller::Key,
+    operator::Route,
+    pki::{Authority, Purpose},
+};
 use serde_json::{Value, json};
 use std::{
     collections::{BTreeMap, BTreeSet},

@@ -1,14 +1,16 @@
 //! A route as elements of the table's maps.
 
-use std::net::SocketAddr;
-
+use super::{
+    chains::{self, At, OTHERS_OFFSET, Pick, Which},
+    schema,
+};
+use crate::{
+    plan::{Frontend, Pool, Route, Sources, To},
+    track::Protocol,
+};
 use kernel::nft::{self, Part, Value};
 use net::Cidr;
-
-use super::chains::{self, At, OTHERS_OFFSET, Pick, Which};
-use super::schema;
-use crate::plan::{Frontend, Pool, Route, Sources, To};
-use crate::track::Protocol;
+use std::net::SocketAddr;
 
 /// One element. The same key never stands for two frontends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

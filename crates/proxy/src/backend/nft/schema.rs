@@ -2,13 +2,13 @@
 //!
 //! A new connection passes a gate (may it?), then `services` (where to?), then `masquerading` (under which address?).
 
+use super::{Fixed, chains::At};
+use crate::{
+    plan::{LocalPods, NodePortMatch},
+    track::Protocol,
+};
 use kernel::nft::{SetKind, word};
 use net::{Cidr, Family, HasFamily};
-
-use super::Fixed;
-use super::chains::At;
-use crate::plan::{LocalPods, NodePortMatch};
-use crate::track::Protocol;
 
 /// Name of the table in both families.
 pub const TABLE: &str = "twinstack-proxy";

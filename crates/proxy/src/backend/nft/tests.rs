@@ -1,14 +1,13 @@
 //! The table as text, and what changes cost. The kernel is a fake that checks references.
 
-use std::net::{IpAddr, SocketAddr};
-
+use super::*;
+use crate::{
+    plan::{Affinity, Frontend, LocalPods, NodePortMatch, Route, Sources, To},
+    track::Protocol,
+};
 use kernel::nft::{Chain, FakeNft};
 use parking_lot::Mutex;
-
-use super::*;
-use crate::plan::{Affinity, Frontend, Route, Sources, To};
-use crate::plan::{LocalPods, NodePortMatch};
-use crate::track::Protocol;
+use std::net::{IpAddr, SocketAddr};
 
 /// The fake, and the text of all that was committed.
 #[derive(Default)]

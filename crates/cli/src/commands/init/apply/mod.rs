@@ -11,8 +11,7 @@ use kube::{
     Client,
     api::{ApiResource, DynamicObject, Patch, PatchParams},
 };
-use runtime::client::Api;
-use runtime::operator::definitions;
+use runtime::{client::Api, operator::definitions};
 use serde_json::{Value, json};
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Housekeeping against the real API server in the same process.
 
-use crate::workloads::in_process_tests::{Lab, deployment, hollow};
+use crate::workloads::tests::in_process::{Lab, deployment, hollow};
 use k8s_openapi::api::{
     apps::v1::{Deployment, ReplicaSet},
     core::v1::{ConfigMap, Namespace, Node, Pod, ServiceAccount},
@@ -98,11 +98,11 @@ async fn a_namespace_has_what_all_have_and_goes_with_everything_in_it() {
     let keep = json!({"metadata": {"name": "kept", "finalizers": ["example.com/keep"]}});
     maps.create(&PostParams::default(), &from_value(keep).unwrap()).await.unwrap();
     namespaces.delete("team", &DeleteParams::default()).await.unwrap();
-    let said = |namespace: &Namespace| {
+    let describes = |namespace: &Namespace| {
         let conditions = namespace.status.iter().flat_map(|status| status.conditions.iter().flatten());
         conditions.into_iter().any(|one| one.type_ == "NamespaceFinalizersRemaining" && one.status == "True")
     };
-    lab.until(&namespaces, "team", "it says what keeps it", said).await;
+    lab.until(&namespaces, "team", "it says what keeps it", describes).await;
     assert!(matches!(deployments.get_opt("web").await, Ok(None)));
     maps.patch("kept", &PatchParams::default(), &Patch::Merge(json!({"metadata": {"finalizers": null}})))
         .await

@@ -2,7 +2,7 @@
 
 use crate::{
     controllers,
-    framework::{Context, Options, Selection, start},
+    framework::{Context, ControllerOptions, Selection, start},
 };
 use apiserver::client::{InProcess, myself};
 use futures::future::BoxFuture;
@@ -14,8 +14,7 @@ use kube::{
     Client, ResourceExt,
     api::{DeleteParams, ListParams, Patch, PatchParams, PostParams},
 };
-use runtime::client::Api;
-use runtime::{admin::Admin, health::Health, metrics::Metrics, task::Tasks};
+use runtime::{admin::Admin, client::Api, health::Health, metrics::Metrics, task::Tasks};
 use serde_json::{Value, from_value, json};
 use std::time::Duration;
 
@@ -26,7 +25,7 @@ pub(crate) struct Lab {
 }
 
 impl Lab {
-    pub(crate) async fn start(picked: &str, options: Options) -> Self {
+    pub(crate) async fn start(picked: &str, options: ControllerOptions) -> Self {
         let server = apiserver::testing::server().await;
         let client = Client::new(InProcess::new(server, myself()), "default");
         let nodes = options.hollow.nodes;
@@ -36,7 +35,7 @@ impl Lab {
     }
 
     /// Only the controllers, over a client of any kind.
-    pub(crate) fn over(client: Client, picked: &str, options: Options) -> Self {
+    pub(crate) fn over(client: Client, picked: &str, options: ControllerOptions) -> Self {
         let admin = Admin { health: Health::new(), metrics: Metrics::new() };
         let tasks = Tasks::new(&admin.metrics, &admin.health);
         let context = Context::new(client.clone(), options, &admin, &tasks);
@@ -115,8 +114,8 @@ impl Lab {
     }
 }
 
-pub(crate) fn hollow(nodes: u32) -> Options {
-    let mut options = Options::default();
+pub(crate) fn hollow(nodes: u32) -> ControllerOptions {
+    let mut options = ControllerOptions::default();
     options.hollow.nodes = nodes;
     options
 }
@@ -237,7 +236,7 @@ async fn a_daemon_set_covers_the_nodes_and_rolls() {
     };
     lab.until(&sets, "agent", "on all nodes", done).await;
     let mut nodes: Vec<String> =
-        lab.pods("agent", 3).await.iter().map(|pod| super::pods::node_name(pod).to_owned()).collect();
+        lab.pods("agent", 3).await.iter().map(|pod| super::super::pods::node_name(pod).to_owned()).collect();
     nodes.sort();
     assert_eq!(nodes, ["hollow-0", "hollow-1", "hollow-2"]);
     let patch = json!({"spec": {"template": pod_template("agent", "two")}});
@@ -260,15 +259,15 @@ async fn a_pod_that_fits_nowhere_says_why_and_goes_when_it_fits() {
     pods.create(&PostParams::default(), &pod).await.unwrap();
     let refused = lab
         .until(&pods, "picky", "refused", |pod| {
-            super::pods::condition(pod, "PodScheduled")
+            super::super::pods::condition(pod, "PodScheduled")
                 .is_some_and(|one| one.status == "False" && one.reason.as_deref() == Some("Unschedulable"))
         })
         .await;
-    let message = super::pods::condition(&refused, "PodScheduled").unwrap().message.clone().unwrap();
+    let message = super::super::pods::condition(&refused, "PodScheduled").unwrap().message.clone().unwrap();
     assert_eq!(message, "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.");
     let nodes: Api<Node> = Api::all(lab.client.clone());
     let label = Patch::Merge(json!({"metadata": {"labels": {"disk": "fast"}}}));
     nodes.patch("hollow-0", &PatchParams::default(), &label).await.unwrap();
-    lab.until(&pods, "picky", "ready", super::pods::is_ready).await;
+    lab.until(&pods, "picky", "ready", super::super::pods::is_ready).await;
     lab.stop().await;
 }

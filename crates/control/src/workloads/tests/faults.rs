@@ -1,6 +1,6 @@
 //! Cut off after any write and started again, the workloads arrive where they should.
 
-use super::in_process_tests::{Lab, deployment, hollow, is_rolled_out};
+use super::in_process::{Lab, deployment, hollow, is_rolled_out};
 use apiserver::{
     client::{InProcess, myself},
     testing::Breaking,

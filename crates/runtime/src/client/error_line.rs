@@ -5,7 +5,7 @@ use std::{error::Error, fmt::Write as _, iter};
 
 /// The API server's message if it answered with one; else each cause that says something new.
 #[must_use]
-pub fn said(error: &(dyn Error + 'static)) -> String {
+pub fn error_line(error: &(dyn Error + 'static)) -> String {
     let chain = || iter::successors(Some(error), |error| (**error).source());
     if let Some(status) = chain().find_map(status) {
         return if status.message.is_empty() { status.reason.clone() } else { status.message.clone() };
@@ -75,7 +75,7 @@ mod tests {
             ("plain words".into(), "plain words"),
         ];
         for (error, line) in errors {
-            assert_eq!(said(&*error), line, "{error:?}");
+            assert_eq!(error_line(&*error), line, "{error:?}");
         }
     }
 }
