@@ -1,8 +1,7 @@
 //! Definitions of custom kinds: schemas, rules in CEL, patterns.
 
 use crate::{Target, input};
-use api::go_regex::Pattern;
-use api::path::Path;
+use api::{go_regex::Pattern, path::Path};
 use schema::{Definition, cel, resources, structural::Structural, walk::format::Format};
 use serde_json::{Value, json};
 
