@@ -54,9 +54,9 @@ impl Certificates {
             Bundle::load(path)?;
             clients.push_str(&std::fs::read_to_string(path).unwrap_or_default());
         }
-        let (shown, renewed, authority_pem) = match &options.serving {
+        let (shown, renewed, authority_pem) = match options.serving.clone().or_else(|| kept(&folder)) {
             Some((certificate, key)) => {
-                let given = Identity::load_pair(certificate, key)?;
+                let given = Identity::load_pair(&certificate, &key)?;
                 // Whoever signed it, the administrator's kubeconfig trusts exactly this chain.
                 let pem = format!("{}{}", given.chain_pem(), authority.certificate_pem());
                 (given, None, pem)
@@ -125,6 +125,12 @@ fn close(folder: &Path) -> io::Result<()> {
         }
     }
     Ok(())
+}
+
+/// A certificate for the server that somebody put into the folder, under upstream's names.
+fn kept(folder: &Path) -> Option<(PathBuf, PathBuf)> {
+    let pair = (folder.join("apiserver.crt"), folder.join("apiserver.key"));
+    (pair.0.is_file() && pair.1.is_file()).then_some(pair)
 }
 
 fn purpose(options: &ApiServerOptions, addresses: &[SocketAddr]) -> Purpose {

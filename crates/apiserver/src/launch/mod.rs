@@ -4,6 +4,7 @@
 //! store), then loads, then listens. What keeps running is in `Tasks`.
 
 mod certificates;
+pub mod memory;
 mod options;
 
 pub use certificates::{Certificates, CertificatesError};
@@ -136,6 +137,7 @@ pub async fn start(options: ApiServerOptions, admin: Admin, tasks: &Tasks) -> Re
 async fn open(options: &ApiServerOptions) -> Result<Store, ServeError> {
     let transform = Arc::new(encryption(options.encryption.as_deref())?);
     match &options.etcd {
+        Some(etcd) if memory::is_meant(&etcd.endpoints).await => Ok(Store::memory(Retention::default())),
         Some(etcd) => Ok(Store::etcd(EtcdConfig { transform, ..etcd.clone() }).await?),
         None => {
             let path = options.data_dir.join("state.redb");

@@ -15,7 +15,7 @@ const USAGE: u8 = 64;
 
 /// The command that was asked for, with everything given to it; or the exit code when there is nothing to run.
 pub(crate) fn parse(words: impl Iterator<Item = OsString>) -> Result<(&'static Command, Settings), ExitCode> {
-    let matches = clap().try_get_matches_from(words).map_err(|error| {
+    let matches = clap().try_get_matches_from(named(words)).map_err(|error| {
         // Nothing can be done about a closed terminal.
         let _ = error.print();
         if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS }
@@ -41,6 +41,18 @@ pub(crate) fn parse(words: impl Iterator<Item = OsString>) -> Result<(&'static C
         };
     }
     Ok((command, settings))
+}
+
+/// Under the name of an upstream program this is that one: `kube-apiserver ...` is `twinstack apiserver ...`.
+fn named(mut words: impl Iterator<Item = OsString>) -> impl Iterator<Item = OsString> {
+    let program = words.next();
+    let file = program.as_ref().and_then(|program| Path::new(program).file_name()).and_then(|name| name.to_str());
+    let command = match file {
+        Some("kube-apiserver") => Some("apiserver"),
+        Some("etcd") => Some("etcd"),
+        _ => None,
+    };
+    program.into_iter().chain(command.map(OsString::from)).chain(words)
 }
 
 /// Every flag that is given, with its text.

@@ -7,6 +7,8 @@ mod completions;
 mod controller_manager;
 mod dns;
 mod dns_operator;
+mod envtest;
+mod etcd;
 mod image;
 mod ingress_operator;
 mod init;
@@ -73,6 +75,8 @@ pub(crate) static ALL: &[Command] = &[
     inspect::doctor::COMMAND,
     inspect::trace::COMMAND,
     manifests::COMMAND,
+    envtest::COMMAND,
+    etcd::COMMAND,
     image::COMMAND,
     version::COMMAND,
     completions::COMMAND,

@@ -15,7 +15,8 @@ use base64::prelude::{BASE64_URL_SAFE_NO_PAD, Engine};
 use serde_json::{Value, json};
 use std::fmt;
 use x509_parser::{
-    oid_registry::OID_EC_P256, pem::Pem, prelude::FromDer, public_key::PublicKey as Parsed, x509::SubjectPublicKeyInfo,
+    oid_registry::OID_EC_P256, parse_x509_certificate, pem::Pem, prelude::FromDer, public_key::PublicKey as Parsed,
+    x509::SubjectPublicKeyInfo,
 };
 
 /// Why PEM text gives no key. Not retryable; shows no key material.
@@ -29,7 +30,7 @@ pub enum KeyError {
     BadPem(usize),
     /// A label that is no key.
     #[error(
-        "service account key: PEM block {0:?} is not a key; PRIVATE KEY, EC PRIVATE KEY, RSA PRIVATE KEY and PUBLIC KEY are accepted"
+        "service account key: PEM block {0:?} is not a key; PRIVATE KEY, EC PRIVATE KEY, RSA PRIVATE KEY, PUBLIC KEY and CERTIFICATE are accepted"
     )]
     Label(String),
     /// A key of another kind, curve or size.
@@ -86,6 +87,10 @@ impl PublicKey {
             .into_iter()
             .map(|block| match block.label.as_str() {
                 "PUBLIC KEY" => Self::from_spki(&block.contents),
+                "CERTIFICATE" => {
+                    let (_, certificate) = parse_x509_certificate(&block.contents).map_err(|_| KeyError::Kind)?;
+                    Self::from_spki(certificate.public_key().raw)
+                }
                 _ => Ok(SigningKey::from_block(&block)?.public),
             })
             .collect()

@@ -2,7 +2,9 @@
 //! happens.
 
 use crate::{
-    flag::{DefaultFlag, Flag, addresses, count, duration, file, flags, folder, hosts, port, switch, text, words},
+    flag::{
+        BOOL, DefaultFlag, Flag, addresses, count, duration, file, flags, folder, hosts, port, switch, text, words,
+    },
     read,
 };
 use access::{Mode, authn::Anonymous};
@@ -25,7 +27,7 @@ use store::{AsItIs, EtcdConfig, EtcdTls, Retention};
 
 flags! {
     pub(crate) FLAGS:
-    DATA_DIR: Flag<PathBuf> = folder("data-dir", "where state, certificates and admin.kubeconfig are kept");
+    DATA_DIR: Flag<PathBuf> = folder("data-dir", "where state, certificates and admin.kubeconfig are kept; beside --etcd-servers and --cert-dir it may be left out");
     BIND_ADDRESS: DefaultFlag<Hosts> = hosts("bind-address", "where to listen: one address, one of each family, or :: for both").or("::");
     SECURE_PORT: DefaultFlag<u16> = port("secure-port", "port for HTTPS; 0 takes a free one").or("6443");
     ADVERTISE_ADDRESS: Flag<DualStack<IpAddr>> = addresses("advertise-address", "where other machines reach this server; the first in the family of the first service range").accepted("addresses that other machines reach");
@@ -49,6 +51,7 @@ flags! {
     AUTHORIZATION_MODE: DefaultFlag<Vec<Mode>> = Flag::new("authorization-mode", "MODE,...", "Node, RBAC, AlwaysAllow", modes, "who decides, in this order: Node, RBAC, AlwaysAllow").or("Node,RBAC");
     ENABLE_ADMISSION_PLUGINS: DefaultFlag<Vec<String>> = words("enable-admission-plugins", "NAME,...", "names of plugins", "plugins to switch on beside those that are: DenyServiceExternalIPs can be").or("");
     DISABLE_ADMISSION_PLUGINS: DefaultFlag<Vec<String>> = words("disable-admission-plugins", "NAME,...", "names of plugins", "plugins to switch off: ServiceAccount and PodSecurity can be").or("");
+    ALLOW_PRIVILEGED: DefaultFlag<bool> = Flag::new("allow-privileged", BOOL, "true; what Pods may do is for the labels of their namespaces, or --admission-control-config-file", privileged, "whether there may be privileged containers").or("true");
     ADMISSION_CONTROL_CONFIG_FILE: Flag<AdmissionConfiguration> = Flag::new("admission-control-config-file", "FILE", "a file with an AdmissionConfiguration", |path| AdmissionConfiguration::load(path.as_ref()).map_err(|error| error.to_string()), "AdmissionConfiguration: defaults and exemptions of PodSecurity");
     SERVICE_ACCOUNT_ISSUER: DefaultFlag<(String, Vec<String>)> = Flag::new("service-account-issuer", "URL,...", "URLs", issuers, "issuer of service account tokens; the first signs, all are believed").or("https://kubernetes.default.svc.cluster.local");
     SERVICE_ACCOUNT_SIGNING_KEY_FILE: Flag<PathBuf> = file("service-account-signing-key-file", "key that signs them; made when not given");
@@ -103,18 +106,32 @@ fn issuers(text: &str) -> Result<(String, Vec<String>), String> {
     words.next().map(|first| (first, words.collect())).ok_or_else(|| "names nobody".to_owned())
 }
 
+/// There is no switch that forbids them: Pod Security does, by namespace.
+fn privileged(text: &str) -> Result<bool, String> {
+    match read::parsed(text)? {
+        true => Ok(true),
+        false => Err("is not built here".to_owned()),
+    }
+}
+
 /// Reads them all.
 pub(crate) fn read(given: &mut Settings) -> Option<ApiServerOptions> {
-    let data_dir = given.required(&DATA_DIR);
+    let (etcd, cert_dir) = (etcd(given), given.optional(&CERT_DIR));
+    let data_dir = match (given.optional(&DATA_DIR), &etcd, &cert_dir) {
+        (None, Some(_), Some(folder)) => Some(folder.clone()),
+        (None, ..) => given.required(&DATA_DIR),
+        (folder, ..) => folder,
+    };
+    given.get(&ALLOW_PRIVILEGED);
     let service_ranges = given.get(&SERVICE_CLUSTER_IP_RANGE);
     let advertise = given
         .refined(&ADVERTISE_ADDRESS, |text| net::flags::advertise_address(text, service_ranges.primary().family()));
     let options = ApiServerOptions {
-        etcd: etcd(given),
+        etcd,
         hosts: given.get(&BIND_ADDRESS),
         port: given.get(&SECURE_PORT),
         advertise,
-        cert_dir: given.optional(&CERT_DIR),
+        cert_dir,
         serving: pair(given, &TLS_CERT_FILE, &TLS_PRIVATE_KEY_FILE),
         client_ca: given.optional(&CLIENT_CA_FILE),
         token_file: given.optional(&TOKEN_AUTH_FILE),
