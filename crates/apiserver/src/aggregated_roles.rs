@@ -73,7 +73,7 @@ async fn write(server: &Arc<ApiServer>, name: &str, rules: &Value) -> Result<(),
         .extension(Insider(myself()))
         .body(Full::new(Bytes::from(role.to_string())))
         .map_err(|error| error.to_string())?;
-    let response = match handle::handle(Arc::clone(server), request).await {
+    let response = match Box::pin(handle::handle(Arc::clone(server), request)).await {
         Ok(response) => response,
         Err(never) => match never {},
     };

@@ -216,7 +216,8 @@ fn kind_of(object: &Value, resource: &Resource) -> Kind {
         let Resource { group, version, kind, .. } = resource;
         return Kind { group: group.clone(), version: version.clone(), kind: kind.clone() };
     }
-    let (group, version) = object.str_at("apiVersion").split_once('/').unwrap_or(("", object.str_at("apiVersion")));
+    let api_version = object.str_at("apiVersion");
+    let (group, version) = api_version.split_once('/').unwrap_or(("", api_version));
     Kind { group: group.to_owned(), version: version.to_owned(), kind: kind.to_owned() }
 }
 

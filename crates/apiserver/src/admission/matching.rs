@@ -143,6 +143,6 @@ impl Rule {
             && is(&self.groups, &target.group)
             && is(&self.versions, &target.version)
             && self.resources.iter().any(resource)
-            && (self.names.is_empty() || self.names.iter().any(|name| *name == attempt.name))
+            && (self.names.is_empty() || self.names.contains(&attempt.name))
     }
 }

@@ -288,7 +288,7 @@ fn may_read(call: &Call, object: &Value, old: Option<&Value>) -> Result<(), ApiE
             (object.at("spec.paramKind").clone(), "*", "*", "get")
         }
         "ValidatingAdmissionPolicyBinding"
-            if !binding.is_null() && !(same("spec.paramRef") && same("spec.policyName")) =>
+            if !(binding.is_null() || same("spec.paramRef") && same("spec.policyName")) =>
         {
             let policy = call.server.object(&format!("{POLICIES}{}", object.str_at("spec.policyName")));
             let kind = policy.map(|policy| policy.at("spec.paramKind").clone()).unwrap_or_default();

@@ -44,7 +44,7 @@ pub struct Kubelets {
     settings: Settings,
     clients: tls::Clients,
     /// Connections and tunnels; each ends when one of its ends does, or with the server.
-    tasks: TaskTracker,
+    pub(crate) tasks: TaskTracker,
 }
 
 impl Kubelets {

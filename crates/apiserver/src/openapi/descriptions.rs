@@ -51,6 +51,7 @@ const TYPES: &[(&str, &str)] = &[
     ("IngressClass", "A controller that serves Ingresses, and its settings."),
     ("Lease", "Who holds something, and until when unless it is renewed."),
     ("LocalSubjectAccessReview", "Asks whether a user may do something in one namespace."),
+    ("MutatingWebhookConfiguration", "Webhooks that may change objects before they are stored."),
     ("Namespace", "A room for objects; names are unique within it."),
     ("Node", "A machine that runs Pods."),
     ("Pod", "Containers that run together on one Node and share its addresses, one of each family."),
@@ -72,6 +73,12 @@ const TYPES: &[(&str, &str)] = &[
     ("SubjectAccessReview", "Asks whether a user may do something."),
     ("TokenRequest", "Asks for a token of a ServiceAccount."),
     ("TokenReview", "Asks whose token this is."),
+    ("ValidatingAdmissionPolicy", "Rules in CEL that writes have to keep to, where a binding says so."),
+    (
+        "ValidatingAdmissionPolicyBinding",
+        "Where a ValidatingAdmissionPolicy holds, with which parameters, and what follows.",
+    ),
+    ("ValidatingWebhookConfiguration", "Webhooks that may refuse objects before they are stored."),
     // Parts of them that most objects have.
     ("Condition", "One aspect of the state of an object: true, false or unknown, since when and why."),
     ("DeleteOptions", "How an object is deleted."),

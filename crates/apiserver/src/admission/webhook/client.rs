@@ -181,7 +181,7 @@ impl Client {
         let stream = stream.map_err(|error| format!("tls: {error}"))?;
         let (sender, connection) = http1::handshake(TokioIo::new(stream)).await.map_err(|error| chain(&error))?;
         // Ends when the sender is dropped, or when the other side closes it.
-        tokio::spawn(async move {
+        server.kubelets.tasks.spawn(async move {
             if let Err(error) = connection.await {
                 tracing::debug!(error = chain(&error), "a connection to a webhook ended badly");
             }
