@@ -81,10 +81,13 @@ pub(crate) fn table(ours: &Results, peer: Option<&Results>) -> String {
     text
 }
 
+/// A row: what is measured, how it is read and written, and the target.
+type Measured = (String, fn(&Defined) -> f64, fn(f64) -> String, &'static str);
+
 /// The table of definitions.
 pub(crate) fn defined(ours: &Defined, peer: Option<&Defined>) -> String {
     let (all, first) = (ours.taken, definitions::FIRST.min(ours.taken));
-    let rows: [(String, fn(&Defined) -> f64, fn(f64) -> String, &str); 5] = [
+    let rows: [Measured; 5] = [
         (format!("first {first} established"), |one| one.first.as_secs_f64(), seconds, "1 s"),
         (format!("the other {}", all - first), |one| one.rest.as_secs_f64(), seconds, ""),
         (format!("CPU for all {all}"), |one| one.cpu.as_secs_f64(), seconds, ""),

@@ -164,8 +164,10 @@ mod tests {
         }
     }
 
+    type Watchers = Vec<(Arc<Counts>, Arc<AtomicWaker>)>;
+
     /// A bell with so many watchers that always listen.
-    fn bell(watchers: usize) -> (Arc<Bell>, Vec<(Arc<Counts>, Arc<AtomicWaker>)>) {
+    fn bell(watchers: usize) -> (Arc<Bell>, Watchers) {
         let bell = Arc::<Bell>::default();
         let all = (0..watchers).map(|_| {
             let (counts, waker) = (Arc::<Counts>::default(), Arc::<AtomicWaker>::default());
@@ -190,7 +192,7 @@ mod tests {
         let start = Instant::now();
         while !done() {
             assert!(start.elapsed() < Duration::from_secs(30), "{what}");
-            std::thread::sleep(Duration::from_millis(1));
+            std::thread::park_timeout(Duration::from_millis(1));
         }
     }
 

@@ -103,15 +103,15 @@ pub async fn connect(call: &Call, options: Value) -> Result<(), ApiError> {
 /// Asks all webhooks about what none of the server's own plugins changes; the object comes back as they left it.
 async fn ask(mut attempt: Attempt<'_>) -> Result<Option<Value>, ApiError> {
     let mut rounds = Rounds::default();
-    while webhook::mutate(&mut attempt, &mut rounds).await? {}
+    while Box::pin(webhook::mutate(&mut attempt, &mut rounds)).await? {}
     validate(&attempt).await?;
     Ok(attempt.object)
 }
 
 /// Asks the policies, then the webhooks that only refuse.
 async fn validate(attempt: &Attempt<'_>) -> Result<(), ApiError> {
-    policy::validate(attempt).await?;
-    webhook::validate(attempt).await
+    Box::pin(policy::validate(attempt)).await?;
+    Box::pin(webhook::validate(attempt)).await
 }
 
 /// What the server decides about an object, whatever a webhook says.
@@ -124,7 +124,8 @@ async fn mutate(call: &Call, object: &mut Value, old: Option<&Value>, rounds: &m
     }
     let old = old.map(|old| shown(call, old));
     let mut attempt = Attempt::write(call, shown(call, object), old.as_ref());
-    let again = webhook::mutate(&mut attempt, rounds).await?;
+    // On the heap, as most writes have nobody to ask and all carry the future.
+    let again = Box::pin(webhook::mutate(&mut attempt, rounds)).await?;
     let Some(mut changed) = attempt.object.take() else { return Ok(again) };
     if call.request.subresource == "scale" {
         subresource::set_scale(call, object, &changed);
