@@ -1,6 +1,7 @@
 //! The command line and what it writes: help, `init`, manifests, images, `doctor` and `trace`, and machines that lack a family.
 
 mod commands;
+mod envtest;
 mod image;
 mod init;
 mod init_processes;
