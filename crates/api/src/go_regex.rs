@@ -63,8 +63,11 @@ pub fn compile(source: &str) -> Result<regex::Regex, PatternError> {
 /// The same for bytes that need not be text: a dot is one byte, unless the pattern itself needs letters beyond ASCII.
 pub fn compile_bytes(source: &str) -> Result<bytes::Regex, PatternError> {
     let translated = translate(source)?;
-    let ascii = bytes::RegexBuilder::new(&translated).unicode(false).build();
-    Ok(ascii.or_else(|_| bytes::RegexBuilder::new(&translated).build())?)
+    let with = |unicode: bool| bytes::RegexBuilder::new(&translated).unicode(unicode).build();
+    Ok(match source.is_ascii() {
+        true => with(false).or_else(|_| with(true)),
+        false => with(true),
+    }?)
 }
 
 /// Go refuses to repeat more often.

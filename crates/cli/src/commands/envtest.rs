@@ -17,19 +17,19 @@ pub(super) const COMMAND: Command = Command {
            whatever else starts these two, then runs against this API server with its state in memory.",
     example: "twinstack envtest ./assets && KUBEBUILDER_ASSETS=$PWD/assets go test ./...",
     flags: &[FLAGS],
-    positional: Some("folder"),
+    positional: Some("assets"),
     long_running: false,
-    check: |given| given.required(&FOLDER).map(drop),
+    check: |given| given.required(&ASSETS).map(drop),
     run,
 };
 
 flags! {
     FLAGS:
-    FOLDER: Flag<PathBuf> = folder("folder", "where the names are put; made when it is not there");
+    ASSETS: Flag<PathBuf> = folder("assets", "where the names are put; made when it is not there");
 }
 
 fn run(settings: Settings) -> anyhow::Result<()> {
-    let target = settings.read(|given| given.required(&FOLDER))?;
+    let target = settings.read(|given| given.required(&ASSETS))?;
     fs::create_dir_all(&target).with_context(|| format!("cannot make {}", target.display()))?;
     let target = target.canonicalize()?;
     let own = std::env::current_exe().context("cannot find this program")?;

@@ -72,7 +72,7 @@ fn every_kind_has_a_shape_and_a_name_of_its_own() {
             |other: &&Arc<Resource>| other.api_version() == resource.api_version() && other.plural == resource.plural;
         assert_eq!(table.iter().filter(same).count(), 1, "{}", resource.plural);
     }
-    assert_eq!(table.len(), 36);
+    assert_eq!(table.len(), 40);
 }
 
 #[test]
