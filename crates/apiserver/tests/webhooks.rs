@@ -38,6 +38,8 @@ const V6: &str = "::1";
 struct StandIn {
     port: u16,
     bundle: String,
+    /// Its own certificate.
+    shown: String,
     asked: Arc<Mutex<Vec<(String, Value)>>>,
     _running: tokio_util::sync::DropGuard,
 }
@@ -59,7 +61,8 @@ impl StandIn {
         let server = Server { listeners: vec![listener], tls: Some(tls), limits: Limits::default() };
         TaskTracker::new().spawn(server.run(serve, stop.clone()));
         let bundle = STANDARD.encode(authority.certificate_pem());
-        Self { port, bundle, asked, _running: stop.drop_guard() }
+        let shown = STANDARD.encode(identity.chain_pem());
+        Self { port, bundle, shown, asked, _running: stop.drop_guard() }
     }
 
     fn url(&self, address: &str, path: &str) -> Value {
@@ -192,7 +195,10 @@ async fn a_webhook_is_asked_by_url_and_by_service_over_either_family() {
         let by_service = json!({
             "service": {"namespace": "default", "name": "hook", "port": 8443, "path": "/deny"}, "caBundle": standin.bundle,
         });
-        for client in [standin.url(address, "/deny"), by_service] {
+        // A bundle may be the certificate itself, and slashes may repeat.
+        let mut pinned = standin.url(address, "//deny");
+        pinned["caBundle"] = standin.shown.as_str().into();
+        for client in [standin.url(address, "/deny"), by_service, pinned] {
             configure(&server, "Validating", "one", vec![hook("one", client, json!({}))]).await;
             let (status, answer) = map(&server, "a").await;
             assert_eq!((status, answer["reason"].as_str()), (403, Some("Forbidden")), "{answer}");

@@ -135,7 +135,7 @@ fn percent(text: &str) -> Option<i64> {
 /// A field that an update leaves as it was. Null and empty count as absent.
 pub fn immutable(errors: &mut Errors, path: &Path, new: &Value, old: &Value) {
     if !same(new, old) {
-        errors.push(FieldError::invalid(path, new.clone(), "cannot be changed; delete the object and make it anew"));
+        errors.push(FieldError::invalid(path, new.clone(), "field is immutable; delete the object and make it anew"));
     }
 }
 

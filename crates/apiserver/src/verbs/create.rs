@@ -7,7 +7,7 @@ use crate::{
     call::{Call, Written},
     request::{
         body::{self, Wanted},
-        query::{Write, WriteOptions},
+        query::{DryRun, Write, WriteOptions},
     },
 };
 use api::{
@@ -50,7 +50,8 @@ pub async fn create(call: &Call, bytes: &[u8]) -> Result<Answer, ApiError> {
 pub async fn create_object(call: &Call, mut wanted: Wanted, options: &WriteOptions) -> Result<Written, ApiError> {
     let object = &mut wanted.object;
     match_namespace(call, object)?;
-    if !object.str_at("metadata.resourceVersion").is_empty() {
+    // The store refuses it, which a dry run does not come to.
+    if options.dry_run == DryRun::No && !object.str_at("metadata.resourceVersion").is_empty() {
         return Err(ApiError::bad_request("resourceVersion should not be set on objects to be created"));
     }
     call.resource.rules.default(object);

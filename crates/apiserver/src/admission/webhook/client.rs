@@ -3,6 +3,7 @@
 //! A Service is reached at one of its ready endpoints, of each family one, whichever answers first; its certificate is that of
 //! `NAME.NAMESPACE.svc`. HTTP/1.1 is spoken, so that calls spread over endpoints.
 
+use super::trust;
 use crate::{
     ApiServer,
     kubelet::{self, Endpoint, Host, Via, chain},
@@ -110,13 +111,12 @@ impl Client {
             let (namespace, name) = (service.str_at("namespace").to_owned(), service.str_at("name").to_owned());
             let host = format!("{name}.{namespace}.svc");
             let port = service.int_at("port").and_then(|port| u16::try_from(port).ok()).unwrap_or(443);
-            let path = service.str_at("path");
-            let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
+            let path = cleaned(service.str_at("path"));
             return Ok(Self { to: Reached::Service { namespace, name }, host, port, path, tls, idle });
         }
         let url: Uri = config.str_at("url").parse().map_err(|error| format!("Unparsable URL: {error}"))?;
         let host = url.host().ok_or("webhook configuration must have either service or URL")?.to_owned();
-        Ok(Self { to: Reached::Url, host, port: url.port_u16().unwrap_or(443), path: url.path().to_owned(), tls, idle })
+        Ok(Self { to: Reached::Url, host, port: url.port_u16().unwrap_or(443), path: cleaned(url.path()), tls, idle })
     }
 
     async fn send(&self, server: &ApiServer, url: &str, body: Bytes) -> Result<(http::StatusCode, Bytes), String> {
@@ -192,14 +192,19 @@ impl Client {
 
 /// Trusts this bundle, or without one what the machine trusts.
 fn trusting(bundle: &str) -> Result<Arc<ClientConfig>, String> {
-    let config = if bundle.is_empty() {
-        tls::public_client_config()
+    let mut config = if bundle.is_empty() {
+        Arc::unwrap_or_clone(tls::public_client_config())
     } else {
         let pem = STANDARD.decode(bundle).map_err(|error| format!("caBundle: {error}"))?;
         let bundle = Bundle::from_pem(&String::from_utf8_lossy(&pem)).map_err(|error| format!("caBundle: {error}"))?;
-        tls::client_config(&bundle, None).map_err(|error| format!("caBundle: {error}"))?
+        trust::trusting(&bundle).map_err(|error| format!("caBundle: {error}"))?
     };
-    let mut config = Arc::unwrap_or_clone(config);
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(config))
+}
+
+/// A path as Go's client sends it: slashes do not repeat.
+fn cleaned(path: &str) -> String {
+    let steps = path.split('/').filter(|step| !step.is_empty());
+    format!("/{}", steps.collect::<Vec<_>>().join("/"))
 }

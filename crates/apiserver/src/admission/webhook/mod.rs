@@ -7,6 +7,7 @@
 mod client;
 mod hook;
 mod review;
+mod trust;
 
 use super::{attempt::Attempt, matching::Seen};
 use crate::{ApiServer, request::body, request::query::FieldValidation, stored};

@@ -228,7 +228,7 @@ fn mistaken_configurations_are_bad_requests_that_name_every_mistake() {
         (json!({"metadata": {"managedFields": []}}), vec!["metadata.managedFields"]),
         (
             json!({"bogus": 1, "spec": {"type": 5}}),
-            vec![".bogus: there is no such field", ".spec.type: must be a string, got 5"],
+            vec![".bogus: field not declared in schema", ".spec.type: must be a string, got 5"],
         ),
         (json!({"spec": {"ports": [port, port]}}), vec![".spec.ports[port=80,protocol=\"TCP\"]: stands twice"]),
         (json!({"spec": {"ports": {"port": 80}}}), vec![".spec.ports: must be a list"]),

@@ -99,7 +99,7 @@ impl Checker<'_> {
             let path = FieldPath::Field(path, key);
             match entries.field(key) {
                 Some((shape, _)) => self.value(shape, value, &path),
-                None => self.report(&path, "there is no such field"),
+                None => self.report(&path, "field not declared in schema"),
             }
         }
     }
