@@ -17,7 +17,7 @@ use hyper::body::Incoming;
 use parking_lot::Mutex;
 use runtime::{
     http::{Body, Limits, Server, full},
-    pki::{Authority, Purpose, Rotating},
+    pki::{Authority, Identity, Purpose, Rotating},
     tls,
 };
 use serde_json::{Value, json};
@@ -46,21 +46,25 @@ struct StandIn {
 
 impl StandIn {
     fn new(address: &str) -> Self {
+        let authority = Authority::create("webhooks", SystemTime::now()).unwrap();
+        let addresses = vec![address.parse().unwrap()];
+        let purpose = Purpose::Serving { names: vec!["hook.default.svc".into()], addresses };
+        let identity = authority.issue(&purpose, SystemTime::now()).unwrap();
+        Self::showing(address, &identity, STANDARD.encode(authority.certificate_pem()))
+    }
+
+    fn showing(address: &str, identity: &Identity, bundle: String) -> Self {
         let address: IpAddr = address.parse().unwrap();
         let listener = TcpListener::bind((address, 0)).unwrap();
         listener.set_nonblocking(true).unwrap();
         let port = listener.local_addr().unwrap().port();
-        let authority = Authority::create("webhooks", SystemTime::now()).unwrap();
-        let purpose = Purpose::Serving { names: vec!["hook.default.svc".into()], addresses: vec![address] };
-        let identity = authority.issue(&purpose, SystemTime::now()).unwrap();
-        let tls = tls::server_config(Rotating::new(&identity).unwrap(), None).unwrap();
+        let tls = tls::server_config(Rotating::new(identity).unwrap(), None).unwrap();
         let asked: Arc<Mutex<Vec<_>>> = Arc::default();
         let heard = Arc::clone(&asked);
         let serve = tower::service_fn(move |request| answer(request, Arc::clone(&heard)));
         let stop = CancellationToken::new();
         let server = Server { listeners: vec![listener], tls: Some(tls), limits: Limits::default() };
         TaskTracker::new().spawn(server.run(serve, stop.clone()));
-        let bundle = STANDARD.encode(authority.certificate_pem());
         let shown = STANDARD.encode(identity.chain_pem());
         Self { port, bundle, shown, asked, _running: stop.drop_guard() }
     }
@@ -214,6 +218,32 @@ async fn a_webhook_is_asked_by_url_and_by_service_over_either_family() {
             assert_eq!((&request["dryRun"], &request["oldObject"]), (&json!(false), &Value::Null));
             clear(&server).await;
         }
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_that_signed_itself_is_trusted_where_it_is_listed() {
+    let server = server().await;
+    let mut params = rcgen::CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap();
+    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+    let key = rcgen::KeyPair::generate().unwrap();
+    let certificate = params.self_signed(&key).unwrap();
+    let folder = tempfile::TempDir::new().unwrap();
+    let (shown, secret) = (folder.path().join("tls.crt"), folder.path().join("tls.key"));
+    std::fs::write(&shown, certificate.pem()).unwrap();
+    std::fs::write(&secret, key.serialize_pem()).unwrap();
+    let identity = Identity::load_pair(&shown, &secret).unwrap();
+    let standin = StandIn::showing(V4, &identity, STANDARD.encode(certificate.pem()));
+    for (client, status) in [
+        (standin.url(V4, "/deny"), 403),
+        // Its name is another one, and it is not listed.
+        (json!({"url": format!("https://localhost:{}/deny", standin.port), "caBundle": standin.bundle}), 500),
+        (json!({"url": format!("https://127.0.0.1:{}/deny", standin.port), "caBundle": StandIn::new(V4).shown}), 500),
+    ] {
+        configure(&server, "Validating", "one", vec![hook("one", client.clone(), json!({}))]).await;
+        let (got, answer) = map(&server, "a").await;
+        assert_eq!(got, status, "{client} {answer}");
+        clear(&server).await;
     }
 }
 

@@ -60,7 +60,7 @@ pub async fn update(call: &Call, object: &mut Value, old: &Value) -> Result<(), 
 pub async fn check(call: &Call, object: &Value, old: Option<&Value>) -> Result<(), ApiError> {
     node::restrict(call, object, old)?;
     call.kind().check(call, object, old).await?;
-    if call.request.subresource == "binding" {
+    if call.request.subresource == "binding" || !(policy::are_bound(call).await? || webhook::refuse(call).await?) {
         return Ok(());
     }
     let old = old.map(|old| shown(call, old));
@@ -118,8 +118,8 @@ async fn validate(attempt: &Attempt<'_>) -> Result<(), ApiError> {
 const KEPT: [&str; 5] = ["name", "namespace", "uid", "creationTimestamp", "managedFields"];
 
 async fn mutate(call: &Call, object: &mut Value, old: Option<&Value>, rounds: &mut Rounds) -> Result<bool, ApiError> {
-    if call.request.subresource == "binding" {
-        // They were asked about the Binding.
+    // About a Binding they were asked already. Without any, nothing is copied for them.
+    if call.request.subresource == "binding" || !webhook::change(call).await? {
         return Ok(false);
     }
     let old = old.map(|old| shown(call, old));

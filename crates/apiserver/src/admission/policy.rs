@@ -61,8 +61,8 @@ struct Binding {
 }
 
 impl Policies {
-    async fn of(attempt: &Attempt<'_>) -> Result<Arc<Vec<Bound>>, ApiError> {
-        let server = &attempt.call.server;
+    async fn of(call: &Call) -> Result<Arc<Vec<Bound>>, ApiError> {
+        let server = &call.server;
         let failed = |error: store::ReadError| ApiError::unavailable(error.to_string());
         let bindings = server.store.list(BINDINGS, None, None, None).await.map_err(failed)?.entries;
         if bindings.is_empty() {
@@ -130,12 +130,17 @@ struct Outcome {
     annotations: BTreeMap<String, Vec<String>>,
 }
 
+/// Whether any policy is bound to anything.
+pub(crate) async fn are_bound(call: &Call) -> Result<bool, ApiError> {
+    Ok(!Policies::of(call).await?.is_empty())
+}
+
 /// Holds a write against all policies that are bound to it.
 pub(crate) async fn validate(attempt: &Attempt<'_>) -> Result<(), ApiError> {
     if !attempt.call.server.config.admission.validating_policies || super::webhook::is_exempt(attempt) {
         return Ok(());
     }
-    let policies = Policies::of(attempt).await?;
+    let policies = Policies::of(attempt.call).await?;
     let mut outcome = Outcome::default();
     for policy in policies.iter() {
         for binding in &policy.bindings {

@@ -98,6 +98,18 @@ impl Webhooks {
     }
 }
 
+/// Whether there are webhooks that may change objects.
+pub(crate) async fn change(call: &crate::call::Call) -> Result<bool, ApiError> {
+    let server = &call.server;
+    Ok(!Webhooks::hooks(server, &server.webhooks.mutating, MUTATING).await?.is_empty())
+}
+
+/// Whether there are webhooks that only refuse.
+pub(crate) async fn refuse(call: &crate::call::Call) -> Result<bool, ApiError> {
+    let server = &call.server;
+    Ok(!Webhooks::hooks(server, &server.webhooks.validating, VALIDATING).await?.is_empty())
+}
+
 pub(crate) fn is_exempt(attempt: &Attempt<'_>) -> bool {
     EXEMPT.contains(&attempt.target.group.as_str())
 }
@@ -143,7 +155,7 @@ pub(crate) async fn mutate(attempt: &mut Attempt<'_>, rounds: &mut Rounds) -> Re
             Ok(patch) => {
                 let before = attempt.object.clone();
                 if let Some(patch) = patch {
-                    change(attempt, hook, &seen, &patch)?;
+                    apply(attempt, hook, &seen, &patch)?;
                     let text = json!({"configuration": hook.configuration, "webhook": hook.name,
                                       "patch": patch, "patchType": "JSONPatch"});
                     attempt.call.annotate(format!("patch.webhook.admission.k8s.io/{place}"), text.to_string());
@@ -283,7 +295,7 @@ fn pass_or_refuse(
 }
 
 /// Changes the object as the webhook wants it, in the words in which it was told of it.
-fn change(attempt: &mut Attempt<'_>, hook: &Hook, seen: &Seen, patch: &Value) -> Result<(), ApiError> {
+fn apply(attempt: &mut Attempt<'_>, hook: &Hook, seen: &Seen, patch: &Value) -> Result<(), ApiError> {
     let (Some(object), _) = seen.objects(attempt) else {
         let text = format!(
             "admission webhook {:?} attempted to modify the object, which is not supported for this operation",
