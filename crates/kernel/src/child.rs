@@ -1,8 +1,11 @@
 //! A program that runs beside this one and is told to end with its handle.
 
+use crate::netns;
 use rustix::process::{Pid, Signal, kill_process};
 use std::{
+    fs::File,
     io,
+    os::unix::process::CommandExt,
     path::Path,
     process::{Command, Stdio},
 };
@@ -19,6 +22,23 @@ impl Child {
         let mut command = Command::new(program);
         command.args(words).envs(variables.iter().map(|(name, value)| (name, value))).stdin(Stdio::null());
         Ok(Self { inner: command.spawn()? })
+    }
+
+    /// Starts a program in a network namespace; what it prints goes into `log`, after what is there. Signals of our terminal are not
+    /// for it.
+    pub fn start_in(
+        namespace: &str,
+        program: &Path,
+        words: &[String],
+        variables: &[(String, String)],
+        log: &Path,
+    ) -> io::Result<Self> {
+        let output = File::options().create(true).append(true).open(log)?;
+        let errors = output.try_clone()?;
+        let mut command = Command::new(program);
+        command.envs(variables.iter().map(|(name, value)| (name, value)));
+        command.args(words).stdin(Stdio::null()).stdout(output).stderr(errors).process_group(0);
+        Ok(Self { inner: netns::within(namespace, || command.spawn())?? })
     }
 
     /// Its process id.
@@ -51,9 +71,31 @@ impl Drop for Child {
 
 /// Tells a process to end. That it is gone already is fine.
 pub fn terminate(id: u32) {
+    send(id, Signal::TERM);
+}
+
+/// Ends a process at once. That it is gone already is fine.
+pub fn kill(id: u32) {
+    send(id, Signal::KILL);
+}
+
+fn send(id: u32, signal: Signal) {
     if let Some(pid) = i32::try_from(id).ok().and_then(Pid::from_raw) {
         // Nothing to tell to what is gone.
-        let _ = kill_process(pid, Signal::TERM);
+        let _ = kill_process(pid, signal);
+    }
+}
+
+/// Whether there is such a process and it still runs: one that has ended and that nobody asked for its result is none.
+pub fn is_alive(id: u32) -> bool {
+    std::fs::read_to_string(format!("/proc/{id}/stat")).is_ok_and(|stat| !stat.contains(") Z "))
+}
+
+/// Becomes another program, in a network namespace; returns only if that is not possible.
+pub fn become_in(namespace: &str, program: &str, words: &[String]) -> io::Error {
+    match netns::enter(namespace) {
+        Ok(()) => Command::new(program).args(words).exec(),
+        Err(error) => error,
     }
 }
 

@@ -12,6 +12,7 @@ pub mod ipset;
 pub mod iptables;
 pub mod ipvs;
 pub mod limits;
+pub mod mount;
 mod netlink;
 pub mod netns;
 pub mod nft;

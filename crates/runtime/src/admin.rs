@@ -1,4 +1,4 @@
-//! The endpoints every component has: `/metrics`, `/healthz`, `/livez`, `/readyz`, `/version`.
+//! The endpoints every component has: `/metrics`, `/metrics/slis`, `/healthz`, `/livez`, `/readyz`, `/version`.
 //!
 //! Components serve them alone ([`Admin::service`]); the API server asks [`Admin::answer`] first and goes on with its
 //! own paths.
@@ -32,7 +32,8 @@ impl Admin {
     pub fn answer<B>(&self, request: &Request<B>) -> Option<Response<Body>> {
         let path = request.uri().path();
         let response = match path {
-            "/metrics" => self.metrics(request),
+            "/metrics" => exposed(&self.metrics, request),
+            "/metrics/slis" => exposed(self.health.slis(), request),
             "/version" => json(&serde_json::json!(BUILD)),
             _ => {
                 let answer = self.health.answer(path, request.uri().query().unwrap_or_default())?;
@@ -61,14 +62,14 @@ impl Admin {
             ready(Ok(self.answer(&request).unwrap_or_else(|| text(StatusCode::NOT_FOUND, "404 page not found\n"))))
         })
     }
+}
 
-    fn metrics<B>(&self, request: &Request<B>) -> Response<Body> {
-        let accept = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
-        let exposition = self.metrics.render(TextFormat::accepted(accept));
-        let mut response = Response::new(full(exposition.body));
-        response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(exposition.content_type));
-        response
-    }
+fn exposed<B>(metrics: &Metrics, request: &Request<B>) -> Response<Body> {
+    let accept = request.headers().get(ACCEPT).and_then(|value| value.to_str().ok());
+    let exposition = metrics.render(TextFormat::accepted(accept));
+    let mut response = Response::new(full(exposition.body));
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(exposition.content_type));
+    response
 }
 
 fn json(value: &serde_json::Value) -> Response<Body> {
@@ -100,6 +101,7 @@ mod tests {
                 "application/openmetrics-text",
                 Some((200, "application/openmetrics-text; version=1.0.0; charset=utf-8")),
             ),
+            (Method::GET, "/metrics/slis", "*/*", Some((200, "text/plain; version=0.0.4; charset=utf-8"))),
             (Method::HEAD, "/readyz?verbose", "*/*", Some((200, plain))),
             (Method::GET, "/readyz/none", "*/*", Some((404, plain))),
             (Method::GET, "/version", "*/*", Some((200, "application/json"))),

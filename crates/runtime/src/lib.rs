@@ -23,8 +23,11 @@ pub mod operator;
 pub mod pki;
 pub mod secret;
 pub mod shutdown;
+mod stable_hash;
 pub mod suggest;
 pub mod task;
 pub mod tls;
 pub mod version;
 pub mod watch;
+
+pub use stable_hash::stable_hash;

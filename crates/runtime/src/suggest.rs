@@ -2,15 +2,17 @@
 //! plugins.
 
 /// The candidate nearest to `word`, if it is near enough to be a typing mistake: at most a third of the letters differ,
-/// and at least one difference is always allowed. The first of equally near candidates wins. Case does not count.
+/// and at least one difference is always allowed; or its end was left out, of which at least half is there. The first of
+/// equally near candidates wins. Case does not count.
 pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    let allowed = (word.chars().count() / 3).max(1);
-    candidates
-        .into_iter()
-        .map(|candidate| (distance(&word.to_lowercase(), &candidate.to_lowercase()), candidate))
-        .filter(|(distance, _)| *distance <= allowed)
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
+    let (word, letters) = (word.to_lowercase(), word.chars().count());
+    let near = |candidate: &'a str| {
+        let whole = candidate.to_lowercase();
+        let distance = distance(&word, &whole);
+        let shortened = letters >= 3 && distance <= letters && whole.starts_with(&word);
+        (shortened || distance <= (letters / 3).max(1)).then_some((distance, candidate))
+    };
+    candidates.into_iter().filter_map(near).min_by_key(|(distance, _)| *distance).map(|(_, candidate)| candidate)
 }
 
 /// How many letters must be inserted, removed, replaced or swapped with their neighbour to turn `a` into `b`.
@@ -33,6 +35,9 @@ mod tests {
             ("bind-adress", Some("bind-address")),
             ("dnss", Some("dns")),
             ("MODE", Some("mode")),
+            ("cluster", Some("cluster-cidr")),
+            ("bind", None),
+            ("b", None),
             ("kubelet", None),
             ("", None),
         ] {

@@ -155,6 +155,12 @@ impl Entry {
         }
     }
 
+    /// The same entry with other bytes: what is stored, in other words.
+    #[must_use]
+    pub fn with_value(&self, value: Bytes) -> Self {
+        Self::stored(self.0.key.clone(), value, self.0.stamp, self.0.form.clone())
+    }
+
     pub(crate) fn stamp(&self) -> Stamp {
         self.0.stamp
     }

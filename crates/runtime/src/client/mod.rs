@@ -5,6 +5,7 @@ pub(crate) mod endpoint;
 mod error_line;
 pub(crate) mod list;
 mod reach;
+mod renewed;
 mod stack;
 
 use http::{HeaderValue, header::USER_AGENT};
@@ -20,6 +21,7 @@ use std::{
 
 pub use api::{Api, Metadata};
 pub use error_line::{error_line, is_unreachable};
+pub use renewed::Renewable;
 pub use stack::client;
 
 /// A type of object that can be asked for and followed.

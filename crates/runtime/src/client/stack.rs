@@ -7,6 +7,7 @@
 use super::reach::{Reach, ReachLayer};
 use crate::backoff::{self, Backoff};
 use http::{Request, Response, StatusCode, header::RETRY_AFTER};
+use hyper::body::Incoming;
 use hyper_util::{
     client::legacy::{Client as Hyper, connect::HttpConnector},
     rt::TokioExecutor,
@@ -19,6 +20,7 @@ use std::time::Duration;
 use tower::{
     BoxError, ServiceBuilder,
     retry::{Policy, RetryLayer},
+    util::BoxCloneService,
 };
 
 /// How long it may take to connect.
@@ -34,6 +36,14 @@ pub fn client(config: Config) -> Result<Client, kube::Error> {
         // Tunnels are kube's business.
         return Client::try_from(config);
     }
+    let namespace = config.default_namespace.clone();
+    Ok(Client::new(stack(&config)?, namespace))
+}
+
+/// What requests go through.
+pub(super) type Stack = BoxCloneService<Request<Body>, Response<Incoming>, BoxError>;
+
+pub(super) fn stack(config: &Config) -> Result<Stack, kube::Error> {
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
@@ -50,7 +60,7 @@ pub fn client(config: Config) -> Result<Client, kube::Error> {
         .layer(config.extra_headers_layer()?)
         .layer(ReachLayer(Reach::of(&config.cluster_url.to_string())))
         .service(Hyper::builder(TokioExecutor::new()).build::<_, Body>(tls));
-    Ok(Client::new(service, config.default_namespace))
+    Ok(BoxCloneService::new(service))
 }
 
 /// Repeats what the server did not take up for being busy.

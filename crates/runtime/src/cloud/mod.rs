@@ -21,6 +21,14 @@ pub enum CloudError {
         /// When to ask again.
         after: Duration,
     },
+    /// What is asked for is used up: told, and asked again after this long, or as soon as something is given back.
+    #[error("{reason}; asked again in {after:?}")]
+    Exhausted {
+        /// What there is no more of.
+        reason: String,
+        /// When to ask again.
+        after: Duration,
+    },
     /// The Service asks for something that cannot be had. Asked again only when it changes.
     #[error("{0}")]
     Refused(String),

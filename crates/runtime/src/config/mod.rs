@@ -29,6 +29,7 @@
 //! # Ok::<(), Mistakes>(())
 //! ```
 
+pub mod document;
 mod file;
 mod flag;
 mod mistakes;

@@ -50,8 +50,14 @@ impl<K> Scope<K> {
     }
 
     #[must_use]
-    pub fn name(mut self, name: &str) -> Self {
-        self.part.fields = Some(format!("metadata.name={name}"));
+    pub fn name(self, name: &str) -> Self {
+        self.fields(&format!("metadata.name={name}"))
+    }
+
+    /// Those that a field selector picks, such as the Pods of a node.
+    #[must_use]
+    pub fn fields(mut self, selector: &str) -> Self {
+        self.part.fields = Some(selector.to_owned());
         self
     }
 }

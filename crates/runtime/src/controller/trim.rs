@@ -7,7 +7,11 @@ use std::any::Any;
 pub(super) fn trim(object: &mut dyn Any) {
     let Some(pod) = object.downcast_mut::<Pod>() else { return };
     let Some(spec) = &mut pod.spec else { return };
-    spec.volumes = None;
+    // Claims decide where a pod can run; what else it mounts is the kubelet's business.
+    let claims = spec.volumes.take().into_iter().flatten();
+    let claims: Vec<_> =
+        claims.filter(|volume| volume.persistent_volume_claim.is_some() || volume.ephemeral.is_some()).collect();
+    spec.volumes = Some(claims).filter(|claims| !claims.is_empty());
     spec.init_containers.iter_mut().flatten().chain(&mut spec.containers).for_each(trim_container);
 }
 

@@ -3,7 +3,11 @@
 //! Mirrors `k8s.io/apiserver/pkg/server/healthz`: `ok` unless `?verbose`, the list whenever something fails, the reason
 //! only in the log, `?exclude=<check>` as often as needed, and `/readyz/<check>` for one.
 
+mod slis;
+
+use crate::metrics::Metrics;
 use parking_lot::RwLock;
+use slis::Slis;
 use std::sync::{
     Arc,
     atomic::{AtomicBool, Ordering},
@@ -62,13 +66,14 @@ struct Check {
 pub struct Health {
     checks: Arc<RwLock<Vec<Check>>>,
     shutting_down: Arc<AtomicBool>,
+    slis: Slis,
 }
 
 impl Health {
     /// Healthy and ready until told otherwise.
     #[must_use]
     pub fn new() -> Self {
-        let health = Self { checks: Arc::default(), shutting_down: Arc::default() };
+        let health = Self { checks: Arc::default(), shutting_down: Arc::default(), slis: Slis::new() };
         health.add("ping", Scope::Live, || Ok(()));
         let shutting_down = Arc::clone(&health.shutting_down);
         health.add("shutdown", Scope::Ready, move || match shutting_down.load(Ordering::Relaxed) {
@@ -92,6 +97,13 @@ impl Health {
     /// Removes a check; one that is not there is no mistake.
     pub fn remove(&self, name: &str) {
         self.checks.write().retain(|check| check.name != name);
+        self.slis.forget(name);
+    }
+
+    /// What came of the checks so far, for `/metrics/slis`.
+    #[must_use]
+    pub fn slis(&self) -> &Metrics {
+        &self.slis.metrics
     }
 
     /// From now on `/readyz` fails, so that load balancers look elsewhere while requests are still answered.
@@ -107,9 +119,73 @@ impl Health {
         let endpoint = Endpoint::ALL.into_iter().find(|endpoint| endpoint.name() == name)?;
         let checks = self.of(endpoint);
         Some(match one {
-            Some(one) if !one.is_empty() => answer_one(endpoint, checks.iter().find(|check| check.name == one)),
-            _ => answer_all(endpoint, &checks, query),
+            Some(one) if !one.is_empty() => self.answer_one(endpoint, checks.iter().find(|check| check.name == one)),
+            _ => self.answer_all(endpoint, &checks, query),
         })
+    }
+
+    /// Runs a check and counts what came of it.
+    fn outcome(&self, endpoint: Endpoint, check: &Check) -> Result<(), String> {
+        let outcome = (check.test)();
+        self.slis.note(&check.name, endpoint.name(), outcome.is_ok() || check.scope == Scope::Advice);
+        outcome
+    }
+
+    fn answer_one(&self, endpoint: Endpoint, check: Option<&Check>) -> Answer {
+        let Some(check) = check else { return Answer { status: 404, body: "404 page not found\n".to_owned() } };
+        match self.outcome(endpoint, check) {
+            Ok(()) => Answer { status: 200, body: "ok".to_owned() },
+            Err(reason) if check.scope == Scope::Advice => Answer { status: 200, body: format!("ok, but {reason}\n") },
+            Err(reason) => {
+                tracing::info!(endpoint = endpoint.name(), check = check.name, reason, "health check failed");
+                Answer { status: 500, body: format!("internal server error: {reason}\n") }
+            }
+        }
+    }
+
+    fn answer_all(&self, endpoint: Endpoint, checks: &[Check], query: &str) -> Answer {
+        let parameters: Vec<(&str, String)> = query
+            .split('&')
+            .map(|pair| pair.split_once('=').map_or((pair, String::new()), |(k, v)| (k, decoded(v))))
+            .collect();
+        let verbose = parameters.iter().any(|(name, _)| *name == "verbose");
+        let mut excluded: Vec<&str> = parameters
+            .iter()
+            .filter(|(name, value)| *name == "exclude" && !value.is_empty())
+            .map(|(_, value)| value.as_str())
+            .collect();
+
+        let mut list = String::new();
+        let mut failed = false;
+        for check in checks {
+            let name = &check.name;
+            let outcome = if excluded.contains(&name.as_str()) { None } else { Some(self.outcome(endpoint, check)) };
+            list.push_str(&match outcome {
+                None => {
+                    excluded.retain(|excluded| excluded != name);
+                    format!("[+]{name} excluded: ok\n")
+                }
+                Some(Ok(())) => format!("[+]{name} ok\n"),
+                Some(Err(reason)) if check.scope == Scope::Advice => format!("[!]{name} ok, but {reason}\n"),
+                Some(Err(reason)) => {
+                    failed = true;
+                    tracing::info!(endpoint = endpoint.name(), check = name, reason, "health check failed");
+                    // Probes may be open to everyone; reasons may name what is inside.
+                    format!("[-]{name} failed: reason withheld\n")
+                }
+            });
+        }
+        if !excluded.is_empty() {
+            let names: Vec<String> = excluded.iter().map(|name| format!("{name:?}")).collect();
+            let names = names.join(", ");
+            list.push_str(&format!("warn: some health checks cannot be excluded: no matches for {names}\n"));
+        }
+        let name = endpoint.name();
+        match (failed, verbose) {
+            (true, _) => Answer { status: 500, body: format!("{list}{name} check failed\n") },
+            (false, true) => Answer { status: 200, body: format!("{list}{name} check passed\n") },
+            (false, false) => Answer { status: 200, body: "ok".to_owned() },
+        }
     }
 
     /// A copy, so that no lock is held while checks run.
@@ -129,63 +205,6 @@ impl std::fmt::Debug for Health {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let names: Vec<String> = self.checks.read().iter().map(|check| check.name.clone()).collect();
         f.debug_struct("Health").field("checks", &names).field("shutting_down", &self.shutting_down).finish()
-    }
-}
-
-fn answer_one(endpoint: Endpoint, check: Option<&Check>) -> Answer {
-    let Some(check) = check else { return Answer { status: 404, body: "404 page not found\n".to_owned() } };
-    match (check.test)() {
-        Ok(()) => Answer { status: 200, body: "ok".to_owned() },
-        Err(reason) if check.scope == Scope::Advice => Answer { status: 200, body: format!("ok, but {reason}\n") },
-        Err(reason) => {
-            tracing::info!(endpoint = endpoint.name(), check = check.name, reason, "health check failed");
-            Answer { status: 500, body: format!("internal server error: {reason}\n") }
-        }
-    }
-}
-
-fn answer_all(endpoint: Endpoint, checks: &[Check], query: &str) -> Answer {
-    let parameters: Vec<(&str, String)> = query
-        .split('&')
-        .map(|pair| pair.split_once('=').map_or((pair, String::new()), |(k, v)| (k, decoded(v))))
-        .collect();
-    let verbose = parameters.iter().any(|(name, _)| *name == "verbose");
-    let mut excluded: Vec<&str> = parameters
-        .iter()
-        .filter(|(name, value)| *name == "exclude" && !value.is_empty())
-        .map(|(_, value)| value.as_str())
-        .collect();
-
-    let mut list = String::new();
-    let mut failed = false;
-    for check in checks {
-        let name = &check.name;
-        let outcome = if excluded.contains(&name.as_str()) { None } else { Some((check.test)()) };
-        list.push_str(&match outcome {
-            None => {
-                excluded.retain(|excluded| excluded != name);
-                format!("[+]{name} excluded: ok\n")
-            }
-            Some(Ok(())) => format!("[+]{name} ok\n"),
-            Some(Err(reason)) if check.scope == Scope::Advice => format!("[!]{name} ok, but {reason}\n"),
-            Some(Err(reason)) => {
-                failed = true;
-                tracing::info!(endpoint = endpoint.name(), check = name, reason, "health check failed");
-                // Probes may be open to everyone; reasons may name what is inside.
-                format!("[-]{name} failed: reason withheld\n")
-            }
-        });
-    }
-    if !excluded.is_empty() {
-        let names: Vec<String> = excluded.iter().map(|name| format!("{name:?}")).collect();
-        let names = names.join(", ");
-        list.push_str(&format!("warn: some health checks cannot be excluded: no matches for {names}\n"));
-    }
-    let name = endpoint.name();
-    match (failed, verbose) {
-        (true, _) => Answer { status: 500, body: format!("{list}{name} check failed\n") },
-        (false, true) => Answer { status: 200, body: format!("{list}{name} check passed\n") },
-        (false, false) => Answer { status: 200, body: "ok".to_owned() },
     }
 }
 

@@ -29,6 +29,26 @@ fn a_healthy_process_says_ok_and_lists_its_checks_when_asked() {
 }
 
 #[test]
+fn what_came_of_checks_is_counted_when_they_are_asked_for() {
+    let health = health(Err("disk full"));
+    for url in ["/livez", "/livez?exclude=store", "/livez/store"] {
+        get(&health, url);
+    }
+    let text = health.slis().render(crate::metrics::TextFormat::Classic).body;
+    let mut lines: Vec<&str> = text.lines().filter(|line| !line.starts_with('#')).collect();
+    lines.sort_unstable();
+    let expected = [
+        r#"kubernetes_healthchecks_total{name="ping",status="success",type="livez"} 2"#,
+        r#"kubernetes_healthchecks_total{name="store",status="error",type="livez"} 2"#,
+        r#"kubernetes_healthcheck{name="ping",type="livez"} 1"#,
+        r#"kubernetes_healthcheck{name="store",type="livez"} 0"#,
+    ];
+    assert_eq!(lines, expected);
+    health.remove("store");
+    assert!(!health.slis().render(crate::metrics::TextFormat::Classic).body.contains(expected[3]));
+}
+
+#[test]
 fn a_failed_check_is_listed_without_its_reason() {
     let health = health(Err("disk full"));
     let body = "[+]ping ok\n[-]store failed: reason withheld\nhealthz check failed\n";

@@ -12,6 +12,7 @@ mod outgoing;
 mod pace;
 mod server;
 mod slots;
+mod upgrade;
 
 pub use body::{Body, BoxError, empty, full, holding, text};
 pub use collect::{CollectError, collect};
@@ -20,3 +21,4 @@ pub use limits::Limits;
 pub use outgoing::Unhurried;
 pub use pace::Pace;
 pub use server::{Drained, Server};
+pub use upgrade::{end_to_end, join, offer, upgrade};

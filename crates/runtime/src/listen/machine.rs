@@ -3,7 +3,7 @@
 
 use net::Family;
 use socket2::{Domain, Socket, Type};
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 /// What a family is good for here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -47,6 +47,25 @@ impl Machine {
         let whole = Family::BOTH.into_iter().find(|family| self.has(*family) == Presence::Whole);
         whole.unwrap_or(Family::V4).loopback()
     }
+}
+
+/// The address by which other machines reach this one: that from which it would talk to them. None without a route, and none
+/// that only this machine or this link knows. Nothing is sent.
+#[must_use]
+pub fn outward(family: Family) -> Option<IpAddr> {
+    // Addresses for documentation: routed as any other, and nobody's.
+    let anybody: IpAddr = match family {
+        Family::V4 => Ipv4Addr::new(192, 0, 2, 1).into(),
+        Family::V6 => Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1).into(),
+    };
+    let socket = UdpSocket::bind((family.unspecified(), 0)).ok()?;
+    socket.connect((anybody, 9)).ok()?;
+    let own = socket.local_addr().ok()?.ip();
+    let of_the_link = match own {
+        IpAddr::V4(v4) => v4.is_link_local(),
+        IpAddr::V6(v6) => v6.is_unicast_link_local(),
+    };
+    (!own.is_loopback() && !own.is_unspecified() && !of_the_link).then_some(own)
 }
 
 fn presence(family: Family) -> Presence {

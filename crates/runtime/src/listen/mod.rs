@@ -17,7 +17,7 @@ use std::{
 };
 
 pub use bind::{ListenError, Transport, tcp, udp};
-pub use machine::{Machine, Presence};
+pub use machine::{Machine, Presence, outward};
 
 /// `--bind-address`: where to listen.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,6 +122,29 @@ pub fn reachable(hosts: &Hosts, bound: &[SocketAddr], machine: Machine) -> Vec<S
     }
     let there: Vec<SocketAddr> = found.iter().copied().filter(|address| is_there(address.ip(), machine)).collect();
     if there.is_empty() { found } else { there }
+}
+
+/// Where other machines find sockets that were opened for `hosts`, the preferred family first: the addresses themselves, and for
+/// wildcards what `outward` knows of the machine. Loopback is for this machine alone.
+#[must_use]
+pub fn advertised(
+    hosts: &Hosts,
+    bound: &[SocketAddr],
+    preferred: Family,
+    outward: impl Fn(Family) -> Option<IpAddr>,
+) -> Option<DualStack<IpAddr>> {
+    let of = |family: Family| {
+        let mut ips = bound.iter().map(SocketAddr::ip);
+        let serves = |ip: IpAddr| ip.family() == family || (*hosts == Hosts::Everywhere && ip.is_unspecified());
+        ips.find(|ip| serves(*ip)).and_then(|ip| if ip.is_unspecified() { outward(family) } else { Some(ip) })
+    };
+    let found: Vec<IpAddr> =
+        [preferred, preferred.other()].into_iter().filter_map(of).filter(|ip| !ip.is_loopback()).collect();
+    match found[..] {
+        [first, second] => DualStack::pair(first, second).ok(),
+        [only] => Some(DualStack::one(only)),
+        _ => None,
+    }
 }
 
 /// Which clients a socket takes.

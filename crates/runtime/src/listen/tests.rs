@@ -211,3 +211,27 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn other_machines_are_told_addresses_that_they_can_reach() {
+    let here = |family: Family| -> Option<IpAddr> {
+        Some(if family == Family::V4 { "192.0.2.7" } else { "2001:db8::7" }.parse().unwrap())
+    };
+    let none = |_: Family| None;
+    for (hosts, bound, preferred, want) in [
+        ("::", "[::]:6443", Family::V4, "192.0.2.7,2001:db8::7"),
+        ("::", "[::]:6443", Family::V6, "2001:db8::7,192.0.2.7"),
+        ("0.0.0.0", "0.0.0.0:6443", Family::V6, "192.0.2.7"),
+        ("198.51.100.1", "198.51.100.1:6443", Family::V4, "198.51.100.1"),
+        ("127.0.0.1", "127.0.0.1:6443", Family::V4, ""),
+    ] {
+        let hosts: Hosts = hosts.parse().unwrap();
+        let text = |found: Option<DualStack<IpAddr>>| {
+            found.map(|pair| pair.iter().map(ToString::to_string).collect::<Vec<_>>().join(",")).unwrap_or_default()
+        };
+        let bound = [bound.parse().unwrap()];
+        assert_eq!(text(advertised(&hosts, &bound, preferred, here)), want);
+        let fixed = matches!(hosts, Hosts::Each(_)) && want == "198.51.100.1";
+        assert_eq!(text(advertised(&hosts, &bound, preferred, none)), if fixed { want } else { "" });
+    }
+}

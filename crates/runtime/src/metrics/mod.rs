@@ -50,12 +50,18 @@ impl Metrics {
     /// Metrics of the process and of the build; a component adds its own.
     #[must_use]
     pub fn new() -> Self {
-        let mut registry = Registry::default();
-        registry.register_collector(Box::new(process::Process));
+        let metrics = Self::empty();
+        metrics.register_collector(Box::new(process::Process));
         let build =
             Info::new(vec![("version", BUILD.version), ("git_commit", BUILD.git_commit), ("platform", BUILD.platform)]);
-        registry.register("twinstack_build", "The build that is running", build);
-        Self { registry: Arc::new(RwLock::new(registry)) }
+        metrics.registry.write().register("twinstack_build", "The build that is running", build);
+        metrics
+    }
+
+    /// None at all, for an endpoint that shows something of its own.
+    #[must_use]
+    pub fn empty() -> Self {
+        Self { registry: Arc::default() }
     }
 
     /// Adds `metric` and hands it back. A counter's `name` goes without `_total`: the text form adds it.

@@ -53,11 +53,10 @@ pub fn contains(live: &Value, wanted: &Value) -> bool {
     }
 }
 
-/// Tells values apart (FNV-1a); not for what somebody might forge.
+/// Tells values apart; not for what somebody might forge.
 #[must_use]
 pub fn fingerprint(value: &Value) -> String {
-    let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    format!("{:016x}", value.to_string().bytes().fold(0xcbf2_9ce4_8422_2325, step))
+    format!("{:016x}", crate::stable_hash(value.to_string().as_bytes()))
 }
 
 #[cfg(test)]

@@ -9,6 +9,8 @@ pub type ApiKind = (&'static str, &'static str);
 
 /// Traffic between Pods.
 pub const NETWORK_POLICY: ApiKind = ("networking.k8s.io/v1", "NetworkPolicy");
+/// What the API server changes in objects that are written.
+pub const MUTATING_POLICY: ApiKind = ("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicy");
 /// What Prometheus asks.
 pub const SERVICE_MONITOR: ApiKind = ("monitoring.coreos.com/v1", "ServiceMonitor");
 /// What the cluster is told of an operator.

@@ -75,6 +75,15 @@ impl Authority {
         Ok(authority)
     }
 
+    /// The authority in a pair of files (`--cluster-signing-cert-file`, `--cluster-signing-key-file`).
+    pub fn load_pair(certificate: &Path, key: &Path) -> Result<Self, PkiError> {
+        let authority = Self::assemble(read(certificate)?, load_key(key)?, certificate);
+        authority.map_err(|error| match error {
+            PkiError::Mismatch { certificate, .. } => PkiError::Mismatch { certificate, key: key.to_owned() },
+            other => other,
+        })
+    }
+
     fn assemble(certificate_pem: String, key: KeyPair, path: &Path) -> Result<Self, PkiError> {
         let wrong = |problem: &str| damaged(path, problem, Self::EXPECTED);
         let certificate = Bundle::parse(certificate_pem.as_bytes()).map_err(|problem| wrong(&problem))?;
@@ -107,6 +116,14 @@ impl Authority {
     #[must_use]
     pub fn bundle(&self) -> &Bundle {
         &self.certificate
+    }
+
+    pub(super) fn issuer(&self) -> &Issuer<'static, KeyPair> {
+        &self.issuer
+    }
+
+    pub(super) fn validity(&self) -> Validity {
+        self.validity
     }
 
     /// A fresh key with a certificate for `purpose`, valid for a year or as long as the authority.
@@ -177,7 +194,7 @@ fn self_signed(name: &str, key: &KeyPair, now: SystemTime) -> Result<String, Pki
 }
 
 /// What all certificates have: a time, a random serial number, an empty subject.
-fn parameters(validity: Validity) -> Result<CertificateParams, PkiError> {
+pub(super) fn parameters(validity: Validity) -> Result<CertificateParams, PkiError> {
     let mut serial = [0; 16];
     getrandom::fill(&mut serial)?;
     // A positive number of full length, so that its encoding is always the same size.
@@ -222,6 +239,6 @@ fn unless_there(created: io::Result<()>) -> io::Result<()> {
     }
 }
 
-fn pem_of(certificate: &CertificateDer<'_>) -> String {
+pub(super) fn pem_of(certificate: &CertificateDer<'_>) -> String {
     super::pem::encode("CERTIFICATE", certificate)
 }

@@ -1,9 +1,9 @@
 //! Certificates of authorities, one or many in a PEM file (`--client-ca-file`, `ca.crt`). Used by `tls` to decide whom
 //! to trust.
 
-use super::error::PkiError;
+use super::{error::PkiError, validity::Validity};
 use rustls::pki_types::{CertificateDer, pem::PemObject};
-use std::path::Path;
+use std::{path::Path, time::SystemTime};
 
 /// At least one certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +31,19 @@ impl Bundle {
     #[must_use]
     pub fn certificates(&self) -> &[CertificateDer<'static>] {
         &self.certificates
+    }
+
+    /// The last second of the first one.
+    #[must_use]
+    pub fn ends(&self) -> Option<SystemTime> {
+        let (_, certificate) = x509_parser::parse_x509_certificate(self.first()).ok()?;
+        Some(Validity::of(&certificate).not_after)
+    }
+
+    /// These and those of another.
+    #[must_use]
+    pub fn with(&self, other: &Self) -> Self {
+        Self { certificates: self.certificates.iter().chain(&other.certificates).cloned().collect() }
     }
 
     /// The first one: of an identity's chain, its own.

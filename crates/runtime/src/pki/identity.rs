@@ -4,6 +4,7 @@
 use super::{
     bundle::{Bundle, damaged, read},
     error::PkiError,
+    purpose::{self, Purpose},
     validity::Validity,
 };
 use crate::{atomic_file, secret::Secret};
@@ -45,6 +46,11 @@ impl Identity {
             .map_err(|flaw| damaged(path, flaw.to_string(), Self::EXPECTED))
     }
 
+    /// Reads both from text.
+    pub fn from_pem(chain: &str, key: &str) -> Result<Self, PkiError> {
+        Self::new(chain.to_owned(), key.to_owned()).map_err(|flaw| PkiError::Key(flaw.to_string()))
+    }
+
     /// Reads a pair of files (`--tls-cert-file`, `--tls-private-key-file`).
     pub fn load_pair(certificate: &Path, key: &Path) -> Result<Self, PkiError> {
         let (chain_pem, key_pem) = (read(certificate)?, read(key)?);
@@ -84,6 +90,13 @@ impl Identity {
         let (_, certificate) = x509_parser::parse_x509_certificate(self.chain.first())
             .expect("a bundle holds only certificates that were parsed");
         Validity::of(&certificate)
+    }
+
+    /// What the certificate is for; `None` if that is neither a server nor a client.
+    #[must_use]
+    pub fn purpose(&self) -> Option<Purpose> {
+        let (_, certificate) = x509_parser::parse_x509_certificate(self.chain.first()).ok()?;
+        purpose::of(&certificate)
     }
 
     /// The certificate chain for rustls.

@@ -5,10 +5,13 @@
 
 mod authority;
 mod bundle;
+mod detached;
 mod error;
 mod identity;
 mod pem;
+mod pending;
 mod purpose;
+mod request;
 mod rotation;
 mod subject;
 mod token_key;
@@ -16,9 +19,12 @@ mod validity;
 
 pub use authority::Authority;
 pub use bundle::Bundle;
+pub use detached::{detached_signature, sha256_hex};
 pub use error::PkiError;
 pub use identity::Identity;
+pub use pending::{PendingKey, Wish};
 pub use purpose::Purpose;
+pub use request::{CertificateRequest, RequestError};
 pub use rotation::Rotating;
 pub use token_key::TokenKey;
 pub use validity::{Validity, rotate_at, rotation_due};

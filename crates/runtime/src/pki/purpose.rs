@@ -45,7 +45,7 @@ pub(super) fn of(certificate: &X509Certificate<'_>) -> Option<Purpose> {
     Some(Purpose::Serving { names, addresses })
 }
 
-fn address(bytes: &[u8]) -> Option<IpAddr> {
+pub(super) fn address(bytes: &[u8]) -> Option<IpAddr> {
     match bytes.len() {
         4 => <[u8; 4]>::try_from(bytes).ok().map(IpAddr::from),
         16 => <[u8; 16]>::try_from(bytes).ok().map(IpAddr::from),

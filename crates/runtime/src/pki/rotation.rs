@@ -5,7 +5,7 @@ use super::{
     identity::Identity,
     validity::{Validity, rotate_at, rotation_due},
 };
-use arc_swap::ArcSwap;
+use arc_swap::ArcSwapOption;
 use rustls::{
     server::{ClientHello, ResolvesServerCert},
     sign::CertifiedKey,
@@ -19,7 +19,7 @@ use tokio_util::sync::CancellationToken;
 /// Shows one certificate, and from some moment on another: new connections see the new one, old ones live on.
 #[derive(Debug)]
 pub struct Rotating {
-    current: ArcSwap<Current>,
+    current: ArcSwapOption<Current>,
 }
 
 #[derive(Debug)]
@@ -37,19 +37,25 @@ impl Current {
 impl Rotating {
     /// Starts with `identity`.
     pub fn new(identity: &Identity) -> Result<Arc<Self>, PkiError> {
-        Ok(Arc::new(Self { current: ArcSwap::from_pointee(Current::of(identity)?) }))
+        Ok(Arc::new(Self { current: ArcSwapOption::from_pointee(Current::of(identity)?) }))
+    }
+
+    /// Has nothing to show yet: until it has, every handshake fails.
+    #[must_use]
+    pub fn empty() -> Arc<Self> {
+        Arc::new(Self { current: ArcSwapOption::empty() })
     }
 
     /// Shows `identity` to connections from now on.
     pub fn replace(&self, identity: &Identity) -> Result<(), PkiError> {
-        self.current.store(Arc::new(Current::of(identity)?));
+        self.current.store(Some(Arc::new(Current::of(identity)?)));
         Ok(())
     }
 
     /// The time of the certificate that is shown.
     #[must_use]
-    pub fn validity(&self) -> Validity {
-        self.current.load().validity
+    pub fn validity(&self) -> Option<Validity> {
+        self.current.load().as_ref().map(|current| current.validity)
     }
 
     /// Replaces the certificate if it is due. Whether it was.
@@ -58,7 +64,7 @@ impl Rotating {
         now: SystemTime,
         issue: impl FnOnce(SystemTime) -> Result<Identity, PkiError>,
     ) -> Result<bool, PkiError> {
-        if !rotation_due(self.validity(), now) {
+        if self.validity().is_some_and(|validity| !rotation_due(validity, now)) {
             return Ok(false);
         }
         self.replace(&issue(now)?)?;
@@ -88,14 +94,14 @@ impl Rotating {
 
 impl ResolvesServerCert for Rotating {
     fn resolve(&self, _hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
-        Some(Arc::clone(&self.current.load().key))
+        self.current.load().as_ref().map(|current| Arc::clone(&current.key))
     }
 }
 
 /// How long to sleep: until the certificate is due, but at most an hour, since clocks are set and machines are
 /// suspended, and at least a minute, since what failed just now will fail again.
-fn next_look(validity: Validity, now: SystemTime) -> Duration {
-    let until_due = rotate_at(validity).duration_since(now).unwrap_or_default();
+fn next_look(validity: Option<Validity>, now: SystemTime) -> Duration {
+    let until_due = validity.and_then(|validity| rotate_at(validity).duration_since(now).ok()).unwrap_or_default();
     until_due.clamp(Duration::from_secs(60), Duration::from_secs(3600))
 }
 
@@ -108,7 +114,7 @@ mod tests {
         let at = |seconds| SystemTime::UNIX_EPOCH + Duration::from_secs(seconds);
         let validity = Validity { not_before: at(0), not_after: at(10_000) };
         for (now, sleep) in [(0, 3600), (5000, 3000), (7990, 60), (8000, 60), (20_000, 60)] {
-            assert_eq!(next_look(validity, at(now)), Duration::from_secs(sleep), "{now}");
+            assert_eq!(next_look(Some(validity), at(now)), Duration::from_secs(sleep), "{now}");
         }
     }
 }

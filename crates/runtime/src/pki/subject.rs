@@ -1,4 +1,4 @@
-//! Client certificates that name several groups. Called by `authority`.
+//! Client certificates that name several groups, and subjects that a request asks for. Called by `authority` and `request`.
 //!
 //! Kubernetes reads the user from a certificate's CN and the groups from its O entries. rcgen keeps one value per kind
 //! of entry, so a certificate is made without groups, its subject is replaced in the encoding (DER, X.690), and the
@@ -29,12 +29,20 @@ pub(super) fn with_groups(
     groups: &[String],
     authority: &KeyPair,
 ) -> Result<CertificateDer<'static>, PkiError> {
+    replaced(certificate, &subject(user, groups), authority)
+}
+
+/// `certificate` with another subject, given as DER, signed again.
+pub(super) fn replaced(
+    certificate: &CertificateDer<'_>,
+    subject: &[u8],
+    authority: &KeyPair,
+) -> Result<CertificateDer<'static>, PkiError> {
     let unreadable = || PkiError::Key("a certificate just made cannot be read".to_owned());
     let parts = elements(certificate).ok_or_else(unreadable)?;
     let [signed, algorithm, _signature] = parts[..] else { return Err(unreadable()) };
     let mut fields = elements(signed).ok_or_else(unreadable)?;
-    let new = subject(user, groups);
-    *fields.get_mut(SUBJECT).ok_or_else(unreadable)? = &new;
+    *fields.get_mut(SUBJECT).ok_or_else(unreadable)? = subject;
     let signed = encode(SEQUENCE, &fields.concat());
     let signature = authority.sign(&signed)?;
     // A bit string's first byte says how many bits of the last one are unused.

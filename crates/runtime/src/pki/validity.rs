@@ -14,7 +14,7 @@ pub struct Validity {
 
 impl Validity {
     /// Clocks of two machines may differ by this much without a fresh certificate being refused.
-    const SKEW: Duration = Duration::from_secs(300);
+    pub(super) const SKEW: Duration = Duration::from_secs(300);
 
     /// From shortly before `now` for `lifetime`, but not beyond `end`.
     pub(super) fn starting(now: SystemTime, lifetime: Duration, end: Option<SystemTime>) -> Self {

@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 use watch::Watch;
 
-pub use run::Failure;
+pub use run::{Failure, beside};
 
 /// The tasks of this process; clones share them.
 #[derive(Clone, Debug)]

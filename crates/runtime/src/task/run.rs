@@ -4,7 +4,7 @@ use super::Inner;
 use crate::{backoff, http::BoxError};
 use std::{any::Any, fmt, future::Future, sync::Arc};
 use tokio::{
-    task::{JoinError, JoinHandle},
+    task::{AbortHandle, JoinError, JoinHandle},
     time::Instant,
 };
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
@@ -37,6 +37,15 @@ fn spawn<T: Send + 'static>(span: Span, future: impl Future<Output = T> + Send +
 /// Begins a task. Log lines name it alone, not who began it.
 pub(super) fn named(name: &str, future: impl Future<Output = ()> + Send + 'static) -> JoinHandle<()> {
     spawn(tracing::info_span!(parent: None, "task", name), future)
+}
+
+/// Work that ends by itself or with what it serves: a connection, the start of one container. Log lines name it; nobody waits for it.
+pub fn beside<F>(name: &str, future: F) -> AbortHandle
+where
+    F: Future + Send + 'static,
+    F::Output: Send,
+{
+    named(name, async move { drop(future.await) }).abort_handle()
 }
 
 pub(super) async fn once<F, E>(tasks: Arc<Inner>, name: Arc<str>, future: F)

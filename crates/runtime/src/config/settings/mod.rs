@@ -2,7 +2,7 @@
 
 use super::{
     file::{self, Given},
-    flag::{DefaultFlag, Flag},
+    flag::{AnyFlag, DefaultFlag, Flag},
     mistakes::{Mistakes, SettingSource},
 };
 use crate::suggest;
@@ -143,6 +143,18 @@ impl Settings {
     /// What was given for a flag, or `None` when nothing was or it is wrong (the mistake is then noted).
     pub fn optional<T>(&mut self, flag: &Flag<T>) -> Option<T> {
         self.refined(flag, |text| flag.read(text))
+    }
+
+    /// What was given of flags that change nothing, a line for each that says why.
+    pub fn idle(&mut self, flags: &[&'static dyn AnyFlag]) -> Vec<String> {
+        let mut lines = Vec::new();
+        for flag in flags {
+            self.asked.insert(flag.name());
+            if self.given(flag.name()).is_some() {
+                lines.push(format!("--{}: {}", flag.name(), flag.help()));
+            }
+        }
+        lines
     }
 
     /// What was given for a flag, or its default.

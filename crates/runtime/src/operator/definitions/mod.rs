@@ -60,6 +60,17 @@ pub async fn install(client: &Client, definitions: &[Value]) -> Result<(), Defin
     Ok(())
 }
 
+/// The names of the properties of a field at the top of a definition's version.
+pub async fn properties(client: &Client, name: &str, version: &str, field: &str) -> Result<Vec<String>, kube::Error> {
+    let kind = GroupVersionKind::gvk("apiextensions.k8s.io", "v1", "CustomResourceDefinition");
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), &ApiResource::from_gvk(&kind));
+    let definition = api.get(name).await?;
+    let mut versions = definition.data["spec"]["versions"].as_array().into_iter().flatten();
+    let found = versions.find(|one| one["name"] == version).map(|one| &one["schema"]["openAPIV3Schema"]["properties"]);
+    let properties = found.and_then(|all| all[field]["properties"].as_object());
+    Ok(properties.into_iter().flat_map(|properties| properties.keys().cloned()).collect())
+}
+
 async fn bring(api: &Api<DynamicObject>, definition: &Value) -> Result<(), DefinitionError> {
     let name = name(definition);
     let refused = |source| DefinitionError::Api { name: name.to_owned(), source };

@@ -1,12 +1,16 @@
 //! TLS settings of servers and clients. Certificates come from `pki`.
 
+mod verify;
+
 use crate::pki::{Bundle, Identity, PkiError};
 use rustls::{
-    ClientConfig, RootCertStore, ServerConfig,
+    ClientConfig, Error, RootCertStore, ServerConfig,
     crypto::{CryptoProvider, aws_lc_rs},
     server::{ResolvesServerCert, WebPkiClientVerifier},
+    sign::SingleCertAndKey,
 };
 use std::sync::{Arc, LazyLock};
+use verify::Verifier;
 
 /// Makes aws-lc-rs the provider of libraries that look for a default, such as kube. `main` and tests call it first;
 /// calling it again does nothing.
@@ -31,7 +35,7 @@ pub fn server_config(
             let roots = Arc::new(roots(authorities)?);
             let verifier =
                 WebPkiClientVerifier::builder_with_provider(roots, provider()).allow_unauthenticated().build();
-            builder.with_client_cert_verifier(verifier.map_err(|error| rustls::Error::General(error.to_string()))?)
+            builder.with_client_cert_verifier(verifier.map_err(|error| Error::General(error.to_string()))?)
         }
     };
     let mut config = builder.with_cert_resolver(certificate);
@@ -67,6 +71,33 @@ pub fn public_client_config() -> Arc<ClientConfig> {
         Arc::new(builder.with_root_certificates(roots).with_no_client_auth())
     });
     Arc::clone(&CONFIG)
+}
+
+/// A client that accepts any certificate: for what is reached by an address that it has no certificate for (kubelets without an
+/// authority, probes, proxied Pods). No protocol is offered yet.
+#[must_use]
+pub fn unverified_client_config(shown: Option<SingleCertAndKey>) -> ClientConfig {
+    let provider = provider();
+    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()
+        .expect("the provider speaks the usual versions of TLS")
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(Verifier::anybody(provider)));
+    match shown {
+        None => builder.with_no_client_auth(),
+        Some(shown) => builder.with_client_cert_resolver(Arc::new(shown)),
+    }
+}
+
+/// A client that trusts whoever the bundle's authorities signed and, as Go has it, the certificates in it themselves: a `caBundle`.
+/// No protocol is offered yet.
+pub fn bundle_client_config(bundle: &Bundle) -> Result<ClientConfig, Error> {
+    let provider = provider();
+    Ok(ClientConfig::builder_with_provider(Arc::clone(&provider))
+        .with_safe_default_protocol_versions()?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(Verifier::listed(provider, bundle)?))
+        .with_no_client_auth())
 }
 
 fn alpn() -> Vec<Vec<u8>> {
