@@ -8,13 +8,14 @@ pub mod authz;
 use crate::{
     authn::{Impersonation, User},
     authz::{
-        Attributes, Authorizer, Chain, Decision, forbidden, impersonate,
+        Attributes, Authorizer, Chain, Decision, Rules, forbidden, impersonate,
         node::NodeAuthorizer,
         pod_graph::PodGraph,
         rbac::{RbacIndex, RbacKind},
     },
 };
 use api::error::ApiError;
+use arc_swap::ArcSwap;
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -27,6 +28,26 @@ pub enum Mode {
     Rbac,
     /// Everything is allowed; for tests and closed labs.
     AlwaysAllow,
+    /// Nothing is.
+    AlwaysDeny,
+}
+
+/// One of several authorizers.
+#[derive(Clone)]
+pub enum Layer {
+    /// One of this crate.
+    Mode(Mode),
+    /// Another one: a webhook.
+    Other(Arc<dyn Authorizer>),
+}
+
+/// Nothing is allowed that nobody before allowed.
+struct AlwaysDeny;
+
+impl Authorizer for AlwaysDeny {
+    fn authorize(&self, _attributes: &Attributes<'_>) -> Decision {
+        Decision::NoOpinion("Everything is forbidden.".into())
+    }
 }
 
 /// Everything is allowed.
@@ -38,9 +59,22 @@ impl Authorizer for AlwaysAllow {
     }
 }
 
+/// The chain in force. Another takes its place while requests go on.
+struct Current(ArcSwap<Chain>);
+
+impl Authorizer for Current {
+    fn authorize(&self, attributes: &Attributes<'_>) -> Decision {
+        self.0.load().authorize(attributes)
+    }
+
+    fn rules_for(&self, user: &User, namespace: &str) -> Rules {
+        self.0.load().rules_for(user, namespace)
+    }
+}
+
 /// The authorizers and what they know.
 pub struct Access {
-    chain: Chain,
+    chain: Current,
     rbac: Arc<RbacIndex>,
     pods: Arc<PodGraph>,
 }
@@ -48,16 +82,32 @@ pub struct Access {
 impl Access {
     /// With these authorizers, after the one that lets `system:masters` in.
     pub fn new(modes: &[Mode]) -> Self {
-        let rbac = Arc::new(RbacIndex::new());
-        let pods = Arc::new(PodGraph::new());
-        let chain = Chain::new(modes.iter().map(|mode| -> Arc<dyn Authorizer> {
-            match mode {
-                Mode::Node => Arc::new(NodeAuthorizer::new(pods.clone())),
-                Mode::Rbac => rbac.clone(),
-                Mode::AlwaysAllow => Arc::new(AlwaysAllow),
+        Self::layered(modes.iter().copied().map(Layer::Mode))
+    }
+
+    /// The same with authorizers of other crates among them.
+    pub fn layered(layers: impl IntoIterator<Item = Layer>) -> Self {
+        let access = Self {
+            chain: Current(ArcSwap::from_pointee(Chain::new([]))),
+            rbac: Arc::new(RbacIndex::new()),
+            pods: Arc::new(PodGraph::new()),
+        };
+        access.replace_layers(layers);
+        access
+    }
+
+    /// From now on these are asked, with the same roles, bindings and pods.
+    pub fn replace_layers(&self, layers: impl IntoIterator<Item = Layer>) {
+        let chain = Chain::new(layers.into_iter().map(|layer| -> Arc<dyn Authorizer> {
+            match layer {
+                Layer::Mode(Mode::Node) => Arc::new(NodeAuthorizer::new(self.pods.clone())),
+                Layer::Mode(Mode::Rbac) => self.rbac.clone(),
+                Layer::Mode(Mode::AlwaysAllow) => Arc::new(AlwaysAllow),
+                Layer::Mode(Mode::AlwaysDeny) => Arc::new(AlwaysDeny),
+                Layer::Other(other) => other,
             }
         }));
-        Self { chain, rbac, pods }
+        self.chain.0.store(Arc::new(chain));
     }
 
     /// Refuses what nobody allows.
@@ -87,6 +137,8 @@ impl Access {
     pub fn replace(&self, storage: &str, objects: &[Value]) {
         match (storage, RbacKind::from_plural(storage)) {
             ("pods", _) => self.pods.replace(objects),
+            ("persistentvolumes", _) => self.pods.replace_volumes(objects),
+            ("volumeattachments", _) => self.pods.replace_attachments(objects),
             (_, Some(kind)) => self.rbac.replace(kind, objects),
             _ => {}
         }
@@ -97,6 +149,8 @@ impl Access {
         match (storage, object) {
             ("pods", Some(pod)) => self.pods.set(pod),
             ("pods", None) => self.pods.remove(namespace, name),
+            ("persistentvolumes", volume) => self.pods.set_volume(name, volume),
+            ("volumeattachments", attachment) => self.pods.set_attachment(name, attachment),
             (storage, object) => {
                 if let Some(kind) = RbacKind::from_plural(storage) {
                     match object {

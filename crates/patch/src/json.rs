@@ -15,7 +15,31 @@ const MOST_COPIED: usize = 1_000_000;
 
 /// The document after all operations, in order. A malformed patch is 400, too long a one 413, and an operation that does
 /// not apply 422: then nothing of the patch counts.
-pub fn apply(mut document: Value, patch: &Value) -> Result<Value, ApiError> {
+pub fn apply(document: Value, patch: &Value) -> Result<Value, ApiError> {
+    match attempt(document, patch)? {
+        Attempted::Patched(document) => Ok(document),
+        Attempted::FailedTest { index, path } => Err(inapplicable(index, &format!("the test of {path:?} failed"))),
+    }
+}
+
+/// The same; nothing when a `test` does not hold.
+pub fn apply_if_tests_hold(document: Value, patch: &Value) -> Result<Option<Value>, ApiError> {
+    attempt(document, patch).map(|attempted| match attempted {
+        Attempted::Patched(document) => Some(document),
+        Attempted::FailedTest { .. } => None,
+    })
+}
+
+enum Attempted {
+    Patched(Value),
+    FailedTest { index: usize, path: String },
+}
+
+fn inapplicable(index: usize, why: &str) -> ApiError {
+    ApiError::new(422, "Invalid", format!("operation {index} of the JSON patch: {why}"))
+}
+
+fn attempt(mut document: Value, patch: &Value) -> Result<Attempted, ApiError> {
     let Value::Array(list) = patch else {
         return Err(ApiError::bad_request("a JSON patch must be a list of operations"));
     };
@@ -26,10 +50,13 @@ pub fn apply(mut document: Value, patch: &Value) -> Result<Value, ApiError> {
     let operations = list.iter().enumerate().map(|(index, value)| read(index, value)).collect::<Result<Vec<_>, _>>()?;
     let mut copied = 0;
     for (index, operation) in operations.into_iter().enumerate() {
-        run(&mut document, operation, &mut copied)
-            .map_err(|why| ApiError::new(422, "Invalid", format!("operation {index} of the JSON patch: {why}")))?;
+        let path = operation.path.unwrap_or_default();
+        let holds = run(&mut document, operation, &mut copied).map_err(|why| inapplicable(index, &why))?;
+        if !holds {
+            return Ok(Attempted::FailedTest { index, path: path.to_owned() });
+        }
     }
-    Ok(document)
+    Ok(Attempted::Patched(document))
 }
 
 /// Fields of operations that mean nothing, as `[0].bogus`: warnings or mistakes, as field validation has it.
@@ -65,24 +92,24 @@ fn read(index: usize, value: &Value) -> Result<Operation<'_>, ApiError> {
     })
 }
 
-fn run(document: &mut Value, operation: Operation<'_>, copied: &mut usize) -> Result<(), String> {
+/// Carries out one operation; false when it is a `test` that does not hold.
+fn run(document: &mut Value, operation: Operation<'_>, copied: &mut usize) -> Result<bool, String> {
     let Operation { op, path, from, value } = operation;
     let path = || path.ok_or_else(|| format!("{op} needs a path"));
     let from = || from.ok_or_else(|| format!("{op} needs a from"));
     match op {
-        "add" => locate(document, path()?)?.add(value.clone()),
-        "remove" => locate(document, path()?)?.take().map(drop),
+        "add" => locate(document, path()?)?.add(value.clone())?,
+        "remove" => locate(document, path()?)?.take().map(drop)?,
         "replace" if path()?.is_empty() => {
             if !value.is_object() && !value.is_array() {
                 return Err("the whole document can only be replaced by an object or a list".to_owned());
             }
             *document = value.clone();
-            Ok(())
         }
-        "replace" => locate(document, path()?)?.replace(value.clone()),
+        "replace" => locate(document, path()?)?.replace(value.clone())?,
         "move" => {
             let moved = locate(document, from()?)?.take()?;
-            locate(document, path()?)?.add(moved)
+            locate(document, path()?)?.add(moved)?;
         }
         "copy" => {
             let copy = locate(document, from()?)?.get()?.cloned().unwrap_or_default();
@@ -90,7 +117,7 @@ fn run(document: &mut Value, operation: Operation<'_>, copied: &mut usize) -> Re
             if *copied > MOST_COPIED {
                 return Err(format!("copies more than {MOST_COPIED} values"));
             }
-            locate(document, path()?)?.add(copy)
+            locate(document, path()?)?.add(copy)?;
         }
         "test" => {
             let path = path()?;
@@ -99,10 +126,11 @@ fn run(document: &mut Value, operation: Operation<'_>, copied: &mut usize) -> Re
             } else {
                 locate(document, path)?.get()?.unwrap_or(&Value::Null) == value
             };
-            if holds { Ok(()) } else { Err(format!("the test of {path:?} failed")) }
+            return Ok(holds);
         }
-        _ => Err(format!("op {op:?} is unknown; use add, remove, replace, move, copy or test")),
+        _ => return Err(format!("op {op:?} is unknown; use add, remove, replace, move, copy or test")),
     }
+    Ok(true)
 }
 
 fn size(value: &Value) -> usize {

@@ -25,5 +25,5 @@ mod tests;
 pub use admission::WebhookRules;
 pub use definition::{Definition, DefinitionRules};
 pub use packed::Packed;
-pub use policy::PolicyRules;
+pub use policy::{MutatingPolicyRules, PolicyRules};
 pub use resource::resources;

@@ -10,7 +10,7 @@ use api::{
     error::{FieldError, Reason},
     object::Fields,
     path::Path,
-    resource::{Column, LazyShape, Resource, Rules, Subresource, Verbs, change_only},
+    resource::{Column, Conversion, LazyShape, Resource, Rules, Subresource, Verbs, change_only},
     schema::Decoded,
 };
 use serde_json::Value;
@@ -44,6 +44,8 @@ fn resource(definition: &Definition, version: &Version) -> Resource {
             stored_as: stored_as(definition),
             complete_after: complete_after(definition),
             version: version.clone(),
+            conversion: definition.conversion.clone(),
+            storage: definition.versions.iter().find(|version| version.storage).map(|version| version.schema.clone()),
         }),
         kind: names.kind,
         list_kind: names.list_kind,
@@ -84,6 +86,9 @@ struct CustomRules {
     stored_as: String,
     complete_after: u64,
     version: Version,
+    conversion: Option<Conversion>,
+    /// The schema of what is stored.
+    storage: Option<LazySchema>,
 }
 
 impl Rules for CustomRules {
@@ -103,7 +108,7 @@ impl Rules for CustomRules {
         let mut decoded = api::schema::decode(&shape::ANY_OBJECT, object);
         let schema = self.version.schema.root();
         decoded.unknown.extend(prune::object(object, schema));
-        embedded::prune(object, schema);
+        decoded.unknown.extend(embedded::prune(object, schema));
         Some(decoded)
     }
 
@@ -128,6 +133,16 @@ impl Rules for CustomRules {
 
     fn shows_as_stored(&self, revision: u64) -> bool {
         revision == 0 || revision > self.complete_after
+    }
+
+    fn conversion(&self) -> Option<&Conversion> {
+        self.conversion.as_ref()
+    }
+
+    fn prune_stored(&self, object: &mut Value) {
+        if let Some(schema) = &self.storage {
+            prune::object(object, schema.root());
+        }
     }
 
     fn prepare_create(&self, object: &mut Value) {
@@ -199,7 +214,11 @@ impl Rules for CustomRules {
         let advice = unqualified.map(|one| {
             format!("metadata.finalizers: \"{one}\": prefer a name with a domain and a path, such as example.com/{one}, so that no other writer has the same")
         });
-        self.version.deprecation.clone().into_iter().chain(advice).collect()
+        advice.collect()
+    }
+
+    fn deprecation(&self) -> Option<&str> {
+        self.version.deprecation.as_deref()
     }
 
     fn strict_finalizers(&self) -> bool {

@@ -71,13 +71,11 @@ fn each_served_version_is_a_view_of_the_same_objects() {
 
 #[test]
 fn a_deprecated_version_says_what_to_use_instead() {
-    let mut old = widget(json!({"size": 1}));
-    old.set("apiVersion", "example.com/v1beta1");
     assert_eq!(
-        served()[0].rules.warnings(&old, None),
-        ["example.com/v1beta1 Widget is deprecated; use example.com/v1 Widget"]
+        served()[0].rules.deprecation(),
+        Some("example.com/v1beta1 Widget is deprecated; use example.com/v1 Widget")
     );
-    assert_eq!(v1().rules.warnings(&widget(json!({})), None), Vec::<String>::new());
+    assert_eq!(v1().rules.deprecation(), None);
 }
 
 #[test]

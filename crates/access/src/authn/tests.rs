@@ -32,7 +32,11 @@ fn ask(certificate: Option<&[u8]>, authorization: Option<&str>, path: &str) -> R
     if let Some(value) = authorization {
         headers.insert("authorization", value.parse().unwrap());
     }
-    authenticator().authenticate(Credentials { certificate, headers: &headers, path }, &Nothing, Timestamp::UNIX_EPOCH)
+    authenticator().authenticate(
+        Credentials { certificate, front_proxy: None, headers: &headers, path },
+        &Nothing,
+        Timestamp::UNIX_EPOCH,
+    )
 }
 
 #[test]
@@ -66,7 +70,7 @@ fn a_browser_shows_its_token_as_a_subprotocol() {
         headers.insert("connection", "Upgrade".parse().unwrap());
         let protocols = format!("base64url.bearer.authorization.k8s.io.{encoded}, v5.channel.k8s.io");
         headers.insert("sec-websocket-protocol", protocols.parse().unwrap());
-        let credentials = Credentials { certificate: None, headers: &headers, path: "/healthz" };
+        let credentials = Credentials { certificate: None, front_proxy: None, headers: &headers, path: "/healthz" };
         let got = authenticator().authenticate(credentials, &Nothing, Timestamp::UNIX_EPOCH).map(|user| user.name);
         assert_eq!(got, want.map(str::to_owned), "{encoded}");
     }

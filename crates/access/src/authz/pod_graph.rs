@@ -89,12 +89,42 @@ fn ephemeral_claims(pod: &Value) -> impl Iterator<Item = String> {
 
 type Key = (Linked, String, String);
 
-/// The references of all pods that run somewhere, kept for quick answers.
-///
-/// Knows pods only: volumes behind claims are out of its sight, and nodes cannot read them through it.
+/// The references of all pods that run somewhere, and of the volumes behind their claims, kept for quick answers.
 #[derive(Debug, Default)]
 pub struct PodGraph {
     inner: RwLock<Inner>,
+    volumes: RwLock<HashMap<String, Volume>>,
+    /// Which node a volume is attached to, by the name of the attachment.
+    attachments: RwLock<HashMap<String, String>>,
+}
+
+/// What a PersistentVolume says of others: the claim that has it, and secrets that its driver needs, with their namespaces.
+#[derive(Debug, Default)]
+struct Volume {
+    claim: (String, String),
+    secrets: Vec<(String, String)>,
+}
+
+impl Volume {
+    fn of(volume: &Value) -> Self {
+        let claim = volume.at("spec.claimRef");
+        let own = |holder: &Value, name: &str, namespace: &str| {
+            let given = holder.str_at(namespace);
+            let namespace = if given.is_empty() { claim.str_at("namespace") } else { given };
+            (namespace.to_owned(), holder.str_at(name).to_owned())
+        };
+        let spec = volume.at("spec");
+        let mut secrets = vec![own(spec.at("azureFile"), "secretName", "secretNamespace")];
+        for driver in ["cephfs", "cinder", "flexVolume", "iscsi", "rbd", "scaleIO", "storageos"] {
+            secrets.push(own(spec.at(driver).at("secretRef"), "name", "namespace"));
+        }
+        for field in ["controllerPublishSecretRef", "nodeExpandSecretRef", "nodePublishSecretRef", "nodeStageSecretRef"]
+        {
+            secrets.push(own(spec.at("csi").at(field), "name", "namespace"));
+        }
+        secrets.retain(|(_, name)| !name.is_empty());
+        Self { claim: (claim.str_at("namespace").to_owned(), claim.str_at("name").to_owned()), secrets }
+    }
 }
 
 #[derive(Debug, Default)]
@@ -121,6 +151,48 @@ impl PodGraph {
         let mut fresh = Inner::default();
         pods.iter().for_each(|pod| fresh.set(pod));
         *self.inner.write().unwrap_or_else(PoisonError::into_inner) = fresh;
+    }
+
+    /// A volume came, changed or went.
+    pub fn set_volume(&self, name: &str, volume: Option<&Value>) {
+        let mut volumes = self.volumes.write().unwrap_or_else(PoisonError::into_inner);
+        match volume {
+            Some(volume) => volumes.insert(name.to_owned(), Volume::of(volume)),
+            None => volumes.remove(name),
+        };
+    }
+
+    /// Replaces all volumes.
+    pub fn replace_volumes(&self, volumes: &[Value]) {
+        let fresh = volumes.iter().map(|volume| (volume.str_at("metadata.name").to_owned(), Volume::of(volume)));
+        *self.volumes.write().unwrap_or_else(PoisonError::into_inner) = fresh.collect();
+    }
+
+    /// An attachment came, changed or went.
+    pub fn set_attachment(&self, name: &str, attachment: Option<&Value>) {
+        let mut attachments = self.attachments.write().unwrap_or_else(PoisonError::into_inner);
+        match attachment {
+            Some(attachment) => attachments.insert(name.to_owned(), attachment.str_at("spec.nodeName").to_owned()),
+            None => attachments.remove(name),
+        };
+    }
+
+    /// Replaces all attachments.
+    pub fn replace_attachments(&self, attachments: &[Value]) {
+        let name = |one: &Value, path: &str| one.str_at(path).to_owned();
+        let fresh = attachments.iter().map(|one| (name(one, "metadata.name"), name(one, "spec.nodeName")));
+        *self.attachments.write().unwrap_or_else(PoisonError::into_inner) = fresh.collect();
+    }
+
+    fn uses(&self, node: &str, kind: Linked, namespace: &str, name: &str) -> bool {
+        let key = (kind, namespace.to_owned(), name.to_owned());
+        let inner = self.inner.read().unwrap_or_else(PoisonError::into_inner);
+        inner.uses.get(&key).is_some_and(|nodes| nodes.contains_key(node))
+    }
+
+    fn has_volume(&self, node: &str, volume: &Volume) -> bool {
+        let (namespace, name) = &volume.claim;
+        !name.is_empty() && self.uses(node, Linked::PersistentVolumeClaim, namespace, name)
     }
 
     /// Removes a pod.
@@ -171,9 +243,22 @@ impl Inner {
 
 impl NodeGraph for PodGraph {
     fn reaches(&self, node: &str, kind: Linked, namespace: &str, name: &str) -> bool {
-        let inner = self.inner.read().unwrap_or_else(PoisonError::into_inner);
-        let nodes = inner.uses.get(&(kind, namespace.to_owned(), name.to_owned()));
-        nodes.is_some_and(|nodes| nodes.contains_key(node))
+        if self.uses(node, kind, namespace, name) {
+            return true;
+        }
+        let volumes = || self.volumes.read().unwrap_or_else(PoisonError::into_inner);
+        match kind {
+            Linked::PersistentVolume => volumes().get(name).is_some_and(|volume| self.has_volume(node, volume)),
+            Linked::VolumeAttachment => {
+                let attachments = self.attachments.read().unwrap_or_else(PoisonError::into_inner);
+                attachments.get(name).is_some_and(|attached| attached == node)
+            }
+            Linked::Secret => volumes().values().any(|volume| {
+                volume.secrets.iter().any(|(of, secret)| of == namespace && secret == name)
+                    && self.has_volume(node, volume)
+            }),
+            _ => false,
+        }
     }
 }
 
@@ -260,5 +345,29 @@ mod tests {
         graph.set(&mirror);
         assert!(graph.reaches("n1", Linked::Pod, "ns", "static"));
         assert!(!graph.reaches("n1", Linked::Secret, "ns", "s-vol"));
+    }
+
+    #[test]
+    fn a_node_sees_the_volumes_behind_the_claims_of_its_pods() {
+        let graph = PodGraph::new();
+        graph.set(&json!({"metadata": {"name": "p", "namespace": "ns"}, "spec": {"nodeName": "n1", "volumes": [
+            {"name": "v", "persistentVolumeClaim": {"claimName": "c"}}]}}));
+        let volume = json!({"metadata": {"name": "pv"}, "spec": {"claimRef": {"namespace": "ns", "name": "c"},
+            "csi": {"nodeStageSecretRef": {"name": "s", "namespace": "drivers"}}}});
+        graph.replace_volumes(std::slice::from_ref(&volume));
+        graph.set_attachment("a", Some(&json!({"spec": {"nodeName": "n1"}})));
+        for (kind, namespace, name) in [
+            (Linked::PersistentVolume, "", "pv"),
+            (Linked::Secret, "drivers", "s"),
+            (Linked::VolumeAttachment, "", "a"),
+        ] {
+            assert!(graph.reaches("n1", kind, namespace, name), "{kind:?}");
+            assert!(!graph.reaches("n2", kind, namespace, name), "{kind:?}");
+        }
+        graph.set_volume("pv", None);
+        graph.set_attachment("a", None);
+        assert!(!graph.reaches("n1", Linked::PersistentVolume, "", "pv"));
+        assert!(!graph.reaches("n1", Linked::Secret, "drivers", "s"));
+        assert!(!graph.reaches("n1", Linked::VolumeAttachment, "", "a"));
     }
 }

@@ -261,3 +261,8 @@ fn entry(manager: &Manager, owned: &Owned) -> Value {
     }
     Value::Object(entry)
 }
+
+/// Why a list of entries is no `metadata.managedFields`; none when it is.
+pub fn check_entries(entries: &[Value]) -> Result<(), String> {
+    Managed::read(entries).map(drop).map_err(|error| error.to_string())
+}

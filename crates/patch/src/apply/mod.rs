@@ -8,6 +8,7 @@
 //! the entries; `request`, `update`, `scale` and `last_applied` are what requests ask for.
 
 mod last_applied;
+mod lay_over;
 mod managed;
 mod ownership;
 mod path;
@@ -22,6 +23,8 @@ mod tests;
 mod typed;
 mod update;
 
+pub use lay_over::lay_over;
+pub use managed::check_entries;
 pub use ownership::Force;
 pub use path::{BadStep, Scalar, Step};
 pub use request::{Apply, apply, check_config};

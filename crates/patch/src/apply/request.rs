@@ -107,5 +107,9 @@ pub fn check_config(shape: &Shape, kind: &str, api_version: &str, config: &Value
     if mistakes.is_empty() {
         return Ok(());
     }
-    Err(ApiError::bad_request(format!("the applied configuration is no {kind}: {}", mistakes.join("; "))))
+    let (namespace, name) = (config.str_at("metadata.namespace"), config.str_at("metadata.name"));
+    Err(ApiError::bad_request(format!(
+        "failed to create typed patch object ({namespace}/{name}; {api_version}, Kind={kind}): {}",
+        mistakes.join("; ")
+    )))
 }

@@ -15,7 +15,7 @@ pub(super) struct Checked {
 pub(super) fn check(expression: &Expression, this: &Declared, optional_old_self: bool) -> Result<Checked, String> {
     let failed = |mistakes: &[String]| format!("compilation failed: ERROR: {}", mistakes.join("\nERROR: "));
     let tree = expand::expand(&expression.root).map_err(|why| failed(&[why]))?;
-    let mut inferred = infer::infer(&tree, &infer::variables(this, optional_old_self));
+    let mut inferred = infer::infer(&tree, &infer::variables(this, optional_old_self), false);
     if inferred.mistakes.is_empty() {
         inferred.mistakes = literal::mistakes(&tree, &inferred);
     }

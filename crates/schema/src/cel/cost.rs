@@ -18,6 +18,7 @@ use std::{collections::HashMap, sync::Arc};
 
 const CREATE_LIST: Range = Range::exactly(10);
 const CREATE_MAP: Range = Range::exactly(30);
+const CREATE_MESSAGE: Range = Range::exactly(40);
 
 /// The cost of an expression on values that `this` declares.
 pub(super) fn estimate(tree: &Tree, inferred: &Inferred, this: &Declared) -> Range {
@@ -113,6 +114,8 @@ impl Estimate<'_> {
                 self.entries[id] = Some(Entry { is_list: false, key, value });
                 costs
             }
+            // Rules of schemas make no messages; upstream's measure all the same.
+            Part::Message(_, fields) => fields.iter().fold(CREATE_MESSAGE, |sum, (_, of, _)| sum.plus(self.cost(*of))),
             Part::Loop(of) if self.is_binding(of) => self.binding(id, of),
             Part::Loop(of) => self.looped(id, of),
         }

@@ -9,7 +9,7 @@ use super::{
     expr::{Access, Expression, Node},
     fold,
     function::{self, ARGUMENTS, Function},
-    infer, operator, program,
+    infer, message, operator, program,
     value::{self, text},
 };
 use api::go_regex::Pattern;
@@ -77,7 +77,10 @@ impl Budget {
             Value::Bytes(bytes) => self.spend(bytes.len() as u64 / 10),
             Value::List(list) => list.iter().try_for_each(|item| self.spend_for(item)),
             Value::Map(map) => map.map.values().try_for_each(|value| self.spend_for(value)),
-            _ => as_optional(value).and_then(OptionalValue::value).map_or(Ok(()), |inner| self.spend_for(inner)),
+            _ => {
+                let inner = as_optional(value).and_then(OptionalValue::value).into_iter();
+                inner.chain(message::parts(value)).try_for_each(|part| self.spend_for(part))
+            }
         }
     }
 }
@@ -129,6 +132,7 @@ impl Evaluation<'_> {
             }
             Node::List(items) => self.list(items),
             Node::Map(entries) => self.map(entries),
+            Node::Message(name, fields) => message::evaluate(self, name, fields),
             Node::Fold(of) => fold::fold(self, of),
             Node::OptionalMap { of, name, body, flat } => {
                 let of = self.node(of)?;
@@ -238,6 +242,9 @@ fn select(of: &Value, field: &str, how: Access) -> Evaluated {
             (Some(inner), Access::Test) => select(inner, field, Access::Test),
             (Some(inner), _) => select(inner, field, Access::Optional),
         };
+    }
+    if let Some(selected) = message::select(of, field, how) {
+        return selected;
     }
     let Value::Map(map) = of else {
         return match (program::field(of, field), how) {
@@ -379,6 +386,10 @@ fn here(function: &Function, args: &[Value], budget: &mut Budget) -> Evaluated {
         }
         (name @ ("hasValue" | "value" | "or" | "orValue"), [optional, rest @ ..]) => {
             optional_method(name, optional, rest)
+        }
+        (message::ESCAPE_KEY, [Value::String(key)]) => {
+            budget.spend(key.len() as u64 / 10)?;
+            Ok(message::escape_key(key))
         }
         (name, args) if authorizer::FUNCTIONS.contains(&name) => authorizer::call(name, args, budget),
         (name, _) => Err(no_overload(name)),

@@ -59,6 +59,7 @@ pub(super) enum Part {
     /// Items, and whether each is left out when it is an empty optional.
     List(Vec<(Id, bool)>),
     Map(Vec<(Id, Id, bool)>),
+    Message(Arc<str>, Vec<(Arc<str>, Id, bool)>),
     Loop(Loop),
 }
 
@@ -156,6 +157,11 @@ impl Expansion {
                     entries.iter().map(|(key, value, optional)| Ok((self.node(key)?, self.node(value)?, *optional)));
                 let entries = entries.collect::<Result<_, String>>()?;
                 self.add(Part::Map(entries))
+            }
+            Node::Message(name, fields) => {
+                let fields = fields.iter().map(|(field, of, optional)| Ok((field.clone(), self.node(of)?, *optional)));
+                let fields = fields.collect::<Result<_, String>>()?;
+                self.add(Part::Message(name.clone(), fields))
             }
             Node::Fold(fold) => self.fold(fold),
             Node::OptionalMap { of, name, body, flat } => self.optional_map(of, name, body, *flat),

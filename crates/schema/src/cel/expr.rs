@@ -50,6 +50,8 @@ pub(super) enum Node {
     /// Items, and whether each is left out when it is an empty optional.
     List(Vec<(Self, bool)>),
     Map(Vec<(Self, Self, bool)>),
+    /// `Object.spec{replicas: 1}`: the name of its type, and fields.
+    Message(Arc<str>, Vec<(Arc<str>, Self, bool)>),
     Fold(Box<Fold>),
     /// `optional.optMap(name, body)`; `flat` when the body is an optional itself.
     OptionalMap {
@@ -200,7 +202,14 @@ impl Lowering {
                 Ok(Node::Map(entries))
             }
             Expr::Comprehension(comprehension) => self.comprehension(*comprehension),
-            Expr::Struct(made) => Err(format!("undeclared reference to '{}'", made.type_name)),
+            Expr::Struct(made) => {
+                let mut fields = Vec::with_capacity(made.entries.len());
+                for entry in made.entries {
+                    let EntryExpr::StructField(entry) = entry.expr else { return Err("not a field".to_owned()) };
+                    fields.push((entry.field.into(), self.node(entry.value)?, entry.optional));
+                }
+                Ok(Node::Message(made.type_name.into(), fields))
+            }
             Expr::Unspecified => Err("an expression is missing".to_owned()),
         }
     }

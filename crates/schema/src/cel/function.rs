@@ -3,7 +3,7 @@
 //! Which there are and what they take is in `overloads`. Most are carried out by `kube-cel`; those in `HERE` are ours,
 //! because they are frequent (`size`), copy nothing (`orValue`) or need Go's regular expressions (`matches`).
 
-use super::{authorizer, overloads};
+use super::{authorizer, message, overloads};
 use api::go_regex::Pattern;
 use kube_cel::cel::{
     IdedExpr,
@@ -24,7 +24,7 @@ pub(super) struct Function {
 }
 
 /// Carried out by `eval`, not by `kube-cel`.
-const HERE: [&str; 25] = [
+const HERE: [&str; 26] = [
     "size",
     "matches",
     "find",
@@ -50,6 +50,7 @@ const HERE: [&str; 25] = [
     "value",
     "or",
     "orValue",
+    message::ESCAPE_KEY,
 ];
 
 /// Whether there is a function of this name.

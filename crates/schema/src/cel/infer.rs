@@ -8,6 +8,7 @@ use super::{
     authorizer::{AUTHORIZER, RESOURCE_CHECK},
     declared::Declared,
     expand::{Id, Loop, Part, Tree},
+    message,
     overloads::{self, Overload},
     types::Type,
 };
@@ -47,12 +48,14 @@ pub(super) fn type_named(name: &str) -> Option<Type> {
     })
 }
 
-pub(super) fn infer(tree: &Tree, variables: &[(&str, Type)]) -> Inferred {
+/// `patches` says whether the expression may put patches together.
+pub(super) fn infer(tree: &Tree, variables: &[(&str, Type)], patches: bool) -> Inferred {
     let scope = variables.iter().map(|(name, of)| (Arc::from(*name), of.clone())).collect();
     let count = tree.parts.len();
     let mut inference = Inference {
         tree,
         scope,
+        patches,
         bound: Bindings::default(),
         found: Inferred { types: vec![Type::Dyn; count], overloads: vec![Vec::new(); count], mistakes: Vec::new() },
     };
@@ -67,6 +70,7 @@ pub(super) fn infer(tree: &Tree, variables: &[(&str, Type)]) -> Inferred {
 struct Inference<'t> {
     tree: &'t Tree,
     scope: Vec<(Arc<str>, Type)>,
+    patches: bool,
     bound: Bindings,
     found: Inferred,
 }
@@ -123,6 +127,7 @@ impl Inference<'_> {
                 let keys = keys.unwrap_or_else(|| self.bound.fresh());
                 Type::map(keys, values.unwrap_or_else(|| self.bound.fresh()))
             }
+            Part::Message(name, fields) => self.message(name, fields),
             Part::Loop(of) => self.looped(of),
         };
         self.found.types[id] = of;
@@ -157,6 +162,13 @@ impl Inference<'_> {
                     Type::Error
                 }
             },
+            Type::Message(name) => match message::field_type(name, field) {
+                Some(of) => of,
+                None => {
+                    self.refuse(format!("undefined field '{field}'"));
+                    Type::Error
+                }
+            },
             Type::Struct(AUTHORIZER) if field == "requestResource" => Type::Struct(RESOURCE_CHECK),
             Type::Struct(_) => {
                 self.refuse(format!("undefined field '{field}'"));
@@ -176,6 +188,10 @@ impl Inference<'_> {
     }
 
     fn resolve(&mut self, id: Id, name: &str, target: Option<Id>, args: &[Id]) -> Type {
+        if name == message::ESCAPE_KEY && !self.patches {
+            self.refuse(format!("undeclared reference to '{name}' (in container '')"));
+            return Type::Error;
+        }
         let given: Vec<Type> = target.iter().chain(args).map(|arg| self.of(*arg).clone()).collect();
         if matches!(name, "_&&_" | "_||_") {
             self.found.overloads[id] = overloads::named(name).into_iter().flatten().collect();
@@ -215,6 +231,28 @@ impl Inference<'_> {
             self.refuse(mistake);
             Type::Error
         })
+    }
+
+    fn message(&mut self, name: &Arc<str>, fields: &[(Arc<str>, Id, bool)]) -> Type {
+        for (_, of, _) in fields {
+            self.part(*of);
+        }
+        if !self.patches || !message::is_known(name) {
+            self.refuse(format!("undeclared reference to '{name}' (in container '')"));
+            return Type::Error;
+        }
+        for (field, of, optional) in fields {
+            let of = self.unwrapped(*of, *optional);
+            match message::field_type(name, field) {
+                None => self.refuse(format!("undefined field '{field}'")),
+                Some(wanted) if !self.bound.assignable(&wanted, &of) => {
+                    let of = self.bound.settled(&of, true);
+                    self.refuse(format!("expected type of field '{field}' is '{wanted}' but provided type is '{of}'"));
+                }
+                Some(_) => {}
+            }
+        }
+        Type::Message(name.clone())
     }
 
     /// The type of an item that is only there if it has a value.
@@ -374,6 +412,7 @@ impl Bindings {
                     Type::Optional(_)
                         | Type::Opaque(_)
                         | Type::Object(_)
+                        | Type::Message(_)
                         | Type::Struct(_)
                         | Type::Duration
                         | Type::Time

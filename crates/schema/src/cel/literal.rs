@@ -82,6 +82,7 @@ fn visit(tree: &Tree, id: Id, in_format: bool, work: &mut impl FnMut(Id, bool)) 
         }
         Part::List(items) => below.extend(items.iter().map(|(item, _)| *item)),
         Part::Map(entries) => below.extend(entries.iter().flat_map(|(key, value, _)| [*key, *value])),
+        Part::Message(_, fields) => below.extend(fields.iter().map(|(_, of, _)| *of)),
         Part::Loop(of) => below.extend([of.range, of.init, of.condition, of.step, of.result]),
     }
     below.into_iter().for_each(|id| visit(tree, id, inside, work));

@@ -353,6 +353,7 @@ const TABLE: &[Row] = &[
     ("isLinkLocalMulticast", M, "ip_is_link_local_multicast", "ip", "bool"),
     ("isLinkLocalUnicast", M, "ip_is_link_local_unicast", "ip", "bool"),
     ("isGlobalUnicast", M, "ip_is_global_unicast", "ip", "bool"),
+    ("jsonpatch.escapeKey", G, "string_jsonpatch_escapeKey_string", "string", "string"),
     ("cidr", G, "string_to_cidr", "string", "cidr"),
     ("isCIDR", G, "is_cidr", "string", "bool"),
     ("containsIP", M, "cidr_contains_ip_string", "cidr string", "bool"),

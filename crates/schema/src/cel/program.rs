@@ -10,10 +10,11 @@ use super::{
     eval::{self, Stop},
     expand,
     expr::Expression,
-    infer, literal, parse,
+    infer, literal, message, parse, shaped,
     types::{Object, Type},
     value,
 };
+use api::schema::Shape;
 use kube_cel::cel::{Value, objects::Opaque};
 use serde_json::Value as Json;
 use std::{
@@ -28,6 +29,8 @@ pub struct Scope {
     names: Vec<(&'static str, Type)>,
     /// Fields of `variables`, none when there is no such name.
     variables: Option<BTreeMap<String, Arc<Declared>>>,
+    /// Whether there are `Object{..}` and `JSONPatch{..}`.
+    patches: bool,
 }
 
 impl Scope {
@@ -39,7 +42,12 @@ impl Scope {
             ("request", request_type()),
             ("namespaceObject", namespace_type()),
         ];
-        Self { names, variables: None }
+        Self { names, variables: None, patches: false }
+    }
+
+    /// One name whose value may be anything: claims of a token, a user, a question of who may what.
+    pub fn anything(name: &'static str) -> Self {
+        Self { names: vec![(name, Type::Dyn)], variables: None, patches: false }
     }
 
     /// With `params`.
@@ -49,10 +57,34 @@ impl Scope {
         self
     }
 
+    /// With `object` and `oldObject` of this type.
+    #[must_use]
+    pub fn with_object(mut self, shape: &Shape) -> Self {
+        let of = shaped::of_shape(shape, "object");
+        for (_, found) in self.names.iter_mut().filter(|(name, _)| ["object", "oldObject"].contains(name)) {
+            *found = of.clone();
+        }
+        self
+    }
+
+    /// With `params` of this type.
+    #[must_use]
+    pub fn with_params_of(mut self, shape: &Shape) -> Self {
+        self.names.push(("params", shaped::of_shape(shape, "params")));
+        self
+    }
+
     /// With `authorizer`.
     #[must_use]
     pub fn with_authorizer(mut self) -> Self {
         self.names.push(("authorizer", Type::Struct(AUTHORIZER)));
+        self
+    }
+
+    /// With `Object{..}`, `JSONPatch{..}` and `jsonpatch.escapeKey`.
+    #[must_use]
+    pub fn with_patches(mut self) -> Self {
+        self.patches = true;
         self
     }
 
@@ -67,6 +99,11 @@ impl Scope {
     pub fn add_variable(&mut self, name: &str, program: &Program) {
         let declared = Declared::plain(program.of.clone());
         self.variables.get_or_insert_default().insert(name.to_owned(), Arc::new(declared));
+    }
+
+    /// Adds `variables.name`, of which nothing is known.
+    pub fn add_unknown_variable(&mut self, name: &str) {
+        self.variables.get_or_insert_default().insert(name.to_owned(), Arc::new(Declared::plain(Type::Dyn)));
     }
 
     fn types(&self) -> Vec<(&str, Type)> {
@@ -87,20 +124,26 @@ pub enum Makes {
     Text,
     /// A string, or null.
     TextOrNull,
+    /// An `Object{..}`.
+    Configuration,
+    /// A list of `JSONPatch{..}`.
+    Operations,
     /// Whatever it makes.
     Anything,
 }
 
 impl Makes {
-    fn accepts(self, of: &Type) -> Result<(), &'static str> {
-        match self {
-            Self::Bool if *of != Type::Bool => Err("must evaluate to bool"),
-            Self::Text if *of != Type::Text => Err("must evaluate to string"),
-            Self::TextOrNull if !matches!(of, Type::Text | Type::Null) => {
-                Err("must evaluate to one of [string null_type]")
-            }
-            _ => Ok(()),
-        }
+    fn accepts(self, of: &Type) -> Result<(), String> {
+        let is = |of: &Type, name: &str| matches!(of, Type::Message(found) if **found == *name);
+        let (accepted, wanted) = match self {
+            Self::Bool => (*of == Type::Bool, "bool"),
+            Self::Text => (*of == Type::Text, "string"),
+            Self::TextOrNull => (matches!(of, Type::Text | Type::Null), "one of [string null_type]"),
+            Self::Configuration => (is(of, message::OBJECT), message::OBJECT),
+            Self::Operations => (matches!(of, Type::List(item) if is(item, message::JSON_PATCH)), "list(JSONPatch)"),
+            Self::Anything => return Ok(()),
+        };
+        if accepted { Ok(()) } else { Err(format!("must evaluate to {wanted} but got {of}")) }
     }
 }
 
@@ -110,6 +153,7 @@ pub struct Program {
     text: String,
     expression: Expression,
     of: Type,
+    makes: Makes,
     /// The variables that it names.
     variables: Vec<String>,
 }
@@ -121,17 +165,20 @@ impl Program {
             let expression = parse::expression(text)?;
             let failed = |mistakes: &[String]| format!("compilation failed: ERROR: {}", mistakes.join("\nERROR: "));
             let tree = expand::expand(&expression.root).map_err(|why| failed(&[why]))?;
-            let mut inferred = infer::infer(&tree, &scope.types());
+            let mut inferred = infer::infer(&tree, &scope.types(), scope.patches);
             if inferred.mistakes.is_empty() {
                 inferred.mistakes = literal::mistakes(&tree, &inferred);
             }
             if !inferred.mistakes.is_empty() {
                 return Err(failed(&inferred.mistakes));
             }
+            if let Some(why) = literal::failing_conversion(&tree) {
+                return Err(format!("program instantiation failed: {why}"));
+            }
             let of = inferred.types[tree.root].clone();
             makes.accepts(&of)?;
             let variables = tree.fields_of("variables");
-            Ok(Self { text: text.to_owned(), expression, of, variables })
+            Ok(Self { text: text.to_owned(), expression, of, makes, variables })
         })?
     }
 
@@ -142,7 +189,18 @@ impl Program {
 
     /// The value that the expression has, within what is left to spend.
     pub fn run(&self, bound: &Bound<'_>, budget: &mut Budget) -> Result<Outcome, Failure> {
-        self.value(bound, budget).map(|value| Outcome::of(&value))
+        let made = self.value(bound, budget)?;
+        match self.makes {
+            Makes::Configuration => {
+                budget.pay_for(&made)?;
+                message::configuration(&made).map(Outcome::Configuration).map_err(Failure::Misshapen)
+            }
+            Makes::Operations => {
+                budget.pay_for(&made)?;
+                message::operations(&made).map(Outcome::Operations).map_err(Failure::Misshapen)
+            }
+            _ => Ok(Outcome::of(&made)),
+        }
     }
 
     fn value(&self, bound: &Bound<'_>, budget: &mut Budget) -> Result<Value, Failure> {
@@ -169,6 +227,8 @@ impl Program {
 pub enum Failure {
     /// What it says cannot be done with these values, or costs more than one expression may.
     Error(String),
+    /// What it makes is no change of an object.
+    Misshapen(String),
     /// All expressions together cost more than they may.
     Spent,
 }
@@ -179,6 +239,10 @@ pub enum Outcome {
     Bool(bool),
     Null,
     Text(String),
+    /// What an `Object{..}` says.
+    Configuration(Json),
+    /// Operations of a JSON patch.
+    Operations(Vec<Json>),
     /// Something else, as JSON where there is such a form.
     Other(Option<Json>),
 }
@@ -204,6 +268,15 @@ impl Budget {
     /// Upstream's measure for the validations of one policy.
     pub fn for_policy() -> Self {
         Self { left: 10_000_000 }
+    }
+
+    /// Pays for a value that becomes JSON: its parts may be shared, and are written out each time.
+    fn pay_for(&mut self, made: &Value) -> Result<(), Failure> {
+        let mut own = eval::Budget::new(self.left.min(COST_PER_RULE));
+        let given = own.left();
+        own.spend_for(made).map_err(|_| Failure::Spent)?;
+        self.left -= given - own.left();
+        Ok(())
     }
 
     /// Upstream's measure for the conditions of one webhook or policy.
@@ -256,7 +329,9 @@ impl<'p> Bound<'p> {
         };
         let made = match program.value(self, budget) {
             Ok(value) => Ok(value),
-            Err(Failure::Error(why)) => Err(format!("composited variable {name:?} fails to evaluate: {why}")),
+            Err(Failure::Error(why) | Failure::Misshapen(why)) => {
+                Err(format!("composited variable {name:?} fails to evaluate: {why}"))
+            }
             Err(Failure::Spent) => return Err(Failure::Spent),
         };
         self.known.borrow_mut().insert(name.to_owned(), made.clone());

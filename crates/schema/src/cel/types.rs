@@ -25,6 +25,8 @@ pub(super) enum Type {
     /// Keys and values.
     Map(Arc<(Self, Self)>),
     Object(Arc<Object>),
+    /// What `Object.spec{..}` and `JSONPatch{..}` are, by their names.
+    Message(Arc<str>),
     /// A library's type that may be null, `kubernetes.Quantity`.
     Struct(&'static str),
     /// A library's type, `net.IP`.
@@ -110,6 +112,7 @@ impl fmt::Display for Type {
             Self::List(item) => write!(f, "list({item})"),
             Self::Map(of) => write!(f, "map({}, {})", of.0, of.1),
             Self::Object(of) => f.write_str(&of.name),
+            Self::Message(name) => f.write_str(name),
             Self::Struct(name) | Self::Opaque(name) => f.write_str(name),
             Self::Optional(of) => write!(f, "optional_type({of})"),
             Self::Meta(of) => write!(f, "type({of})"),

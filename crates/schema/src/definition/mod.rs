@@ -18,7 +18,10 @@ pub use lazy::LazySchema;
 pub use rules::DefinitionRules;
 
 use super::columns::PrinterColumn;
-use api::{error::FieldError, resource::Scope};
+use api::{
+    error::FieldError,
+    resource::{Conversion, Scope},
+};
 use serde_json::Value;
 
 /// Every name of a kind.
@@ -53,6 +56,8 @@ pub struct Definition {
     pub versions: Vec<Version>,
     /// The revision of the definition that was read; 0 for one that is not stored.
     pub revision: u64,
+    /// The webhook that converts between versions, where apiVersion is not all that differs.
+    pub conversion: Option<Conversion>,
     /// Whether the kind is served at all: once its names are accepted, which is before it says so by `Established`.
     pub served: bool,
 }

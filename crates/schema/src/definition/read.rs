@@ -1,7 +1,13 @@
 //! The definition as JSON into `Definition`, with every mistake. Mirrors upstream's validation of definitions.
 
 use super::{Definition, Version, approval, names, status, version};
-use api::{error::FieldError, object::Fields, path::Path, resource::Scope};
+use api::{
+    error::FieldError,
+    kinds::{check, webhook},
+    object::Fields,
+    path::Path,
+    resource::{Conversion, Scope},
+};
 use serde_json::Value;
 
 pub(super) fn definition(object: &Value) -> Result<Definition, Vec<FieldError>> {
@@ -20,7 +26,7 @@ pub(super) fn definition(object: &Value) -> Result<Definition, Vec<FieldError>> 
     }
     let mut versions = versions(object, &spec.child("versions"), &mut errors);
     names::check(&asked, &spec.child("names"), &mut errors);
-    check_conversion(object.at("spec.conversion"), &spec.child("conversion"), &mut errors);
+    let conversion = conversion(object, &spec.child("conversion"), &mut errors);
     if !errors.is_empty() {
         return Err(errors);
     }
@@ -34,6 +40,7 @@ pub(super) fn definition(object: &Value) -> Result<Definition, Vec<FieldError>> 
         names,
         versions,
         revision: object.str_at("metadata.resourceVersion").parse().unwrap_or_default(),
+        conversion,
         served: status::is_served(object),
     })
 }
@@ -85,21 +92,33 @@ fn versions(object: &Value, path: &Path, errors: &mut Vec<FieldError>) -> Vec<Ve
     versions
 }
 
-fn check_conversion(conversion: &Value, path: &Path, errors: &mut Vec<FieldError>) {
-    match conversion.str_at("strategy") {
-        "None" => {}
-        "" if conversion.is_null() => {}
-        "" => errors.push(FieldError::required(&path.child("strategy"), "None")),
-        "Webhook" => {
-            let detail = "this server converts between versions by apiVersion alone; use None, and versions with the same schema";
-            errors.push(FieldError::invalid(&path.child("strategy"), "Webhook", detail));
-            return;
-        }
-        other => errors.push(FieldError::not_supported(&path.child("strategy"), other, &["None"])),
+/// What is said of conversion; mistakes are named as upstream names them, after the fields of its older version.
+fn conversion(object: &Value, path: &Path, errors: &mut Vec<FieldError>) -> Option<Conversion> {
+    let conversion = object.at("spec.conversion");
+    if conversion.is_null() {
+        return None;
     }
-    for key in ["webhook", "webhookClientConfig", "conversionReviewVersions"] {
-        if !conversion.at(key).is_null() {
-            errors.push(FieldError::forbidden(&path.child(key), "must not be set if strategy is not Webhook"));
+    check::required_one_of(errors, &path.child("strategy"), conversion.str_at("strategy"), &["None", "Webhook"]);
+    let (at_client, at_versions) = (path.child("webhookClientConfig"), path.child("conversionReviewVersions"));
+    let (client, versions) = (conversion.at("webhook.clientConfig"), conversion.at("webhook.conversionReviewVersions"));
+    if conversion.str_at("strategy") != "Webhook" {
+        for (given, at) in [(client, &at_client), (versions, &at_versions)] {
+            if !given.is_null() {
+                errors.push(FieldError::forbidden(at, "should not be set when strategy is not set to Webhook"));
+            }
         }
+        return None;
     }
+    match client {
+        Value::Null => errors.push(FieldError::required(&at_client, "required when strategy is set to Webhook")),
+        client => webhook::client(errors, &at_client, client),
+    }
+    webhook::review_versions(errors, &at_versions, versions, "");
+    let storage = object.list_at("spec.versions").iter().find(|version| version.is_true("storage"))?;
+    let texts = versions.as_array().into_iter().flatten().filter_map(Value::as_str);
+    Some(Conversion {
+        client: client.clone(),
+        review_versions: texts.map(str::to_owned).collect(),
+        stored_as: format!("{}/{}", object.str_at("spec.group"), storage.str_at("name")),
+    })
 }

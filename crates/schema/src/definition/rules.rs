@@ -36,6 +36,10 @@ impl Rules for DefinitionRules {
         }
         if object.at("spec").is_object() {
             object.set_default("spec.conversion", json!({"strategy": "None"}));
+            let service = "spec.conversion.webhook.clientConfig.service";
+            if object.at(service).is_object() {
+                object.at_mut(service).set_default("port", 443);
+            }
             for version in object.at_mut("spec.versions").as_array_mut().into_iter().flatten() {
                 for flag in ["served", "storage"] {
                     if version.is_object() {

@@ -77,9 +77,32 @@ fn every_mistake_is_told_at_its_field() {
         ("spec.names.shortNames", json!(["ok", "No"]), "spec.names.shortNames[1]: Invalid value: \"No\""),
         ("spec.names.categories", json!(["a b"]), "spec.names.categories[0]: Invalid value: \"a b\""),
         ("spec.preserveUnknownFields", json!(true), "spec.preserveUnknownFields: Invalid value: true"),
-        ("spec.conversion", json!({"strategy": "Webhook"}), "spec.conversion.strategy: Invalid value: \"Webhook\""),
+        (
+            "spec.conversion",
+            json!({"strategy": "Webhook"}),
+            "spec.conversion.webhookClientConfig: Required value: required when strategy is set to Webhook",
+        ),
+        (
+            "spec.conversion",
+            json!({"strategy": "Webhook", "webhook": {"clientConfig": {"url": "https://a", "service": {"name": "s", "namespace": "n"}}, "conversionReviewVersions": ["v1"]}}),
+            "spec.conversion.webhookClientConfig: Required value: exactly one of url or service is required",
+        ),
+        (
+            "spec.conversion",
+            json!({"strategy": "Webhook", "webhook": {"clientConfig": {"url": "https://a.example.com"}}}),
+            "spec.conversion.conversionReviewVersions: Required value",
+        ),
+        (
+            "spec.conversion",
+            json!({"strategy": "Webhook", "webhook": {"clientConfig": {"url": "https://a.example.com"}, "conversionReviewVersions": ["v7"]}}),
+            "spec.conversion.conversionReviewVersions: Invalid value: [\"v7\"]: must include at least one of v1, v1beta1",
+        ),
         ("spec.conversion", json!({"strategy": "Magic"}), "spec.conversion.strategy: Unsupported value: \"Magic\""),
-        ("spec.conversion", json!({"strategy": "None", "webhook": {}}), "spec.conversion.webhook: Forbidden"),
+        (
+            "spec.conversion",
+            json!({"strategy": "None", "webhook": {"clientConfig": {"url": "https://a.example.com"}}}),
+            "spec.conversion.webhookClientConfig: Forbidden",
+        ),
         (
             "spec.versions",
             json!([]),

@@ -31,24 +31,40 @@ enum MetaType {
     List,
 }
 
-/// Drops fields of embedded metadata that ObjectMeta does not have.
-pub fn prune(value: &mut Value, schema: &Schema) {
+/// Drops fields of embedded metadata that ObjectMeta does not have, and returns their paths, sorted.
+pub fn prune(value: &mut Value, schema: &Schema) -> Vec<String> {
+    let mut dropped = Vec::new();
+    prune_at(value, schema, &Path::root(), &mut dropped);
+    dropped.sort();
+    dropped
+}
+
+fn prune_at(value: &mut Value, schema: &Schema, path: &Path, dropped: &mut Vec<String>) {
     if schema.embedded
         && let Some(Value::Object(metadata)) = value.get_mut("metadata")
     {
-        metadata.retain(|name, _| OBJECT_META.iter().any(|(known, _)| known == name));
+        let path = path.child("metadata");
+        metadata.retain(|name, _| {
+            let known = OBJECT_META.iter().any(|(known, _)| known == name);
+            if !known {
+                dropped.push(path.child(name).to_string());
+            }
+            known
+        });
     }
     match value {
         Value::Object(map) => {
             for (name, value) in map {
                 if let Some(field) = schema.field(name) {
-                    prune(value, field);
+                    prune_at(value, field, &path.child(name), dropped);
                 }
             }
         }
         Value::Array(list) => {
             if let Some(items) = &schema.items {
-                list.iter_mut().for_each(|item| prune(item, items));
+                for (i, item) in list.iter_mut().enumerate() {
+                    prune_at(item, items, &path.index(i), dropped);
+                }
             }
         }
         _ => {}

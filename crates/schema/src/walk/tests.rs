@@ -232,7 +232,7 @@ fn required_fields_and_places_are_named() {
         "m": {"type": "object", "additionalProperties": {"type": "integer"}}});
     assert_eq!(
         refused(&fields, &json!({"l": [{"a": 1}, {}], "m": {"x.y": "z"}})),
-        ["l[1].a: Required value", "m[x.y]: Invalid value: \"string\": must be of type integer, not string"]
+        ["l[1].a: Required value", "m.x.y: Invalid value: \"string\": must be of type integer, not string"]
     );
 }
 
@@ -294,7 +294,8 @@ fn what_did_not_change_is_forgiven() {
         "o": {"type": "object", "required": ["x"], "properties": {"x": {"type": "integer"}, "y": {"type": "integer", "maximum": 5}}},
         "map": {"type": "array", "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["name"],
             "items": {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}, "n": {"type": "integer", "maximum": 5}}}},
-        "list": {"type": "array", "items": {"type": "integer", "maximum": 5}}});
+        "list": {"type": "array", "items": {"type": "integer", "maximum": 5}},
+        "each": {"type": "object", "additionalProperties": {"type": "integer", "maximum": 5}}});
     for (old, new, expected) in [
         (json!({"a": 9, "b": 1}), json!({"a": 9, "b": 2}), vec![]),
         (json!({"a": 9}), json!({"a": 8}), vec!["a: Invalid value: 8: must be at most 5"]),
@@ -311,6 +312,11 @@ fn what_did_not_change_is_forgiven() {
             json!({"map": [{"name": "a", "n": 9}]}),
             json!({"map": [{"name": "b", "n": 9}]}),
             vec!["map[0].n: Invalid value: 9: must be at most 5"],
+        ),
+        (
+            json!({"each": {"a.b": 9, "c": 9}}),
+            json!({"each": {"a.b": 8, "c": 9}}),
+            vec!["each.a.b: Invalid value: 8: must be at most 5"],
         ),
         // Items of other lists have no past.
         (json!({"list": [9]}), json!({"list": [9, 1]}), vec!["list[0]: Invalid value: 9: must be at most 5"]),

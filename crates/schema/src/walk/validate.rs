@@ -89,7 +89,8 @@ fn fields(map: &Map<String, Value>, old: Option<&Value>, schema: &Schema, path: 
             continue;
         }
         match &schema.additional {
-            Some(Additional::Each(each)) => walk(value, old_field(old, name), each, &path.key(name), errors),
+            // As upstream names it here: `map.key`, which is `map[key]` for duplicates in lists and for rules.
+            Some(Additional::Each(each)) => walk(value, old_field(old, name), each, &path.child(name), errors),
             Some(Additional::Nothing) => {
                 errors.push(FieldError::invalid(path, name.as_str(), "is a field that the schema does not accept"));
             }

@@ -51,7 +51,7 @@ pub(super) struct Issuer {
 }
 
 /// Whole seconds; JWT allows fractions.
-pub(super) fn seconds(number: &Number) -> i64 {
+pub(in crate::authn) fn seconds(number: &Number) -> i64 {
     // A float cast saturates, so that an absurd date is far in the past or the future.
     #[allow(clippy::cast_possible_truncation)]
     number.as_i64().unwrap_or_else(|| number.as_f64().map_or(i64::MIN, |float| float as i64))

@@ -16,6 +16,8 @@ pub use issue::{Asked, Issued, Issuer};
 pub use keys::{Algorithm, KeyError, PublicKey, SigningKey};
 pub use verify::{TokenError, Verified, Verifier};
 
+pub(super) use claims::seconds;
+
 use serde_json::{Value, json};
 use std::sync::Arc;
 

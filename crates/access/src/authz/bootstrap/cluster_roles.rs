@@ -291,6 +291,13 @@ pub(super) const ROLES: &[(&str, &str, &[Rule])] = &[
         ],
     ),
     ("kube-system", "system:controller:cloud-provider", &[on("core", "configmaps", "create get list watch")]),
+    ("kube-system", "system:controller:bootstrap-signer", &[on("core", "secrets", READ)]),
+    ("kube-system", "system:controller:token-cleaner", &[on("core", "secrets", "delete get list watch"), EVENTS]),
+    (
+        "kube-public",
+        "system:controller:bootstrap-signer",
+        &[on("core", "configmaps", READ), named("core", "configmaps", "patch update", "cluster-info"), EVENTS],
+    ),
 ];
 
 /// Their bindings: namespace, name, role, subjects.
@@ -322,5 +329,23 @@ pub(super) const ROLE_BINDINGS: &[(&str, &str, &str, &[&str])] = &[
         "system:controller:cloud-provider",
         "system:controller:cloud-provider",
         &["ServiceAccount kube-system/cloud-provider"],
+    ),
+    (
+        "kube-system",
+        "system:controller:bootstrap-signer",
+        "system:controller:bootstrap-signer",
+        &["ServiceAccount kube-system/bootstrap-signer"],
+    ),
+    (
+        "kube-system",
+        "system:controller:token-cleaner",
+        "system:controller:token-cleaner",
+        &["ServiceAccount kube-system/token-cleaner"],
+    ),
+    (
+        "kube-public",
+        "system:controller:bootstrap-signer",
+        "system:controller:bootstrap-signer",
+        &["ServiceAccount kube-system/bootstrap-signer"],
     ),
 ];

@@ -1,10 +1,22 @@
 //! The default ClusterRoles of controllers that work here. Each is bound to the service account of its name in `kube-system`.
-//! Facts of Kubernetes 1.37; controllers of volumes and of devices are left out.
+//! Facts of Kubernetes 1.37; controllers of devices are left out.
 
 use super::table::{EVENTS, READ, Rule, named, on};
 
 /// Name after `system:controller:`, and rules.
 pub(super) const CONTROLLER_ROLES: &[(&str, &[Rule])] = &[
+    (
+        "attachdetach-controller",
+        &[
+            on("core", "persistentvolumeclaims persistentvolumes", "list watch"),
+            on("core", "nodes", READ),
+            on("core", "nodes/status", "patch update"),
+            on("core", "pods", "list watch"),
+            EVENTS,
+            on("storage.k8s.io", "csidrivers csinodes", READ),
+            on("storage.k8s.io", "volumeattachments", "create delete get list watch"),
+        ],
+    ),
     (
         "certificate-controller",
         &[
@@ -106,6 +118,25 @@ pub(super) const CONTROLLER_ROLES: &[(&str, &[Rule])] = &[
             EVENTS,
         ],
     ),
+    (
+        "ephemeral-volume-controller",
+        &[
+            on("core", "pods/finalizers", "update"),
+            on("core", "pods", READ),
+            on("core", "persistentvolumeclaims", "create get list watch"),
+            EVENTS,
+        ],
+    ),
+    (
+        "expand-controller",
+        &[
+            on("core", "persistentvolumes", "get list patch update watch"),
+            on("core", "persistentvolumeclaims/status", "patch update"),
+            on("core", "persistentvolumeclaims", READ),
+            on("storage.k8s.io", "storageclasses", READ),
+            EVENTS,
+        ],
+    ),
     ("generic-garbage-collector", &[on("*", "*", "delete get list patch update watch"), EVENTS]),
     (
         "horizontal-pod-autoscaler",
@@ -131,6 +162,14 @@ pub(super) const CONTROLLER_ROLES: &[(&str, &[Rule])] = &[
         ],
     ),
     (
+        "kube-apiserver-serving-clustertrustbundle-publisher",
+        &[
+            named("certificates.k8s.io", "signers", "attest", "kubernetes.io/kube-apiserver-serving"),
+            on("certificates.k8s.io", "clustertrustbundles", "create delete get list update watch"),
+            EVENTS,
+        ],
+    ),
+    (
         "namespace-controller",
         &[
             on("core", "namespaces", "delete get list watch"),
@@ -150,8 +189,27 @@ pub(super) const CONTROLLER_ROLES: &[(&str, &[Rule])] = &[
         ],
     ),
     (
+        "persistent-volume-binder",
+        &[
+            on("core", "persistentvolumes", "create delete get list update watch"),
+            on("core", "persistentvolumes/status", "update"),
+            on("core", "persistentvolumeclaims", "get list update watch"),
+            on("core", "persistentvolumeclaims/status", "update"),
+            on("core", "pods", "create delete get list watch"),
+            on("storage.k8s.io", "storageclasses", READ),
+            on("core", "nodes", "get list"),
+            EVENTS,
+        ],
+    ),
+    (
         "pod-garbage-collector",
         &[on("core", "pods", "delete list watch"), on("core", "nodes", READ), on("core", "pods/status", "patch")],
+    ),
+    ("podcertificaterequestcleaner", &[on("certificates.k8s.io", "podcertificaterequests", "delete get list watch")]),
+    ("pv-protection-controller", &[on("core", "persistentvolumes", "get list update watch"), EVENTS]),
+    (
+        "pvc-protection-controller",
+        &[on("core", "persistentvolumeclaims", "get list update watch"), on("core", "pods", READ), EVENTS],
     ),
     (
         "replicaset-controller",

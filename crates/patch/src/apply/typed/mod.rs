@@ -2,6 +2,7 @@
 //!
 //! Used by `ownership` and `last_applied`. Mirrors structured-merge-diff's `typed` package; each walk is a file.
 
+mod atomic;
 mod check;
 mod compare;
 mod fields;
@@ -9,6 +10,7 @@ mod merge;
 mod remove;
 mod zero;
 
+pub(super) use atomic::atomics;
 pub(super) use check::{Duplicates, check};
 pub(super) use compare::{Comparison, compare};
 pub(super) use fields::{collapse, fields, with_named};

@@ -1,8 +1,9 @@
 //! ValidatingAdmissionPolicies: their expressions, compiled, and what they say of a request.
 
+use super::{Preamble, Scopes, check_preamble, compile, run};
 use crate::{
-    admission::{conditions, expression},
-    cel::{Bound, Budget, Failure, Makes, Outcome, Program, Scope},
+    admission::expression,
+    cel::{Bound, Budget, Makes, Outcome, Program, Scope},
 };
 use api::{
     error::FieldError,
@@ -58,36 +59,11 @@ impl Rules for PolicyRules {
     }
 }
 
-/// Names that the expressions of a policy may use; messages have no authorizer.
-fn scopes(spec: &Value) -> (Scope, Scope) {
-    let scope = Scope::request();
-    let scope = if spec.at("paramKind").is_null() { scope } else { scope.with_params() };
-    (scope.clone().with_authorizer(), scope)
-}
-
 fn expressions(errors: &mut Vec<FieldError>, policy: &Value) {
     let (spec, path) = (policy.at("spec"), Path::new("spec"));
-    let (mut scope, mut plain) = scopes(spec);
-    conditions(errors, &path.child("matchConditions"), spec.list_at("matchConditions"), &scope);
-    for (index, variable) in spec.list_at("variables").iter().enumerate() {
-        let (path, name) = (path.child("variables").index(index), variable.str_at("name"));
-        if name.is_empty() {
-            errors.push(FieldError::required(&path.child("name"), "name is not specified"));
-        } else if !is_identifier(name) {
-            errors.push(FieldError::invalid(&path.child("name"), name, "must be a valid CEL identifier"));
-        }
-        let text = variable.str_at("expression");
-        match Program::compile(text.trim(), &scope, Makes::Anything) {
-            Ok(program) => {
-                scope.add_variable(name, &program);
-                plain.add_variable(name, &program);
-            }
-            Err(_) if text.trim().is_empty() => {
-                errors.push(FieldError::required(&path.child("expression"), "expression is not specified"));
-            }
-            Err(why) => errors.push(FieldError::invalid(&path.child("expression"), text, why)),
-        }
-    }
+    let mut scopes = Scopes::of(spec);
+    check_preamble(errors, spec, &path, &mut scopes);
+    let Scopes { scope, plain } = scopes;
     for (index, validation) in spec.list_at("validations").iter().enumerate() {
         let path = path.child("validations").index(index);
         expression(errors, &path.child("expression"), validation.str_at("expression"), &scope, Makes::Bool);
@@ -136,19 +112,11 @@ fn annotations(errors: &mut Vec<FieldError>, path: &Path, policy: &Value, scope:
     }
 }
 
-fn is_identifier(name: &str) -> bool {
-    let starts = name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_');
-    starts && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
-}
-
 /// A policy, ready to judge.
 pub struct Policy {
-    conditions: Vec<Result<Program, String>>,
-    variables: Vec<(String, Program)>,
+    preamble: Preamble,
     validations: Vec<Validation>,
     annotations: Vec<(String, Result<Program, String>)>,
-    /// Why the policy cannot be used.
-    broken: Option<String>,
 }
 
 struct Validation {
@@ -185,22 +153,9 @@ impl Policy {
     /// Compiles a stored policy.
     pub fn compile(policy: &Value) -> Self {
         let spec = policy.at("spec");
-        let (mut scope, mut plain) = scopes(spec);
-        let compile = |text: &str, scope: &Scope, makes| Program::compile(text.trim(), scope, makes);
-        let conditions = spec.list_at("matchConditions").iter();
-        let conditions = conditions.map(|one| compile(one.str_at("expression"), &scope, Makes::Bool)).collect();
-        let (mut variables, mut broken) = (Vec::new(), None);
-        for variable in spec.list_at("variables") {
-            match compile(variable.str_at("expression"), &scope, Makes::Anything) {
-                Ok(program) => {
-                    let name = variable.str_at("name");
-                    scope.add_variable(name, &program);
-                    plain.add_variable(name, &program);
-                    variables.push((name.to_owned(), program));
-                }
-                Err(why) => broken = broken.or(Some(why)),
-            }
-        }
+        let mut scopes = Scopes::of(spec);
+        let preamble = Preamble::compile(spec, &mut scopes);
+        let Scopes { scope, plain } = scopes;
         let validation = |given: &Value| Validation {
             rule: compile(given.str_at("expression"), &scope, Makes::Bool),
             text: given.str_at("expression").trim().to_owned(),
@@ -220,14 +175,14 @@ impl Policy {
             (given.str_at("key").to_owned(), program)
         };
         let annotations = spec.list_at("auditAnnotations").iter().map(annotation).collect();
-        Self { conditions, variables, validations, annotations, broken }
+        Self { preamble, validations, annotations }
     }
 
     /// Judges the request that `bound` describes. Nothing when the conditions do not hold.
     pub fn judge<'p>(&'p self, bound: Bound<'p>) -> Judgement {
-        let bound = bound.with_variables(&self.variables);
+        let bound = self.preamble.bind(bound);
         let mut judgement = Judgement::default();
-        match self.applies(&bound) {
+        match self.preamble.applies(&bound) {
             Ok(true) => {}
             Ok(false) => return judgement,
             Err(message) => {
@@ -256,22 +211,6 @@ impl Policy {
         }
         judgement
     }
-
-    fn applies(&self, bound: &Bound<'_>) -> Result<bool, String> {
-        if let Some(why) = &self.broken {
-            return Err(why.clone());
-        }
-        let mut budget = Budget::for_conditions();
-        let mut failed = Vec::new();
-        for condition in &self.conditions {
-            match run(condition, bound, &mut budget) {
-                Ok(Outcome::Bool(false)) => return Ok(false),
-                Ok(_) => {}
-                Err(why) => failed.push(why),
-            }
-        }
-        if failed.is_empty() { Ok(true) } else { Err(failed.join(", ")) }
-    }
 }
 
 impl Validation {
@@ -294,15 +233,4 @@ impl Validation {
         }
         if self.message.is_empty() { format!("failed expression: {}", self.text) } else { self.message.clone() }
     }
-}
-
-/// Runs a program that was compiled; what goes wrong is told as upstream tells it.
-fn run(program: &Result<Program, String>, bound: &Bound<'_>, budget: &mut Budget) -> Result<Outcome, String> {
-    let program = program.as_ref().map_err(|why| format!("compilation error: {why}"))?;
-    program.run(bound, budget).map_err(|failure| match failure {
-        Failure::Error(why) => format!("expression '{}' resulted in error: {why}", program.text()),
-        Failure::Spent => {
-            "validation failed due to running out of cost budget, no further validation rules will be run".to_owned()
-        }
-    })
 }
