@@ -147,6 +147,10 @@ pub trait Rules: Send + Sync {
     fn validate_below(&self, _subresource: &str, _object: &Value, _old: &Value) -> Vec<FieldError> {
         Vec::new()
     }
+    /// What everybody hears who asks for this resource, because there is something better.
+    fn deprecation(&self) -> Option<&str> {
+        None
+    }
     /// Advice that does not stop the request; `old` is absent on create.
     fn warnings(&self, _object: &Value, _old: Option<&Value>) -> Vec<String> {
         Vec::new()
@@ -179,6 +183,10 @@ pub trait Rules: Send + Sync {
     fn grace_period(&self, _object: &Value) -> Option<i64> {
         None
     }
+    /// Whether a delete that names no propagation lets dependents go instead of taking them along.
+    fn orphans_by_default(&self) -> bool {
+        false
+    }
     /// Shows in the object itself that it is being deleted, where its kind has a place for that.
     fn mark_deleting(&self, _object: &mut Value) {}
     /// What a field selector compares with: the value at one of the resource's selectable paths, as text.
@@ -203,6 +211,12 @@ pub trait Rules: Send + Sync {
     fn stored_as(&self) -> Option<(&str, &str)> {
         None
     }
+    /// Who converts stored objects between versions, where that is more than another apiVersion.
+    fn conversion(&self) -> Option<&Conversion> {
+        None
+    }
+    /// Takes out of an object in the version of storage what that version does not know.
+    fn prune_stored(&self, _object: &mut Value) {}
     /// Fields that a write of status cannot change, so that nobody comes to own them through it.
     fn kept_by_status(&self) -> &'static [&'static str] {
         &["spec"]
@@ -229,6 +243,17 @@ pub trait Rules: Send + Sync {
     fn cells(&self, object: &Value, now: jiff::Timestamp) -> Vec<Value> {
         crate::kinds::columns::name_and_age_cells(object, now)
     }
+}
+
+/// A webhook that converts objects of one kind between its versions.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Conversion {
+    /// How it is reached: `url` or `service`, and `caBundle`.
+    pub client: Value,
+    /// The versions of ConversionReview that it knows.
+    pub review_versions: Vec<String>,
+    /// The apiVersion of what is stored.
+    pub stored_as: String,
 }
 
 /// A status update changes nothing but status (and metadata that the engine keeps track of).

@@ -129,7 +129,8 @@ fn differences(resource: &Resource, sent: &Value, sub: &str, old: Option<&Value>
         wrong.push(format!("{field}: ours {ours} theirs {theirs}"));
     }
     let unknown = schema::decode(&resource.shape, &mut sent.clone()).unknown.len();
-    let warnings = resource.rules.warnings(&object, old);
+    let mut warnings = resource.rules.warnings(&object, old);
+    warnings.extend(resource.rules.deprecation().map(str::to_owned));
     if sub.is_empty() && got["warnings"] != warnings.len() + unknown {
         wrong.push(format!("warnings: ours {warnings:?} theirs {}", got["warnings"]));
     }

@@ -119,8 +119,8 @@ pub fn first_three(list: &[String], nothing: &str) -> String {
 }
 
 /// Names and images of the containers of a pod template.
-pub fn containers(object: &Value) -> [Value; 2] {
-    let list = object.list_at("spec.template.spec.containers");
+pub fn containers(template: &Value) -> [Value; 2] {
+    let list = template.list_at("spec.containers");
     ["name", "image"].map(|field| list.iter().map(|c| c.str_at(field)).collect::<Vec<_>>().join(",").into())
 }
 

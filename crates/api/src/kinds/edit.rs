@@ -1,6 +1,8 @@
 //! Changing what is there without making what is not: the write side of defaults and preparation.
 
+use crate::object::Fields;
 use serde_json::Value;
+use std::borrow::Cow;
 
 /// The value at a dotted path, if it is there and not null.
 pub fn existing<'a>(object: &'a mut Value, path: &str) -> Option<&'a mut Value> {
@@ -19,4 +21,11 @@ pub fn fill(object: &mut Value, field: &str, value: impl Into<Value>) {
     if slot.is_null() || *slot == "" || *slot == 0 {
         *slot = value.into();
     }
+}
+
+/// The object in another version of its kind, which has the same fields: some are kept in an older one than they are served in.
+pub fn in_version<'a>(object: &'a Value, version: &str) -> Cow<'a, Value> {
+    let mut other = object.clone();
+    other.set("apiVersion", version);
+    Cow::Owned(other)
 }

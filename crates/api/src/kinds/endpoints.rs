@@ -43,8 +43,12 @@ impl Rules for Endpoints {
         if check::same(endpoints.at("subsets"), old.at("subsets")) { Errors::new() } else { self.validate(endpoints) }
     }
 
+    fn deprecation(&self) -> Option<&str> {
+        Some("v1 Endpoints is deprecated in v1.33+; use discovery.k8s.io/v1 EndpointSlice")
+    }
+
     fn warnings(&self, endpoints: &Value, _old: Option<&Value>) -> Vec<String> {
-        let mut advice = vec!["v1 Endpoints is deprecated; use discovery.k8s.io/v1 EndpointSlice".to_owned()];
+        let mut advice = Vec::new();
         for (i, subset) in endpoints.list_at("subsets").iter().enumerate() {
             for list in ["addresses", "notReadyAddresses"] {
                 for (j, address) in subset.list_at(list).iter().enumerate() {

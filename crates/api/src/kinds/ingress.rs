@@ -15,8 +15,13 @@ use crate::{
 use serde_json::{Value, json};
 
 /// The way to name a class before `spec.ingressClassName`.
-const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
+pub const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
 const DEFAULT_CLASS: &str = "ingressclass.kubernetes.io/is-default-class";
+
+/// Whether Ingresses get this class which name none.
+pub fn is_default(class: &Value) -> bool {
+    class.at("metadata.annotations").get(DEFAULT_CLASS).is_some_and(|value| value == "true")
+}
 
 /// Rules of networking.k8s.io/v1 Ingress.
 pub(super) struct Ingress;
@@ -281,7 +286,7 @@ impl Rules for IngressClass {
     }
 
     fn cells(&self, class: &Value, now: jiff::Timestamp) -> Vec<Value> {
-        let is_default = class.at("metadata.annotations").get(DEFAULT_CLASS).is_some_and(|value| value == "true");
+        let is_default = is_default(class);
         let mut name = class.str_at("metadata.name").to_owned();
         if is_default {
             name.push_str(" (default)");

@@ -3,18 +3,25 @@
 //! The API server builds its routes from `table`. A new kind is one row there and, if it has rules, one file here.
 
 mod address;
+pub mod api_service;
 mod apps;
+mod autoscaling;
+pub mod batch;
+pub mod certificates;
 pub mod check;
 pub mod columns;
 mod config;
 mod coordination;
 pub mod definition;
+mod devices;
 pub mod edit;
 mod endpoints;
 mod event;
 pub mod flowcontrol;
-mod ingress;
+pub mod ingress;
+mod limit_range;
 pub mod meta;
+mod migration;
 pub mod names;
 mod namespace;
 mod node;
@@ -22,12 +29,16 @@ pub mod pod;
 pub mod policy;
 pub mod quantity;
 mod rbac;
-mod resources;
+mod replication_controller;
+mod resource_quota;
+pub(crate) mod resources;
 mod review;
+mod runtime_class;
 pub mod selector;
 pub mod service;
 pub mod service_ips;
 pub mod service_validate;
+pub mod storage;
 mod table;
 #[cfg(test)]
 mod tests;

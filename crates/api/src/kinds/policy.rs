@@ -1,4 +1,4 @@
-//! ValidatingAdmissionPolicy and its binding, as far as they are no CEL: `schema::policy` adds the checks of expressions.
+//! ValidatingAdmissionPolicy, MutatingAdmissionPolicy and their bindings, as far as they are no CEL: `schema::policy` adds the checks of expressions.
 
 use super::{
     check::{self, Errors},
@@ -16,6 +16,8 @@ use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
+/// Nothing can be changed of what is deleted.
+const MUTATED: [&str; 4] = ["*", "CONNECT", "CREATE", "UPDATE"];
 
 /// Rules of admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy.
 pub struct ValidatingPolicy;
@@ -39,20 +41,7 @@ impl Rules for ValidatingPolicy {
     fn validate(&self, policy: &Value) -> Errors {
         let mut errors = Errors::new();
         let (path, spec) = (Path::new("spec"), policy.at("spec"));
-        check::one_of(&mut errors, &path.child("failurePolicy"), spec.str_at("failurePolicy"), &["Fail", "Ignore"]);
-        if !spec.at("paramKind").is_null() {
-            param_kind(&mut errors, &path.child("paramKind"), spec.at("paramKind"));
-        }
-        let at = path.child("matchConstraints");
-        match spec.at("matchConstraints") {
-            Value::Null => errors.push(FieldError::required(&at, "")),
-            given => {
-                match_resources(&mut errors, &at, given);
-                if given.list_at("resourceRules").is_empty() {
-                    errors.push(FieldError::required(&at.child("resourceRules"), ""));
-                }
-            }
-        }
+        constraints(&mut errors, &path, spec);
         if spec.list_at("validations").is_empty() && spec.list_at("auditAnnotations").is_empty() {
             for field in ["validations", "auditAnnotations"] {
                 let text = "validations or auditAnnotations must contain at least one item";
@@ -83,13 +72,82 @@ impl Rules for ValidatingPolicy {
     }
 
     fn cells(&self, policy: &Value, now: jiff::Timestamp) -> Vec<Value> {
-        let kind = policy.at("spec.paramKind");
-        let kind = match kind.is_null() {
-            true => "<unset>".to_owned(),
-            false => format!("{}/{}", kind.str_at("apiVersion"), kind.str_at("kind")),
-        };
         let count = policy.list_at("spec.validations").len();
-        vec![columns::name(policy), count.into(), kind.into(), columns::age(policy, now)]
+        vec![columns::name(policy), count.into(), kind_of_params(policy), columns::age(policy, now)]
+    }
+}
+
+/// Rules of admissionregistration.k8s.io/v1 MutatingAdmissionPolicy.
+pub struct MutatingPolicy;
+
+impl Rules for MutatingPolicy {
+    fn default(&self, policy: &mut Value) {
+        ValidatingPolicy.default(policy);
+    }
+
+    fn validate(&self, policy: &Value) -> Errors {
+        let mut errors = Errors::new();
+        let (path, spec) = (Path::new("spec"), policy.at("spec"));
+        constraints(&mut errors, &path, spec);
+        mutated(&mut errors, &path.child("matchConstraints"), spec.at("matchConstraints"));
+        if spec.list_at("mutations").is_empty() {
+            errors.push(FieldError::required(&path.child("mutations"), "mutations must contain at least one item"));
+        }
+        let at = path.child("reinvocationPolicy");
+        check::required_one_of(&mut errors, &at, spec.str_at("reinvocationPolicy"), &["IfNeeded", "Never"]);
+        errors
+    }
+
+    fn has_generation(&self) -> bool {
+        true
+    }
+
+    fn columns(&self) -> Vec<Column> {
+        columns::columns(&[
+            NAME,
+            ("Mutations", "integer", 0, "How many mutations the policy has"),
+            ("ParamKind", "string", 0, "The kind of its parameters"),
+            AGE,
+        ])
+    }
+
+    fn cells(&self, policy: &Value, now: jiff::Timestamp) -> Vec<Value> {
+        let count = policy.list_at("spec.mutations").len();
+        vec![columns::name(policy), count.into(), kind_of_params(policy), columns::age(policy, now)]
+    }
+}
+
+fn kind_of_params(policy: &Value) -> Value {
+    match policy.at("spec.paramKind") {
+        Value::Null => "<unset>".into(),
+        kind => format!("{}/{}", kind.str_at("apiVersion"), kind.str_at("kind")).into(),
+    }
+}
+
+/// What every policy says of when it holds.
+fn constraints(errors: &mut Errors, path: &Path, spec: &Value) {
+    check::one_of(errors, &path.child("failurePolicy"), spec.str_at("failurePolicy"), &["Fail", "Ignore"]);
+    if !spec.at("paramKind").is_null() {
+        param_kind(errors, &path.child("paramKind"), spec.at("paramKind"));
+    }
+    let at = path.child("matchConstraints");
+    match spec.at("matchConstraints") {
+        Value::Null => errors.push(FieldError::required(&at, "")),
+        given => {
+            match_resources(errors, &at, given);
+            if given.list_at("resourceRules").is_empty() {
+                errors.push(FieldError::required(&at.child("resourceRules"), ""));
+            }
+        }
+    }
+}
+
+fn mutated(errors: &mut Errors, path: &Path, given: &Value) {
+    let at = path.child("resourceRules").child("operations");
+    for operation in given.list_at("resourceRules").iter().flat_map(|rule| check::texts(rule, "operations")) {
+        if !MUTATED.contains(&operation) {
+            errors.push(FieldError::not_supported(&at, operation, &MUTATED));
+        }
     }
 }
 
@@ -102,19 +160,8 @@ impl Rules for ValidatingBinding {
     }
 
     fn validate(&self, binding: &Value) -> Errors {
-        let mut errors = Errors::new();
-        let (path, spec) = (Path::new("spec"), binding.at("spec"));
-        match spec.str_at("policyName") {
-            "" => errors.push(FieldError::required(&path.child("policyName"), "")),
-            name => check::dns_subdomain(&mut errors, &path.child("policyName"), name),
-        }
-        if !spec.at("paramRef").is_null() {
-            param_ref(&mut errors, &path.child("paramRef"), spec.at("paramRef"));
-        }
-        if !spec.at("matchResources").is_null() {
-            match_resources(&mut errors, &path.child("matchResources"), spec.at("matchResources"));
-        }
-        actions(&mut errors, &path.child("validationActions"), spec);
+        let mut errors = bound(binding);
+        actions(&mut errors, &Path::new("spec").child("validationActions"), binding.at("spec"));
         errors
     }
 
@@ -141,6 +188,50 @@ impl Rules for ValidatingBinding {
         let policy = binding.str_at("spec.policyName");
         vec![columns::name(binding), policy.into(), param.into(), columns::age(binding, now)]
     }
+}
+
+/// Rules of admissionregistration.k8s.io/v1 MutatingAdmissionPolicyBinding.
+pub(super) struct MutatingBinding;
+
+impl Rules for MutatingBinding {
+    fn default(&self, binding: &mut Value) {
+        ValidatingBinding.default(binding);
+    }
+
+    fn validate(&self, binding: &Value) -> Errors {
+        let mut errors = bound(binding);
+        mutated(&mut errors, &Path::new("spec").child("matchResources"), binding.at("spec.matchResources"));
+        errors
+    }
+
+    fn has_generation(&self) -> bool {
+        true
+    }
+
+    fn columns(&self) -> Vec<Column> {
+        ValidatingBinding.columns()
+    }
+
+    fn cells(&self, binding: &Value, now: jiff::Timestamp) -> Vec<Value> {
+        ValidatingBinding.cells(binding, now)
+    }
+}
+
+/// What every binding says.
+fn bound(binding: &Value) -> Errors {
+    let mut errors = Errors::new();
+    let (path, spec) = (Path::new("spec"), binding.at("spec"));
+    match spec.str_at("policyName") {
+        "" => errors.push(FieldError::required(&path.child("policyName"), "")),
+        name => check::dns_subdomain(&mut errors, &path.child("policyName"), name),
+    }
+    if !spec.at("paramRef").is_null() {
+        param_ref(&mut errors, &path.child("paramRef"), spec.at("paramRef"));
+    }
+    if !spec.at("matchResources").is_null() {
+        match_resources(&mut errors, &path.child("matchResources"), spec.at("matchResources"));
+    }
+    errors
 }
 
 fn default_match(object: &mut Value, path: &str) {

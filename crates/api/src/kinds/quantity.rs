@@ -27,6 +27,87 @@ pub fn nanos(text: &str) -> Option<i128> {
     Some(if negative { -amount } else { amount })
 }
 
+/// An amount and how it is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Amount {
+    /// Billionths.
+    pub nanos: i128,
+    /// Whether it counts in powers of two (`Ki`, `Mi`).
+    pub binary: bool,
+}
+
+impl Amount {
+    /// So many of something.
+    #[must_use]
+    pub fn count(number: usize) -> Self {
+        Self { nanos: i128::try_from(number).unwrap_or(i128::MAX / NANO) * NANO, binary: false }
+    }
+
+    /// None when the text is no amount.
+    #[must_use]
+    pub fn read(text: &str) -> Option<Self> {
+        Some(Self { nanos: nanos(text)?, binary: is_binary(text) })
+    }
+
+    /// The sum, written as the first; zero has no way of writing.
+    #[must_use]
+    pub fn plus(self, other: Self) -> Self {
+        let binary = if self.nanos == 0 { other.binary } else { self.binary };
+        Self { nanos: self.nanos.saturating_add(other.nanos), binary }
+    }
+
+    /// The larger of both.
+    #[must_use]
+    pub fn at_least(self, other: Self) -> Self {
+        if other.nanos > self.nanos { other } else { self }
+    }
+
+    /// What is left when `other` is taken away, which may be nothing.
+    #[must_use]
+    pub fn less(self, other: Self) -> Self {
+        Self { nanos: self.nanos.saturating_sub(other.nanos).max(0), ..self }
+    }
+
+    /// The whole number, rounded up.
+    #[must_use]
+    pub fn rounded_up(self) -> Self {
+        let rest = self.nanos.rem_euclid(NANO);
+        Self { nanos: if rest == 0 { self.nanos } else { self.nanos - rest + NANO }, ..self }
+    }
+}
+
+impl std::fmt::Display for Amount {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.write_str(&text(self.nanos, self.binary))
+    }
+}
+
+/// Amounts by the name of what is counted.
+pub type Amounts = std::collections::BTreeMap<String, Amount>;
+
+/// The amounts in a map of an object: `{"cpu": "500m"}`. What is no amount is left out.
+#[must_use]
+pub fn amounts(map: &serde_json::Value) -> Amounts {
+    let entries = map.as_object().into_iter().flatten();
+    entries.filter_map(|(name, value)| Some((name.clone(), Amount::read(value.as_str()?)?))).collect()
+}
+
+/// Adds amount by amount.
+pub fn add(sum: &mut Amounts, more: &Amounts) {
+    for (name, amount) in more {
+        let slot = sum.entry(name.clone()).or_default();
+        *slot = slot.plus(*amount);
+    }
+}
+
+/// Raises each amount to what is in `least`.
+pub fn raise(sum: &mut Amounts, least: &Amounts) {
+    for (name, amount) in least {
+        let slot = sum.entry(name.clone()).or_default();
+        *slot = slot.at_least(*amount);
+    }
+}
+
 /// Whether the amount is a whole number.
 pub fn is_whole(text: &str) -> bool {
     nanos(text).is_some_and(is_whole_nanos)

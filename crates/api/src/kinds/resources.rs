@@ -4,11 +4,11 @@
 
 use super::{
     check::{self, Errors},
-    names, quantity,
+    names,
+    quantity::{self, Amounts},
 };
 use crate::{error::FieldError, object::Fields, path::Path};
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
 
 /// Names that upstream knows without a domain beside those of containers; they are for quotas.
 const QUOTA_NAMES: [&str; 17] = [
@@ -59,7 +59,7 @@ pub(super) fn pod(errors: &mut Errors, path: &Path, spec: &Value) {
     });
     let own = |kind: &str, name: &str| resources.at(kind).get(name).and_then(Value::as_str).and_then(quantity::nanos);
     for (name, total) in of_containers(spec, "requests") {
-        if own("requests", &name).is_some_and(|own| own < total) {
+        if own("requests", &name).is_some_and(|own| own < total.nanos) {
             let text = "must not be less than the requests of the containers together";
             errors.push(FieldError::invalid(
                 &path.child("requests").key(&name),
@@ -69,7 +69,7 @@ pub(super) fn pod(errors: &mut Errors, path: &Path, spec: &Value) {
         }
     }
     for (name, total) in of_containers(spec, "limits").into_iter().filter(|(name, _)| is_huge_page(name)) {
-        if own("limits", &name).is_some_and(|own| own < total) {
+        if own("limits", &name).is_some_and(|own| own < total.nanos) {
             let text = "must not be less than the limits of the containers together";
             errors.push(FieldError::invalid(&path.child("limits").key(&name), resources.at("limits").clone(), text));
         }
@@ -94,47 +94,36 @@ pub(super) fn overhead(errors: &mut Errors, path: &Path, overhead: &Value) {
     }
 }
 
-/// What the containers of a pod need together, in billionths: those that run side by side, or one that starts before.
-pub(super) fn of_containers(spec: &Value, kind: &str) -> BTreeMap<String, i128> {
-    let amounts = |container: &Value| -> BTreeMap<String, i128> {
-        let list = container.at("resources").at(kind).as_object().cloned().unwrap_or_default();
-        list.into_iter().filter_map(|(name, value)| Some((name, value.as_str().and_then(quantity::nanos)?))).collect()
-    };
-    let mut total: BTreeMap<String, i128> = BTreeMap::new();
+/// What the containers of a pod need together: those that run side by side, or one that starts before.
+pub(crate) fn of_containers(spec: &Value, kind: &str) -> Amounts {
+    needed_together(spec, |container| quantity::amounts(container.at("resources").at(kind)))
+}
+
+/// The same where `own` says what one container needs.
+pub(crate) fn needed_together(spec: &Value, own: impl Fn(&Value) -> Amounts) -> Amounts {
+    let mut total = Amounts::new();
     for container in spec.list_at("containers") {
-        for (name, amount) in amounts(container) {
-            *total.entry(name).or_default() += amount;
-        }
+        quantity::add(&mut total, &own(container));
     }
-    let mut sidecars: BTreeMap<String, i128> = BTreeMap::new();
-    let mut most: BTreeMap<String, i128> = BTreeMap::new();
+    let mut sidecars = Amounts::new();
+    let mut most = Amounts::new();
     for container in spec.list_at("initContainers") {
-        let mut needed = amounts(container);
+        let mut needed = own(container);
         if container.str_at("restartPolicy") == "Always" {
-            for (name, amount) in needed {
-                *total.entry(name.clone()).or_default() += amount;
-                *sidecars.entry(name).or_default() += amount;
-            }
-            needed = sidecars.clone();
+            quantity::add(&mut total, &needed);
+            quantity::add(&mut sidecars, &needed);
+            needed.clone_from(&sidecars);
         } else {
-            for (name, amount) in &sidecars {
-                *needed.entry(name.clone()).or_default() += amount;
-            }
+            quantity::add(&mut needed, &sidecars);
         }
-        for (name, amount) in needed {
-            let slot = most.entry(name).or_default();
-            *slot = amount.max(*slot);
-        }
+        quantity::raise(&mut most, &needed);
     }
-    for (name, amount) in most {
-        let slot = total.entry(name).or_default();
-        *slot = amount.max(*slot);
-    }
+    quantity::raise(&mut total, &most);
     total
 }
 
 /// Whether a resource can be given for a pod as a whole.
-pub(super) fn fits_pod(name: &str) -> bool {
+pub(crate) fn fits_pod(name: &str) -> bool {
     matches!(name, "cpu" | "memory") || is_huge_page(name)
 }
 
@@ -144,7 +133,7 @@ pub(super) fn may_overcommit(name: &str) -> bool {
 }
 
 /// Memory in pages of a size that the name says.
-pub(super) fn is_huge_page(name: &str) -> bool {
+pub(crate) fn is_huge_page(name: &str) -> bool {
     name.starts_with("hugepages-")
 }
 
@@ -244,7 +233,7 @@ fn claims(errors: &mut Errors, path: &Path, resources: &Value, spec: &Value) {
 }
 
 /// A name that is known, or has a domain. Says nothing more when the name cannot be read at all.
-fn standard_name(errors: &mut Errors, path: &Path, name: &str) {
+pub(super) fn standard_name(errors: &mut Errors, path: &Path, name: &str) {
     let wrong = names::qualified_name(name);
     let known = is_container_name(name) || QUOTA_NAMES.contains(&name) || name.starts_with("requests.hugepages-");
     if wrong.is_empty() && !name.contains('/') && !known {
@@ -257,7 +246,7 @@ fn standard_name(errors: &mut Errors, path: &Path, name: &str) {
     check::all_of(errors, path, name, wrong);
 }
 
-fn container_name(errors: &mut Errors, path: &Path, name: &str) {
+pub(super) fn container_name(errors: &mut Errors, path: &Path, name: &str) {
     standard_name(errors, path, name);
     if !name.contains('/') {
         if !is_container_name(name) {
@@ -269,11 +258,25 @@ fn container_name(errors: &mut Errors, path: &Path, name: &str) {
     }
 }
 
+/// A name that a quota can have: one that is known, but not `storage`, or one with a slash in it.
+pub(super) fn quota_name(errors: &mut Errors, path: &Path, name: &str) {
+    standard_name(errors, path, name);
+    if !name.contains('/') && !is_quota_name(name) {
+        errors.push(FieldError::invalid(path, name, "must be a resource that quotas count, such as 'requests.cpu'"));
+    }
+}
+
+/// Whether quotas count this by a name of their own.
+pub(super) fn is_quota_name(name: &str) -> bool {
+    let known = is_container_name(name) || QUOTA_NAMES.contains(&name) || name.starts_with("requests.hugepages-");
+    known && name != "storage"
+}
+
 fn is_container_name(name: &str) -> bool {
     matches!(name, "cpu" | "memory" | "ephemeral-storage") || is_huge_page(name)
 }
 
-fn is_native(name: &str) -> bool {
+pub(crate) fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 

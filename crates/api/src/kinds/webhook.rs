@@ -52,7 +52,9 @@ impl Rules for WebhookConfiguration {
         for (index, hook) in configuration.list_at("webhooks").iter().enumerate() {
             let path = Path::new("webhooks").index(index);
             self.webhook(&mut errors, &path, hook);
-            review_versions(&mut errors, &path.child("admissionReviewVersions"), hook);
+            let needed = format!("must specify one of {}", REVIEW_VERSIONS.join(", "));
+            let given = hook.at("admissionReviewVersions");
+            review_versions(&mut errors, &path.child("admissionReviewVersions"), given, &needed);
             let name = hook.str_at("name");
             if !name.is_empty() && !seen.insert(name) {
                 errors.push(FieldError::duplicate(&path.child("name"), name));
@@ -194,10 +196,11 @@ fn resources(errors: &mut Errors, path: &Path, rule: &Value) {
     }
 }
 
-fn review_versions(errors: &mut Errors, path: &Path, hook: &Value) {
-    let given = check::texts(hook, "admissionReviewVersions");
+/// The versions of reviews that a webhook knows; `needed` is said when there are none.
+pub fn review_versions(errors: &mut Errors, path: &Path, versions: &Value, needed: &str) {
+    let given: Vec<&str> = versions.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
     if given.is_empty() {
-        errors.push(FieldError::required(path, format!("must specify one of {}", REVIEW_VERSIONS.join(", "))));
+        errors.push(FieldError::required(path, needed));
         return;
     }
     for (index, version) in given.iter().enumerate() {
@@ -209,7 +212,7 @@ fn review_versions(errors: &mut Errors, path: &Path, hook: &Value) {
     }
     if !given.iter().any(|version| REVIEW_VERSIONS.contains(version)) {
         let text = format!("must include at least one of {}", REVIEW_VERSIONS.join(", "));
-        errors.push(FieldError::invalid(path, hook.at("admissionReviewVersions").clone(), text));
+        errors.push(FieldError::invalid(path, versions.clone(), text));
     }
 }
 

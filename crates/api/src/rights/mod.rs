@@ -55,7 +55,7 @@ fn named(group: &str, resources: &[&str], names: &[&str], verbs: &[&str]) -> Val
 }
 
 fn events() -> Value {
-    rule("events.k8s.io", &["events"], &["create", "patch"])
+    json!({"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch"]})
 }
 
 /// Those of one of several that lead in turn, with its lease in this namespace.
@@ -133,10 +133,15 @@ pub fn dns_server() -> Vec<Value> {
     ]
 }
 
+/// The policy that gives Routes without a host one.
+pub const GENERATED_HOSTS: &str = "generated-hosts.route.openshift.io";
+
 /// `twinstack ingress-operator`: what it makes is in the namespace of routers, what it reads and tells in its own; the rest has no
 /// namespace. What it gives to routers it has everywhere, as they do.
 #[must_use]
 pub fn ingress_operator() -> Rights {
+    const ADMISSION: &str = "admissionregistration.k8s.io";
+    const POLICIES: [&str; 2] = ["mutatingadmissionpolicies", "mutatingadmissionpolicybindings"];
     let whole = ["get", "list", "watch", "create", "update", "patch", "delete"];
     let own = ["get", "create", "patch", "delete"];
     let status = ["get", "update", "patch"];
@@ -150,6 +155,8 @@ pub fn ingress_operator() -> Rights {
         named(rbac, &["clusterroles", "clusterrolebindings"], &role, &["get", "patch"]),
         rule(EXTENSIONS, &["customresourcedefinitions"], &["get", "create"]),
         named(EXTENSIONS, &["customresourcedefinitions"], &INGRESS_OPERATOR_DEFINITIONS, &["update"]),
+        rule(ADMISSION, &POLICIES, &["create"]),
+        named(ADMISSION, &POLICIES, &[GENERATED_HOSTS], &["get", "patch"]),
         // Of its own namespace and that of routers; a name is published once, whoever asks for it.
         rule(records, &["dnsrecords"], &FOLLOW),
         rule("config.openshift.io", &["infrastructures", "ingresses", "dnses", "networks", "apiservers"], &READ),

@@ -51,13 +51,15 @@ pub fn parse_json(bytes: &[u8]) -> Result<(Value, Vec<String>), TextError> {
         .map_err(|error| TextError::new(&error.to_string(), error.line(), error.column(), &text))
 }
 
-/// Reads YAML as Kubernetes does (1.1 booleans such as `yes` and `on`, `010` is octal); also returns the paths of fields
-/// that stand twice. Keys are kept as they are written.
+/// Reads YAML as Kubernetes does (1.1 booleans such as `yes` and `on`, `010` is octal); also returns which keys stand twice, as
+/// Go's reader tells it. Keys are kept as they are written.
 pub fn parse_yaml(bytes: &[u8]) -> Result<(Value, Vec<String>), TextError> {
     let text = readable(bytes);
     // Most YAML that clients send is JSON, which is quicker to read as such.
-    if let Ok(read) = read_json(&text, Syntax::Yaml) {
-        return Ok(read);
+    if let Ok((value, duplicates)) = read_json(&text, Syntax::JsonAsYaml)
+        && duplicates.is_empty()
+    {
+        return Ok((value, duplicates));
     }
     std::thread::scope(|scope| {
         let reader = std::thread::Builder::new().stack_size(YAML_STACK).spawn_scoped(scope, || read_yaml(&text));
@@ -113,6 +115,8 @@ fn readable(bytes: &[u8]) -> Cow<'_, str> {
 #[derive(Clone, Copy)]
 enum Syntax {
     Json,
+    /// JSON where YAML is expected.
+    JsonAsYaml,
     Yaml,
 }
 
@@ -161,7 +165,7 @@ impl<'de> Visitor<'de> for Seed<'_> {
     }
     fn visit_f64<E: serde::de::Error>(self, value: f64) -> Result<Value, E> {
         // YAML goes through Go's JSON writer, which prints a float without fraction as a whole number.
-        if let (Syntax::Yaml, Some(whole)) = (self.syntax, whole(value)) {
+        if let (Syntax::Yaml | Syntax::JsonAsYaml, Some(whole)) = (self.syntax, whole(value)) {
             return Ok(whole.into());
         }
         Number::from_f64(value).map(Value::Number).ok_or_else(|| E::custom("infinity and NaN are no JSON numbers"))
@@ -188,21 +192,34 @@ impl<'de> Visitor<'de> for Seed<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Value, A::Error> {
         let depth = self.deeper()?;
         let mut map = Map::new();
-        while let Some(key) = access.next_key::<String>()? {
+        while let Some((key, line)) = self.key(&mut access)? {
             let value = {
                 let at = Step::Field(self.at, &key);
-                let value = access.next_value_seed(Seed { at: &at, depth, ..self })?;
                 if map.contains_key(&key) {
                     let mut seen = self.duplicates.borrow_mut();
-                    let path = at.path().to_string();
-                    if seen.len() < MOST_REPORTED && !seen.contains(&path) {
-                        seen.push(path);
+                    let told = match line {
+                        Some(line) => format!("line {line}: key {key:?} already set in map"),
+                        None => at.path().to_string(),
+                    };
+                    if seen.len() < MOST_REPORTED && !seen.contains(&told) {
+                        seen.push(told);
                     }
                 }
-                value
+                access.next_value_seed(Seed { at: &at, depth, ..self })?
             };
             map.insert(key, value);
         }
         Ok(map.into())
+    }
+}
+
+impl Seed<'_> {
+    /// The next key, and in YAML the line that it stands in.
+    fn key<'de, A: MapAccess<'de>>(&self, access: &mut A) -> Result<Option<(String, Option<u64>)>, A::Error> {
+        if !matches!(self.syntax, Syntax::Yaml) {
+            return Ok(access.next_key::<String>()?.map(|key| (key, None)));
+        }
+        let key = access.next_key::<serde_saphyr::Spanned<String>>()?;
+        Ok(key.map(|key| (key.value, Some(key.referenced.line()))))
     }
 }

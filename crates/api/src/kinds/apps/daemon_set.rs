@@ -115,7 +115,7 @@ impl Rules for DaemonSet {
     }
 
     fn cells(&self, set: &Value, now: jiff::Timestamp) -> Vec<Value> {
-        let [names, images] = columns::containers(set);
+        let [names, images] = columns::containers(set.at("spec.template"));
         let counts = [
             "desiredNumberScheduled",
             "currentNumberScheduled",

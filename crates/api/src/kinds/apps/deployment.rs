@@ -120,7 +120,7 @@ impl Rules for Deployment {
 
     fn cells(&self, deployment: &Value, now: jiff::Timestamp) -> Vec<Value> {
         let number = |path: &str| columns::number(deployment, path);
-        let [names, images] = columns::containers(deployment);
+        let [names, images] = columns::containers(deployment.at("spec.template"));
         vec![
             columns::name(deployment),
             format!("{}/{}", number("status.readyReplicas"), number("spec.replicas")).into(),

@@ -1,16 +1,18 @@
-//! Deployment, ReplicaSet and DaemonSet: workloads that stamp pods from a template. And ControllerRevision.
+//! Deployment, ReplicaSet, DaemonSet and StatefulSet: workloads that stamp pods from a template. And ControllerRevision.
 //!
-//! Mirrors `pkg/registry/apps` and `pkg/apis/apps`. The three share the checks of selector and template.
+//! Mirrors `pkg/registry/apps` and `pkg/apis/apps`. They share the checks of selector and template.
 
 mod controller_revision;
 mod daemon_set;
 mod deployment;
 mod replica_set;
+mod stateful_set;
 
 pub(super) use controller_revision::ControllerRevision;
 pub(super) use daemon_set::DaemonSet;
 pub(super) use deployment::Deployment;
 pub(super) use replica_set::ReplicaSet;
+pub(super) use stateful_set::StatefulSet;
 
 use super::{
     check::{self, Errors},
@@ -20,11 +22,11 @@ use super::{
 use crate::{error::FieldError, object::Fields, path::Path, resource::Rules};
 use serde_json::{Value, json};
 
-const DESIRED: Def = ("Desired", "integer", 0, "Pods that should be there");
-const CURRENT: Def = ("Current", "integer", 0, "Pods that are there");
-const READY: Def = ("Ready", "integer", 0, "Pods that are ready");
+pub(super) const DESIRED: Def = ("Desired", "integer", 0, "Pods that should be there");
+pub(super) const CURRENT: Def = ("Current", "integer", 0, "Pods that are there");
+pub(super) const READY: Def = ("Ready", "integer", 0, "Pods that are ready");
 
-fn template_defaults(workload: &mut Value) {
+pub(super) fn template_defaults(workload: &mut Value) {
     if workload.at("spec.template").is_object() {
         let spec = workload.at_mut("spec.template.spec");
         if !spec.is_object() {
@@ -54,7 +56,7 @@ fn replicated(errors: &mut Errors, spec: &Value) {
 }
 
 /// The template must make pods that the selector finds and that run for ever.
-fn template(errors: &mut Errors, spec: &Value) {
+pub(super) fn template(errors: &mut Errors, spec: &Value) {
     let path = Path::new("spec").child("template");
     let made = spec.at("template");
     let wanted = spec.at("selector");
@@ -79,7 +81,7 @@ fn template(errors: &mut Errors, spec: &Value) {
 }
 
 /// Advice on the template, when it may be news; `named` when pods get their host names from the workload's.
-fn template_advice(rules: &impl Rules, workload: &Value, old: Option<&Value>, named: bool) -> Vec<String> {
+pub(super) fn template_advice(rules: &impl Rules, workload: &Value, old: Option<&Value>, named: bool) -> Vec<String> {
     if old.is_some_and(|old| !rules.generation_changes(workload, old)) {
         return Vec::new();
     }
@@ -95,7 +97,7 @@ fn fixed_selector(errors: &mut Errors, workload: &Value, old: &Value) {
 }
 
 /// No part of the replicas is more than all of them, nor are more available than ready.
-fn no_more_than_all(errors: &mut Errors, workload: &Value, parts: &[&str]) {
+pub(super) fn no_more_than_all(errors: &mut Errors, workload: &Value, parts: &[&str]) {
     let path = Path::new("status");
     let count = |field: &str| workload.at("status").int_at(field).unwrap_or_default();
     for part in parts.iter().filter(|part| count(part) > count("replicas")) {

@@ -73,7 +73,7 @@ impl Rules for ReplicaSet {
     }
 
     fn cells(&self, set: &Value, now: jiff::Timestamp) -> Vec<Value> {
-        let [names, images] = columns::containers(set);
+        let [names, images] = columns::containers(set.at("spec.template"));
         vec![
             columns::name(set),
             columns::number(set, "spec.replicas"),

@@ -78,13 +78,13 @@ pub fn pod_resources(pod: &mut Value) {
     let together = resources::of_containers(spec, "limits");
     for (name, total) in together.iter().filter(|(name, _)| resources::is_huge_page(name)) {
         if !requests.contains_key(name) {
-            limits.entry(name).or_insert_with(|| quantity::text(*total, true).into());
+            limits.entry(name).or_insert_with(|| quantity::text(total.nanos, true).into());
         }
     }
     for (name, total) in resources::of_containers(spec, "requests") {
         if resources::fits_pod(&name) && resources::may_overcommit(&name) {
             let binary = name == "memory";
-            requests.entry(name).or_insert_with(|| quantity::text(total, binary).into());
+            requests.entry(name).or_insert_with(|| quantity::text(total.nanos, binary).into());
         }
     }
     for (name, limit) in limits.iter().filter(|(name, _)| resources::fits_pod(name)) {
@@ -94,8 +94,8 @@ pub fn pod_resources(pod: &mut Value) {
     for (name, request) in requests.iter().filter(|(name, _)| resources::fits_pod(name)) {
         let Some(total) = together.get(name).filter(|_| !limits.contains_key(name)) else { continue };
         if containers().all(|container| container.at("resources.limits").get(name).is_some()) {
-            let more = request.as_str().and_then(quantity::nanos).is_some_and(|request| request > *total);
-            let limit = if more { request.clone() } else { quantity::text(*total, name != "cpu").into() };
+            let more = request.as_str().and_then(quantity::nanos).is_some_and(|request| request > total.nanos);
+            let limit = if more { request.clone() } else { quantity::text(total.nanos, name != "cpu").into() };
             limits.insert(name.clone(), limit);
         }
     }

@@ -11,16 +11,20 @@ pub mod defaults;
 mod environment;
 mod mounts;
 mod paths;
+mod probe_family;
 mod probes;
 mod projections;
 mod resize;
-mod scheduling;
+pub(super) mod scheduling;
 mod security;
 mod update;
 mod validate;
 mod volumes;
 
+pub(super) use paths::no_backsteps;
+pub(super) use scheduling::node_selector;
 pub use validate::template;
+pub(super) use volumes::source as volume_source;
 
 use super::{
     check::Errors,
@@ -103,6 +107,7 @@ impl Rules for Pod {
     fn validate(&self, pod: &Value) -> Errors {
         let mut errors = validate::pod(pod, None);
         app_armor::validate(&mut errors, &Path::root(), pod);
+        probe_family::validate(&mut errors, &Path::root(), pod);
         let path = Path::new("spec");
         if !pod.list_at("spec.ephemeralContainers").is_empty() {
             errors
@@ -188,7 +193,7 @@ impl Rules for Pod {
 
 /// The quality-of-service class: `Guaranteed` when every container limits cpu and memory to what it requests,
 /// `BestEffort` when none says anything, else `Burstable`.
-fn quality(pod: &Value) -> &'static str {
+pub(crate) fn quality(pod: &Value) -> &'static str {
     const COMPUTE: [&str; 2] = ["cpu", "memory"];
     let amount = |holder: &Value, kind: &str, name: &str| {
         holder.at("resources").at(kind).get(name).and_then(Value::as_str).and_then(quantity::nanos).filter(|n| *n > 0)

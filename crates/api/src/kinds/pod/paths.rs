@@ -19,7 +19,7 @@ pub(super) fn file(errors: &mut Errors, path: &Path, value: &str) {
 }
 
 /// No part of the path leads upwards.
-pub(super) fn no_backsteps(errors: &mut Errors, path: &Path, value: &str) {
+pub(in crate::kinds) fn no_backsteps(errors: &mut Errors, path: &Path, value: &str) {
     if value.split('/').any(|part| part == "..") {
         errors.push(FieldError::invalid(path, value, "'..' is not accepted as a part of it"));
     }

@@ -6,7 +6,10 @@ use super::{
 };
 use crate::{
     error::FieldError,
-    kinds::check::{self, Errors},
+    kinds::{
+        certificates::projected,
+        check::{self, Errors},
+    },
     object::Fields,
     path::Path,
 };
@@ -35,6 +38,13 @@ pub(super) fn projected(errors: &mut Errors, path: &Path, source: &Value) {
                 "clusterTrustBundle" => {
                     bundle(errors, &here, projection);
                     written.push(projection.str_at("path"));
+                }
+                "podCertificate" => {
+                    projected::projected(errors, &here, projection);
+                    for field in projected::FILES {
+                        paths::file(errors, &here.child(field), projection.str_at(field));
+                        written.push(projection.str_at(field));
+                    }
                 }
                 _ => {}
             }

@@ -40,19 +40,24 @@ pub(super) fn validate(errors: &mut Errors, path: &Path, spec: &Value) {
 fn node_affinity(errors: &mut Errors, path: &Path, affinity: &Value) {
     let required = affinity.at(REQUIRED);
     if required.is_object() {
-        let at = path.child(REQUIRED).child("nodeSelectorTerms");
-        let terms = required.list_at("nodeSelectorTerms");
-        if terms.is_empty() {
-            errors.push(FieldError::required(&at, "at least one term"));
-        }
-        for (i, term) in terms.iter().enumerate() {
-            node_term(errors, &at.index(i), term, true);
-        }
+        node_selector(errors, &path.child(REQUIRED), required);
     }
     for (i, wish) in affinity.list_at(PREFERRED).iter().enumerate() {
         let at = path.child(PREFERRED).index(i);
         check::in_range(errors, &at.child("weight"), wish.int_at("weight").unwrap_or_default(), 1, 100);
         node_term(errors, &at.child("preference"), wish.at("preference"), false);
+    }
+}
+
+/// Terms of which a node must meet one; volumes have them too.
+pub(in crate::kinds) fn node_selector(errors: &mut Errors, path: &Path, selector: &Value) {
+    let at = path.child("nodeSelectorTerms");
+    let terms = selector.list_at("nodeSelectorTerms");
+    if terms.is_empty() {
+        errors.push(FieldError::required(&at, "at least one term"));
+    }
+    for (i, term) in terms.iter().enumerate() {
+        node_term(errors, &at.index(i), term, true);
     }
 }
 
@@ -160,7 +165,7 @@ fn label_keys(errors: &mut Errors, path: &Path, term: &Value) {
 }
 
 /// Mistakes in tolerations.
-pub(super) fn tolerations(errors: &mut Errors, path: &Path, tolerations: &[Value]) {
+pub(in crate::kinds) fn tolerations(errors: &mut Errors, path: &Path, tolerations: &[Value]) {
     for (i, toleration) in tolerations.iter().enumerate() {
         let at = path.index(i);
         let (key, value) = (toleration.str_at("key"), toleration.str_at("value"));

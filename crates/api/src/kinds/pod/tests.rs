@@ -185,7 +185,8 @@ fn probes_hooks_and_security() {
 fn volumes_have_one_source_and_safe_paths() {
     let volumes = json!([
         {"name": "a", "configMap": {"name": "m", "items": [{"key": "k", "path": "p"}]}},
-        {"name": "b", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}, {"secret": {"name": "s"}}]}},
+        {"name": "b", "projected": {"sources": [{"serviceAccountToken": {"path": "t"}}, {"secret": {"name": "s"}},
+            {"podCertificate": {"signerName": "example.com/s", "keyType": "ED25519", "keyPath": "k", "maxExpirationSeconds": 3600}}]}},
         {"name": "c", "downwardAPI": {"items": [{"path": "d", "fieldRef": {"fieldPath": "metadata.labels"}}]}},
         {"name": "d", "hostPath": {"path": "/h"}},
         {"name": "e", "csi": {"driver": "d.io"}},
@@ -232,6 +233,36 @@ fn volumes_have_one_source_and_safe_paths() {
                 json!({"name": "s"}),
                 "spec.volumes[1].projected.sources[0]",
                 Forbidden,
+            ),
+            (
+                "/spec/volumes/1/projected/sources/2/podCertificate/maxExpirationSeconds",
+                json!(3599),
+                "spec.volumes[1].projected.sources[2].podCertificate.maxExpirationSeconds",
+                Invalid,
+            ),
+            (
+                "/spec/volumes/1/projected/sources/2/podCertificate/maxExpirationSeconds",
+                json!(91 * 86_400 + 1),
+                "spec.volumes[1].projected.sources[2].podCertificate.maxExpirationSeconds",
+                Invalid,
+            ),
+            (
+                "/spec/volumes/1/projected/sources/2/podCertificate/keyType",
+                json!("RSA1024"),
+                "spec.volumes[1].projected.sources[2].podCertificate.keyType",
+                NotSupported,
+            ),
+            (
+                "/spec/volumes/1/projected/sources/2/podCertificate/keyPath",
+                json!(""),
+                "spec.volumes[1].projected.sources[2].podCertificate",
+                Required,
+            ),
+            (
+                "/spec/volumes/1/projected/sources/2/podCertificate/userAnnotations",
+                json!({"plain": "x"}),
+                "spec.volumes[1].projected.sources[2].podCertificate.userAnnotations",
+                Invalid,
             ),
             ("/spec/volumes/2/downwardAPI/items/0/path", json!(""), "spec.volumes[2].downwardAPI.path", Required),
             (

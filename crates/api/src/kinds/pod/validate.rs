@@ -2,7 +2,7 @@
 //!
 //! Called by `pod` and by the workloads. Containers, volumes and scheduling have files of their own beside.
 
-use super::{MIRROR, app_armor, containers, environment, scheduling, security, volumes};
+use super::{MIRROR, app_armor, containers, environment, probe_family, scheduling, security, volumes};
 use crate::{
     error::FieldError,
     kinds::{
@@ -44,6 +44,7 @@ pub(super) fn pod(pod: &Value, old: Option<&Value>) -> Errors {
 pub fn template(errors: &mut Errors, path: &Path, template: &Value, old: Option<&Value>) {
     meta::labels_and_annotations(errors, path, template.at("metadata"));
     app_armor::validate(errors, path, template);
+    probe_family::validate(errors, path, template);
     spec(errors, &path.child("spec"), template.at("spec"), old.map(|old| old.at("spec")), "");
     host_ports_match(errors, &path.child("spec"), template.at("spec"), false);
     if !template.list_at("spec.ephemeralContainers").is_empty() {

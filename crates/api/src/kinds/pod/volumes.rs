@@ -5,7 +5,8 @@ use crate::{
     error::FieldError,
     kinds::{
         check::{self, Errors},
-        meta, names, quantity, selector,
+        names, quantity,
+        storage::claim_template,
     },
     object::Fields,
     path::Path,
@@ -89,6 +90,18 @@ fn sources(errors: &mut Errors, path: &Path, volume: &Value, pod: &str) {
     for extra in given {
         errors.push(FieldError::forbidden(&path.child(extra), "a volume has one source only"));
     }
+    source(errors, path, volume, kind);
+    if kind == "ephemeral" {
+        let name = volume.str_at("name");
+        if !pod.is_empty() && !name.is_empty() {
+            let claim = format!("{pod}-{name}");
+            check::all_of(errors, &path.child("name"), name, names::dns_subdomain(&claim, false));
+        }
+    }
+}
+
+/// What is wrong with the source of a volume; `PersistentVolume`s share some kinds of them.
+pub(in crate::kinds) fn source(errors: &mut Errors, path: &Path, volume: &Value, kind: &str) {
     let (at, source) = (path.child(kind), volume.at(kind));
     let mut need = |field: &str| {
         if source.str_at(field).is_empty() {
@@ -130,11 +143,6 @@ fn sources(errors: &mut Errors, path: &Path, volume: &Value, pod: &str) {
         "csi" => csi(errors, &at, source),
         "ephemeral" => {
             claim_template(errors, &at.child("volumeClaimTemplate"), source.at("volumeClaimTemplate"));
-            let name = volume.str_at("name");
-            if !pod.is_empty() && !name.is_empty() {
-                let claim = format!("{pod}-{name}");
-                check::all_of(errors, &path.child("name"), name, names::dns_subdomain(&claim, false));
-            }
         }
         "image" => {
             need("reference");
@@ -162,51 +170,5 @@ fn csi(errors: &mut Errors, path: &Path, source: &Value) {
         "" => {}
         // Upstream leaves the reference out of the path here.
         name => check::dns_subdomain(errors, &path.child("name"), name),
-    }
-}
-
-/// The claim that is made for each pod with such a volume.
-fn claim_template(errors: &mut Errors, path: &Path, template: &Value) {
-    const MODES: [&str; 4] = ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
-    if template.is_null() {
-        errors.push(FieldError::required(path, ""));
-        return;
-    }
-    meta::labels_and_annotations(errors, &path.child("metadata"), template.at("metadata"));
-    for field in template.map_at("metadata").into_iter().flatten().filter(|(_, value)| !value.is_null()) {
-        if !matches!(field.0.as_str(), "labels" | "annotations" | "creationTimestamp") {
-            errors.push(FieldError::forbidden(
-                &path.child("metadata").child(field.0),
-                "only labels and annotations are accepted",
-            ));
-        }
-    }
-    let (path, spec) = (path.child("spec"), template.at("spec"));
-    let modes = check::texts(spec, "accessModes");
-    let at = path.child("accessModes");
-    if modes.is_empty() {
-        errors.push(FieldError::required(&at, "at least one"));
-    }
-    selector::validate(errors, &path.child("selector"), spec.at("selector"));
-    for mode in &modes {
-        check::one_of(errors, &at, mode, &MODES);
-    }
-    if modes.contains(&MODES[3]) && modes.iter().any(|mode| MODES[..3].contains(mode)) {
-        errors.push(FieldError::forbidden(&at, "ReadWriteOncePod excludes the others"));
-    }
-    let at = path.child("resources").key("storage");
-    match spec.str_at("resources.requests.storage") {
-        "" => errors.push(FieldError::required(&at, "")),
-        amount if quantity::nanos(amount).is_some_and(|n| n <= 0) => {
-            errors.push(FieldError::invalid(&at, amount, "must be more than 0"));
-        }
-        _ => {}
-    }
-    let class = spec.str_at("storageClassName");
-    if !class.is_empty() {
-        check::dns_subdomain(errors, &path.child("storageClassName"), class);
-    }
-    if let Some(mode) = spec.at("volumeMode").as_str() {
-        check::one_of(errors, &path.child("volumeMode"), mode, &["Block", "Filesystem"]);
     }
 }

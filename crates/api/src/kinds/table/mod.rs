@@ -5,21 +5,35 @@
 
 use super::{
     address::{IpAddress, ServiceCidr},
-    apps::{ControllerRevision, DaemonSet, Deployment, ReplicaSet},
+    api_service::{self, ApiService},
+    apps::{ControllerRevision, DaemonSet, Deployment, ReplicaSet, StatefulSet},
+    autoscaling::{Autoscaler, AutoscalerV1},
+    batch::{CronJob, Job},
+    certificates::{CertificateSigningRequest, ClusterTrustBundle, PodCertificateRequest},
     config::{ConfigMap, Secret, ServiceAccount},
     coordination::{DisruptionBudget, Lease, PriorityClass},
     definition::Definition,
+    devices::{DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice},
     endpoints::{EndpointSlice, Endpoints},
     event::{CoreEvent, NewEvent},
     flowcontrol::{FlowSchema, PriorityLevel},
     ingress::{Ingress, IngressClass},
+    limit_range::LimitRange,
+    migration::StorageVersionMigration,
     namespace::Namespace,
     node::Node,
     pod::Pod,
-    policy::{ValidatingBinding, ValidatingPolicy},
+    policy::{MutatingBinding, MutatingPolicy, ValidatingBinding, ValidatingPolicy},
     rbac,
+    replication_controller::{PodTemplate, ReplicationController},
+    resource_quota::ResourceQuota,
     review::{self, AccessReview, Review},
+    runtime_class::RuntimeClass,
     service::Service,
+    storage::{
+        CsiDriver, CsiNode, CsiStorageCapacity, PersistentVolume, PersistentVolumeClaim, StorageClass,
+        VolumeAttachment, VolumeAttributesClass,
+    },
     webhook::WebhookConfiguration::{Mutating, Validating},
 };
 use crate::{
@@ -45,6 +59,7 @@ pub fn table() -> Vec<Arc<Resource>> {
             .select(of_event("involvedObject"))
             .select(["reason", "reportingComponent", "type"])
             .select_as("source", "source.component"),
+        row(core("LimitRange"), "limitranges", Namespaced, LimitRange).short("limits"),
         row(core("Namespace"), "namespaces", Cluster, Namespace)
             .short("ns")
             .no_collection_delete()
@@ -55,6 +70,10 @@ pub fn table() -> Vec<Arc<Resource>> {
             .sub(["proxy", "status"])
             .stored("minions")
             .select(["spec.unschedulable"]),
+        row(core("PersistentVolumeClaim"), "persistentvolumeclaims", Namespaced, PersistentVolumeClaim)
+            .short("pvc")
+            .sub(["status"]),
+        row(core("PersistentVolume"), "persistentvolumes", Cluster, PersistentVolume).short("pv").sub(["status"]),
         row(core("Pod"), "pods", Namespaced, Pod)
             .short("po")
             .category("all")
@@ -63,6 +82,14 @@ pub fn table() -> Vec<Arc<Resource>> {
             .select(["spec.nodeName", "spec.restartPolicy", "spec.schedulerName", "spec.serviceAccountName"])
             .select(["spec.hostNetwork", "status.phase", "status.podIP", "status.podIPs", "status.nominatedNodeName"])
             .select_as("spec.host", "spec.nodeName"),
+        row(core("ResourceQuota"), "resourcequotas", Namespaced, ResourceQuota).short("quota").sub(["status"]),
+        row(core("PodTemplate"), "podtemplates", Namespaced, PodTemplate),
+        row(core("ReplicationController"), "replicationcontrollers", Namespaced, ReplicationController)
+            .short("rc")
+            .category("all")
+            .sub(["scale", "status"])
+            .stored("controllers")
+            .select(["status.replicas"]),
         row(core("Secret"), "secrets", Namespaced, Secret).select(["type"]),
         row(core("ServiceAccount"), "serviceaccounts", Namespaced, ServiceAccount).short("sa").sub(["token"]),
         row(core("Service"), "services", Namespaced, Service)
@@ -82,6 +109,26 @@ pub fn table() -> Vec<Arc<Resource>> {
             .short("rs")
             .category("all")
             .sub(["scale", "status"]),
+        row(apps("StatefulSet"), "statefulsets", Namespaced, StatefulSet)
+            .short("sts")
+            .category("all")
+            .sub(["scale", "status"]),
+        // autoscaling
+        row(autoscaling("HorizontalPodAutoscaler"), "horizontalpodautoscalers", Namespaced, Autoscaler)
+            .version("v2")
+            .short("hpa")
+            .category("all")
+            .sub(["status"]),
+        row(autoscaling("HorizontalPodAutoscaler"), "horizontalpodautoscalers", Namespaced, AutoscalerV1)
+            .short("hpa")
+            .category("all")
+            .sub(["status"]),
+        // batch
+        row(("batch", "CronJob"), "cronjobs", Namespaced, CronJob).short("cj").category("all").sub(["status"]),
+        row(("batch", "Job"), "jobs", Namespaced, Job)
+            .category("all")
+            .sub(["status"])
+            .select_as("status.successful", "status.succeeded"),
         // network
         row(("discovery.k8s.io", "EndpointSlice"), "endpointslices", Namespaced, EndpointSlice),
         row(networking("IngressClass"), "ingressclasses", Cluster, IngressClass),
@@ -90,6 +137,10 @@ pub fn table() -> Vec<Arc<Resource>> {
         row(networking("ServiceCIDR"), "servicecidrs", Cluster, ServiceCidr).sub(["status"]),
         // admission
         row(admission("MutatingWebhookConfiguration"), "mutatingwebhookconfigurations", Cluster, Mutating)
+            .category("api-extensions"),
+        row(admission("MutatingAdmissionPolicy"), "mutatingadmissionpolicies", Cluster, MutatingPolicy)
+            .category("api-extensions"),
+        row(admission("MutatingAdmissionPolicyBinding"), "mutatingadmissionpolicybindings", Cluster, MutatingBinding)
             .category("api-extensions"),
         row(admission("ValidatingWebhookConfiguration"), "validatingwebhookconfigurations", Cluster, Validating)
             .category("api-extensions"),
@@ -103,6 +154,44 @@ pub fn table() -> Vec<Arc<Resource>> {
             ValidatingBinding,
         )
         .category("api-extensions"),
+        // certificates
+        row(
+            certificates("CertificateSigningRequest"),
+            "certificatesigningrequests",
+            Cluster,
+            CertificateSigningRequest,
+        )
+        .short("csr")
+        .sub(["approval", "status"])
+        .select(["spec.signerName"]),
+        row(certificates("ClusterTrustBundle"), "clustertrustbundles", Cluster, ClusterTrustBundle)
+            .select(["spec.signerName"]),
+        row(certificates("PodCertificateRequest"), "podcertificaterequests", Namespaced, PodCertificateRequest)
+            .sub(["status"])
+            .select(["spec.signerName", "spec.podName", "spec.nodeName"]),
+        // storage
+        row(storage("CSIDriver"), "csidrivers", Cluster, CsiDriver),
+        row(storage("CSINode"), "csinodes", Cluster, CsiNode).sub(["status"]),
+        row(storage("CSIStorageCapacity"), "csistoragecapacities", Namespaced, CsiStorageCapacity),
+        row(storage("StorageClass"), "storageclasses", Cluster, StorageClass).short("sc"),
+        row(storage("VolumeAttachment"), "volumeattachments", Cluster, VolumeAttachment).sub(["status"]),
+        row(storage("VolumeAttributesClass"), "volumeattributesclasses", Cluster, VolumeAttributesClass).short("vac"),
+        row(
+            ("storagemigration.k8s.io", "StorageVersionMigration"),
+            "storageversionmigrations",
+            Cluster,
+            StorageVersionMigration,
+        )
+        .sub(["status"]),
+        // devices
+        row(devices("DeviceClass"), "deviceclasses", Cluster, DeviceClass),
+        row(devices("ResourceClaim"), "resourceclaims", Namespaced, ResourceClaim).sub(["status"]),
+        row(devices("ResourceClaimTemplate"), "resourceclaimtemplates", Namespaced, ResourceClaimTemplate),
+        row(devices("ResourceSlice"), "resourceslices", Cluster, ResourceSlice).select([
+            "spec.nodeName",
+            "spec.driver",
+            "spec.pool.name",
+        ]),
         // the rest
         row(("coordination.k8s.io", "Lease"), "leases", Namespaced, Lease),
         row(("events.k8s.io", "Event"), "events", Namespaced, NewEvent)
@@ -115,6 +204,7 @@ pub fn table() -> Vec<Arc<Resource>> {
         row(access("ClusterRole"), "clusterroles", Cluster, rbac::Role(Cluster)),
         row(access("RoleBinding"), "rolebindings", Namespaced, rbac::Binding(Namespaced)),
         row(access("Role"), "roles", Namespaced, rbac::Role(Namespaced)),
+        row(("node.k8s.io", "RuntimeClass"), "runtimeclasses", Cluster, RuntimeClass),
         row(("policy", "PodDisruptionBudget"), "poddisruptionbudgets", Namespaced, DisruptionBudget)
             .short("pdb")
             .sub(["status"]),
@@ -132,6 +222,10 @@ pub fn table() -> Vec<Arc<Resource>> {
             .category("api-extensions")
             .sub(["status"])
             .stored("apiextensions.k8s.io/customresourcedefinitions"),
+        row((api_service::GROUP, "APIService"), "apiservices", Cluster, ApiService)
+            .category("api-extensions")
+            .sub(["status"])
+            .stored("apiregistration.k8s.io/apiservices"),
     ];
     rows.into_iter().map(Row::done).collect()
 }
@@ -146,8 +240,24 @@ fn apps(kind: &'static str) -> GroupKind {
     ("apps", kind)
 }
 
+fn autoscaling(kind: &'static str) -> GroupKind {
+    ("autoscaling", kind)
+}
+
 fn networking(kind: &'static str) -> GroupKind {
     ("networking.k8s.io", kind)
+}
+
+fn certificates(kind: &'static str) -> GroupKind {
+    ("certificates.k8s.io", kind)
+}
+
+fn storage(kind: &'static str) -> GroupKind {
+    ("storage.k8s.io", kind)
+}
+
+fn devices(kind: &'static str) -> GroupKind {
+    ("resource.k8s.io", kind)
 }
 
 fn admission(kind: &'static str) -> GroupKind {
@@ -198,6 +308,14 @@ fn row((group, kind): GroupKind, plural: &str, scope: Scope, rules: impl Rules +
 impl Row {
     fn done(self) -> Arc<Resource> {
         Arc::new(Resource { selectable: self.selectable.into(), ..self.resource })
+    }
+
+    /// Another version than v1.
+    fn version(mut self, version: &str) -> Self {
+        version.clone_into(&mut self.resource.version);
+        let shape = crate::schema::of_kind(&self.resource.group, version, &self.resource.kind);
+        self.resource.shape = shape.map_or(Shape::Any, |shape| Shape::Named(&shape.name)).into();
+        self
     }
 
     fn short(mut self, name: &str) -> Self {

@@ -72,7 +72,7 @@ fn every_kind_has_a_shape_and_a_name_of_its_own() {
             |other: &&Arc<Resource>| other.api_version() == resource.api_version() && other.plural == resource.plural;
         assert_eq!(table.iter().filter(same).count(), 1, "{}", resource.plural);
     }
-    assert_eq!(table.len(), 40);
+    assert_eq!(table.len(), 69);
 }
 
 #[test]
@@ -81,7 +81,9 @@ fn objects_are_stored_where_kubernetes_stores_them() {
         ("services", "services/specs"),
         ("endpoints", "services/endpoints"),
         ("nodes", "minions"),
+        ("replicationcontrollers", "controllers"),
         ("ingresses", "ingress"),
+        ("apiservices", "apiregistration.k8s.io/apiservices"),
         ("customresourcedefinitions", "apiextensions.k8s.io/customresourcedefinitions"),
     ]);
     for resource in table() {
@@ -119,6 +121,9 @@ fn fields_are_selected_as_upstream_does() {
         ("events", &event, "involvedObject.kind", Some("Pod")),
         ("events", &event, "source", Some("r")),
         ("configmaps", &json!({}), "data", None),
+        ("jobs", &json!({"status": {"succeeded": 2}}), "status.successful", Some("2")),
+        ("jobs", &json!({}), "status.successful", Some("0")),
+        ("replicationcontrollers", &json!({"status": {"replicas": 3}}), "status.replicas", Some("3")),
     ] {
         let resource = find(plural);
         let found = resource.selectable_field(label).ok().map(|field| match field {

@@ -1,5 +1,6 @@
 //! Good and bad objects of every kind: the good one is accepted, each mistake is reported where it is and for what it is.
 
+mod batch;
 mod cluster;
 mod network;
 mod workloads;

@@ -1,4 +1,4 @@
-//! Deployment, ReplicaSet, DaemonSet, ControllerRevision, PodDisruptionBudget, PriorityClass.
+//! Deployment, ReplicaSet, DaemonSet, StatefulSet, ReplicationController, ControllerRevision, PodDisruptionBudget, PriorityClass.
 
 use super::*;
 
@@ -71,7 +71,8 @@ fn a_selector_with_mistakes_leaves_the_template_unread() {
     let whole = ("spec.selector".to_owned(), Invalid);
     for (plural, wanted) in [
         ("deployments", vec![operator.clone(), whole.clone()]),
-        ("replicasets", vec![operator.clone(), whole]),
+        ("replicasets", vec![operator.clone(), whole.clone()]),
+        ("statefulsets", vec![operator.clone(), whole]),
         ("daemonsets", vec![operator]),
     ] {
         assert_eq!(create(&resource("apps", plural), &bad).1, wanted, "{plural}");
@@ -110,6 +111,97 @@ fn replicasets_and_daemonsets() {
         ("/spec/selector", json!({}), "spec.selector", Invalid),
     ]);
     refuses("apps", "daemonsets", &workload(json!({})), &mistakes);
+}
+
+#[test]
+fn statefulsets() {
+    let good = workload(json!({
+        "serviceName": "web", "replicas": 2, "ordinals": {"start": 3},
+        "updateStrategy": {"type": "RollingUpdate", "rollingUpdate": {"partition": 1, "maxUnavailable": "50%"}},
+        "volumeClaimTemplates": [{"metadata": {"name": "data"}, "spec": {
+            "accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}}],
+        "template": {"metadata": {"labels": {"app": "web"}}, "spec": {"hostname": "Not Looked At", "containers": [
+            {"name": "c", "image": "i", "volumeMounts": [{"name": "data", "mountPath": "/data"}]}]}},
+    }));
+    let (claims, rolling) = ("/spec/volumeClaimTemplates/0/spec", "/spec/updateStrategy/rollingUpdate");
+    let most = "spec.updateStrategy.rollingUpdate.maxUnavailable";
+    let (no_modes, no_storage) = (format!("{claims}/accessModes"), format!("{claims}/resources"));
+    let (maximum, partition) = (format!("{rolling}/maxUnavailable"), format!("{rolling}/partition"));
+    let mut mistakes: Vec<Mistake<'_>> =
+        shared().into_iter().filter(|(pointer, ..)| !pointer.contains("containers")).collect();
+    mistakes.extend([
+        ("/spec/replicas", json!(-1), "spec.replicas", Invalid),
+        ("/spec/ordinals/start", json!(-1), "spec.ordinals.start", Invalid),
+        ("/spec/podManagementPolicy", json!("Random"), "spec.podManagementPolicy", Invalid),
+        ("/spec/serviceName", json!("a.b"), "spec.serviceName", Invalid),
+        ("/spec/updateStrategy/type", json!("OnDelete"), "spec.updateStrategy.rollingUpdate", Invalid),
+        ("/spec/updateStrategy/type", json!("Recreate"), "spec.updateStrategy", Invalid),
+        (maximum.as_str(), json!(0), most, Invalid),
+        (maximum.as_str(), json!("101%"), most, Invalid),
+        (partition.as_str(), json!(-1), "spec.updateStrategy.rollingUpdate.partition", Invalid),
+        (no_modes.as_str(), json!([]), "spec.volumeClaimTemplates[0].spec.accessModes", Required),
+        (no_storage.as_str(), json!({}), "spec.volumeClaimTemplates[0].spec.resources[storage]", Required),
+        (
+            "/spec/persistentVolumeClaimRetentionPolicy",
+            json!({"whenScaled": "Keep"}),
+            "spec.persistentVolumeClaimRetentionPolicy.whenScaled",
+            NotSupported,
+        ),
+        ("/metadata", json!({"name": "a.b"}), "metadata.name", Invalid),
+    ]);
+    refuses("apps", "statefulsets", &good, &mistakes);
+    keeps(
+        "apps",
+        "statefulsets",
+        &good,
+        &[
+            ("/spec/serviceName", json!("other"), "spec.serviceName", Invalid),
+            ("/spec/podManagementPolicy", json!("Parallel"), "spec.podManagementPolicy", Invalid),
+            ("/spec/volumeClaimTemplates/0/metadata/labels", json!({"a": "b"}), "spec.volumeClaimTemplates", Invalid),
+        ],
+    );
+    let rules = resource("apps", "statefulsets");
+    let (stored, _) = create(&rules, &good);
+    assert_eq!(stored.at("spec.podManagementPolicy"), "OrderedReady");
+    assert_eq!(stored.at("status"), &json!({"replicas": 0, "availableReplicas": 0}));
+    assert_eq!(stored["spec"]["volumeClaimTemplates"][0]["kind"], "PersistentVolumeClaim");
+    for field in ["replicas", "minReadySeconds", "revisionHistoryLimit", "ordinals"] {
+        let next = if field == "ordinals" { json!({"start": 1}) } else { json!(7) };
+        assert_eq!(update(&rules, &changed(&stored, &format!("/spec/{field}"), &next), &stored), [], "{field}");
+    }
+}
+
+#[test]
+fn replication_controllers_and_pod_templates() {
+    let template =
+        json!({"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let good = json!({"spec": {"selector": {"app": "web"}, "template": template}});
+    let mut mistakes: Vec<Mistake<'_>> =
+        shared().into_iter().filter(|(pointer, ..)| *pointer != "/spec/selector").collect();
+    mistakes.extend([
+        ("/spec/selector", json!({"app": "db"}), LABELS, Invalid),
+        ("/spec/replicas", json!(-1), "spec.replicas", Invalid),
+    ]);
+    refuses("", "replicationcontrollers", &good, &mistakes);
+    let rules = resource("", "replicationcontrollers");
+    let (stored, wrong) = create(&rules, &json!({"spec": {"template": template}}));
+    assert_eq!(wrong, []);
+    for path in ["spec.selector", "metadata.labels"] {
+        assert_eq!(stored.at(path), &json!({"app": "web"}), "what is not said is the template's: {path}");
+    }
+    let moved = changed(&stored, "/spec/selector", &json!({"app": "web", "tier": "a"}));
+    let moved = changed(&moved, "/spec/template/metadata/labels", &json!({"app": "web", "tier": "a"}));
+    assert_eq!(update(&rules, &moved, &stored), [], "its selector may change");
+    let wanted: Vec<(String, Reason)> =
+        ["spec.selector", "spec.template"].map(|field| (field.to_owned(), Required)).into();
+    assert_eq!(create(&rules, &json!({"spec": {}})).1, wanted);
+
+    refuses(
+        "",
+        "podtemplates",
+        &json!({"template": template}),
+        &[("/template/spec/containers", json!([]), "template.spec.containers", Required)],
+    );
 }
 
 #[test]
