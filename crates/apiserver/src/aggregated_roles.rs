@@ -3,16 +3,8 @@
 //!
 //! `warm` runs one task of it. Two servers on one store write the same, so they need not agree on who does.
 
-use crate::{
-    ApiServer,
-    client::myself,
-    follow::FollowError,
-    handle::{self, Insider},
-};
+use crate::{ApiServer, client, follow::FollowError};
 use api::object::Fields;
-use bytes::Bytes;
-use http::Request;
-use http_body_util::Full;
 use serde_json::{Value, json};
 use std::{sync::Arc, time::Duration};
 use tokio_util::sync::CancellationToken;
@@ -48,36 +40,30 @@ pub(crate) async fn run(server: Arc<ApiServer>, stop: CancellationToken) -> Resu
 /// Fills every aggregated ClusterRole whose `rules` are not what it gathers. One that cannot be written is told of and left
 /// to the next round.
 pub(crate) async fn fill(server: &Arc<ApiServer>) {
-    let snapshot = server.access.rbac().snapshot();
-    for name in snapshot.aggregated_names() {
-        let Some(rules) = snapshot.aggregated_rules(name) else { continue };
-        let stored = server.object(&format!("clusterroles/{name}"));
-        // Gone, or filled already; no rules may be written as null or as nothing at all.
-        if stored.is_none_or(|role| role.list_at("rules") == rules.as_array().map_or(&[][..], Vec::as_slice)) {
-            continue;
-        }
-        if let Err(problem) = write(server, name, &rules).await {
+    for (name, rules) in unfilled(server) {
+        if let Err(problem) = write(server, &name, &rules).await {
             tracing::warn!(role = name, problem, "aggregated rules cannot be written");
         }
     }
 }
 
+/// The aggregated ClusterRoles that do not have the rules they gather, with those.
+pub(crate) fn unfilled(server: &ApiServer) -> Vec<(String, Value)> {
+    let snapshot = server.access.rbac().snapshot();
+    let wanted = snapshot.aggregated_names().filter_map(|name| Some((name, snapshot.aggregated_rules(name)?)));
+    let unfilled = wanted.filter(|(name, rules)| {
+        let stored = server.object(&format!("clusterroles/{name}"));
+        // Gone, or filled already; no rules may be written as null or as nothing at all.
+        stored.is_some_and(|role| role.list_at("rules") != rules.as_array().map_or(&[][..], Vec::as_slice))
+    });
+    unfilled.map(|(name, rules)| (name.to_owned(), rules)).collect()
+}
+
 async fn write(server: &Arc<ApiServer>, name: &str, rules: &Value) -> Result<(), String> {
     let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
                       "metadata": {"name": name}, "rules": rules});
-    let path =
-        format!("/apis/rbac.authorization.k8s.io/v1/clusterroles/{}?fieldManager={MANAGER}&force=true", escaped(name));
-    let request = Request::patch(path)
-        .header("content-type", "application/apply-patch+yaml")
-        .header("user-agent", MANAGER)
-        .extension(Insider(myself()))
-        .body(Full::new(Bytes::from(role.to_string())))
-        .map_err(|error| error.to_string())?;
-    let response = match Box::pin(handle::handle(Arc::clone(server), request)).await {
-        Ok(response) => response,
-        Err(never) => match never {},
-    };
-    if response.status().is_success() { Ok(()) } else { Err(response.status().to_string()) }
+    let path = format!("/apis/rbac.authorization.k8s.io/v1/clusterroles/{}", escaped(name));
+    client::apply(server, MANAGER, &path, &role).await
 }
 
 /// A name of a role as part of a path: it may hold anything but `/` and `%`.

@@ -1,12 +1,12 @@
-//! Answers: objects, lists and watch events as JSON, Table, PartialObjectMetadata or YAML.
+//! Answers: objects, lists and watch events as JSON, Table, PartialObjectMetadata, YAML or protobuf.
 
 use crate::{
     call::Call,
-    request::accept::{Encoding, View},
+    request::accept::{Encoding, PROTOBUF, View},
     stored::{self, Head},
     table,
 };
-use api::{error::ApiError, object::Fields, resource::Resource};
+use api::{error::ApiError, object::Fields, protobuf, resource::Resource};
 use bytes::Bytes;
 use futures::stream::BoxStream;
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ pub enum Answer {
         body: Bytes,
     },
     /// A watch.
-    Stream(BoxStream<'static, Bytes>),
+    Stream { content_type: &'static str, stream: BoxStream<'static, Bytes> },
     /// A connection that was handed over (exec, attach, port-forward, proxied requests).
     Handed(http::Response<crate::Body>),
 }
@@ -98,12 +98,15 @@ pub(crate) fn list(call: &Call, page: &Page) -> Result<Answer, ApiError> {
             table
         }
     };
-    shown["metadata"] = list_metadata(page);
+    shown["metadata"] = list_metadata(resource, page);
     value(call, 200, &shown)
 }
 
-fn list_metadata(page: &Page) -> Value {
+fn list_metadata(resource: &Resource, page: &Page) -> Value {
     let mut metadata = json!({"resourceVersion": page.revision.to_string()});
+    if resource.custom {
+        metadata["continue"] = "".into();
+    }
     if let Some(next) = &page.next {
         metadata["continue"] = next.as_str().into();
     }
@@ -122,7 +125,7 @@ fn list_bytes(resource: &Resource, page: &Page) -> Vec<u8> {
         "{{\"kind\":\"{}\",\"apiVersion\":\"{}\",\"metadata\":{},\"items\":[",
         resource.list_kind,
         resource.api_version(),
-        list_metadata(page)
+        list_metadata(resource, page)
     );
     let head = if resource.rules.typed_items() { Head::Full } else { Head::Bare };
     for (index, entry) in page.entries.iter().enumerate() {
@@ -154,20 +157,54 @@ fn encoded(call: &Call, status: u16, json: Vec<u8>) -> Result<Answer, ApiError> 
             let body = serde_saphyr::to_string(&value).map_err(ApiError::internal)?;
             Answer::Full { status, content_type: YAML, body: body.into() }
         }
+        Encoding::Protobuf => {
+            let value: Value = serde_json::from_slice(&json).map_err(ApiError::internal)?;
+            Answer::Full { status, content_type: PROTOBUF, body: in_protobuf(&value)?.into() }
+        }
     })
 }
 
+fn in_protobuf(value: &Value) -> Result<Vec<u8>, ApiError> {
+    protobuf::encode(value).map_err(|error| match error {
+        protobuf::Error::UnknownKind { .. } => ApiError::not_acceptable("application/json, application/yaml"),
+        other => ApiError::internal(other),
+    })
+}
+
+/// How a watch is sent; YAML has no way to tell where one event ends.
+pub(crate) fn stream_type(encoding: Encoding) -> Result<&'static str, ApiError> {
+    match encoding {
+        Encoding::Json => Ok(JSON),
+        Encoding::Protobuf => Ok("application/vnd.kubernetes.protobuf;stream=watch"),
+        Encoding::Yaml => Err(ApiError::not_acceptable(
+            "application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch",
+        )),
+    }
+}
+
 /// Writes watch events in the view that the client asked for.
-#[derive(Default)]
 pub(crate) struct Frames {
+    encoding: Encoding,
     /// Of a Table, only the first event carries the columns.
     columns_sent: bool,
 }
 
 impl Frames {
+    pub(crate) fn new(encoding: Encoding) -> Self {
+        Self { encoding, columns_sent: false }
+    }
+
+    fn put(&self, out: &mut Vec<u8>, word: &str, object: &Value) {
+        match self.encoding {
+            Encoding::Protobuf => frame(out, word, object),
+            Encoding::Json | Encoding::Yaml => line(out, word, object),
+        }
+    }
+
     /// One change.
     pub(crate) fn event(&mut self, out: &mut Vec<u8>, call: &Call, word: &str, entry: &Entry, revision: u64) {
-        if call.accept.view == View::Object && call.resource.rules.shows_as_stored(entry.mod_revision()) {
+        let as_stored = call.accept.view == View::Object && self.encoding == Encoding::Json;
+        if as_stored && call.resource.rules.shows_as_stored(entry.mod_revision()) {
             // Writing to a Vec cannot fail.
             let _ = write!(out, "{{\"type\":\"{word}\",\"object\":");
             stored::write(out, entry, revision, &call.resource, Head::Full);
@@ -179,7 +216,7 @@ impl Frames {
                 object.set("metadata.resourceVersion", revision.to_string());
                 let object = stored::shown(&call.resource, object);
                 let shown = self.shown(call, object, revision);
-                line(out, word, &shown);
+                self.put(out, word, &shown);
             }
             Err(error) => self.error(out, &error),
         }
@@ -199,12 +236,12 @@ impl Frames {
             View::Metadata(version) => metadata(&object, version),
             View::Table(_) => self.shown(call, object, revision),
         };
-        line(out, "BOOKMARK", &shown);
+        self.put(out, "BOOKMARK", &shown);
     }
 
     /// The watch breaks off.
     pub(crate) fn error(&self, out: &mut Vec<u8>, error: &ApiError) {
-        line(out, "ERROR", &error.status());
+        self.put(out, "ERROR", &error.status());
     }
 
     fn shown(&mut self, call: &Call, object: Value, revision: u64) -> Value {
@@ -221,6 +258,23 @@ impl Frames {
             }
         }
     }
+}
+
+/// An event in protobuf: its length, then a WatchEvent whose object is wrapped as one that is sent by itself.
+fn frame(out: &mut Vec<u8>, word: &str, object: &Value) {
+    let encoded = match protobuf::encode(object) {
+        Ok(encoded) => encoded,
+        Err(error) => {
+            tracing::error!(%error, "an event cannot be written in protobuf");
+            return;
+        }
+    };
+    let (mut raw, mut event) = (Vec::with_capacity(encoded.len() + 8), Vec::with_capacity(encoded.len() + 32));
+    protobuf::put_bytes(&mut raw, 1, &encoded);
+    protobuf::put_bytes(&mut event, 1, word.as_bytes());
+    protobuf::put_bytes(&mut event, 2, &raw);
+    out.extend_from_slice(&u32::try_from(event.len()).unwrap_or(u32::MAX).to_be_bytes());
+    out.extend_from_slice(&event);
 }
 
 fn line(out: &mut Vec<u8>, word: &str, object: &Value) {

@@ -9,6 +9,9 @@ use std::sync::Arc;
 
 const NAMESPACES: [&str; 4] = ["kube-system", "default", "kube-public", "kube-node-lease"];
 
+/// Who this server is to kubelets where nobody says otherwise; it may do with nodes what its clients ask for, and nothing else.
+pub(crate) const KUBELET_CLIENT: &str = "kube-apiserver-kubelet-client";
+
 /// Name, value: Pods that must be scheduled before all others.
 const PRIORITY_CLASSES: [(&str, i64, &str); 2] = [
     ("system-node-critical", 2_000_001_000, "for Pods that a node cannot do without"),
@@ -28,7 +31,14 @@ pub(crate) async fn run(server: &Arc<ApiServer>) -> Result<(), ApiError> {
         });
         ensure(server, "/apis/scheduling.k8s.io/v1/priorityclasses", &class).await?;
     }
-    roles(server).await
+    roles(server).await?;
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        "metadata": {"name": "twinstack:apiserver-kubelet-client"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "system:kubelet-api-admin"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": KUBELET_CLIENT}],
+    });
+    ensure(server, "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings", &binding).await
 }
 
 /// Default roles and bindings: made when missing, completed when an upgrade brings more.

@@ -3,6 +3,7 @@
 use crate::{
     ApiServer,
     answer::{self, Answer},
+    definitions::conversion,
     kinds::{self, ServerRules},
     request::{accept::Accept, info::ResourceRequest, query::Query},
     stored,
@@ -129,8 +130,9 @@ impl Call {
         }
     }
 
-    pub fn object(&self, status: u16, written: &Written) -> Result<Answer, ApiError> {
-        answer::object(self, status, &written.bytes, written.revision)
+    pub async fn object(&self, status: u16, written: &Written) -> Result<Answer, ApiError> {
+        let bytes = conversion::bytes(&self.server, &self.resource, &written.bytes).await?;
+        answer::object(self, status, &bytes, written.revision)
     }
 }
 
@@ -143,9 +145,10 @@ pub struct Written {
 }
 
 impl Written {
-    /// The object as a value.
-    pub fn parse(&self) -> Result<serde_json::Value, ApiError> {
-        stored::parse_bytes(&self.bytes, self.revision)
+    /// The object as a value, in the version that was asked for.
+    pub async fn parse(&self, call: &Call) -> Result<serde_json::Value, ApiError> {
+        let bytes = conversion::bytes(&call.server, &call.resource, &self.bytes).await?;
+        stored::parse_bytes(&bytes, self.revision)
     }
 }
 

@@ -59,6 +59,21 @@ pub fn myself() -> User {
     User::new("system:apiserver", ["system:masters", "system:authenticated"])
 }
 
+/// Applies an object in the server's own name, whoever owns its fields.
+pub(crate) async fn apply(server: &Arc<ApiServer>, manager: &str, path: &str, object: &Value) -> Result<(), String> {
+    let request = Request::patch(format!("{path}?fieldManager={manager}&force=true"))
+        .header("content-type", "application/apply-patch+yaml")
+        .header("user-agent", manager)
+        .extension(Insider(myself()))
+        .body(Full::new(Bytes::from(object.to_string())))
+        .map_err(|error| error.to_string())?;
+    let response = match Box::pin(handle::handle(Arc::clone(server), request)).await {
+        Ok(response) => response,
+        Err(never) => match never {},
+    };
+    if response.status().is_success() { Ok(()) } else { Err(response.status().to_string()) }
+}
+
 /// Asks the server something in its own name; a refusal is an error.
 pub async fn ask(server: &Arc<ApiServer>, method: Method, path: &str, body: Option<&Value>) -> Result<Value, ApiError> {
     let bytes = body.map(Value::to_string).unwrap_or_default();

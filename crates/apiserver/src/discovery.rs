@@ -1,6 +1,10 @@
 //! Discovery: which groups, versions and resources there are, in the old form and the aggregated one.
 
-use crate::registry::Registry;
+use crate::{
+    ApiServer,
+    aggregation::{Group, Remote, Source},
+    registry::Registry,
+};
 use api::resource::{Resource, Scope, Verbs};
 use aws_lc_rs::digest;
 use base64::{Engine, engine::general_purpose::STANDARD};
@@ -15,30 +19,27 @@ pub(crate) fn core_versions(server_address: &str) -> Value {
 }
 
 /// `/apis`.
-pub(crate) fn groups(registry: &Registry) -> Value {
-    let list: Vec<Value> =
-        registry.groups().iter().filter(|group| !group.is_empty()).map(|group| one_group(registry, group)).collect();
+pub(crate) fn groups(groups: &[Group]) -> Value {
+    let list: Vec<Value> = groups.iter().filter(|group| !group.name.is_empty()).map(one_group).collect();
     json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": list})
 }
 
 /// `/apis/GROUP`.
-pub(crate) fn group(registry: &Registry, group: &str) -> Option<Value> {
-    if group.is_empty() || !registry.groups().iter().any(|known| known == group) {
-        return None;
-    }
-    let mut value = one_group(registry, group);
+pub(crate) fn group(groups: &[Group], name: &str) -> Option<Value> {
+    let found = groups.iter().find(|group| !name.is_empty() && group.name == name)?;
+    let mut value = one_group(found);
     value["kind"] = "APIGroup".into();
     value["apiVersion"] = "v1".into();
     Some(value)
 }
 
-fn one_group(registry: &Registry, group: &str) -> Value {
-    let versions: Vec<Value> = registry
-        .versions(group)
+fn one_group(group: &Group) -> Value {
+    let versions: Vec<Value> = group
+        .versions
         .iter()
-        .map(|version| json!({"groupVersion": format!("{group}/{version}"), "version": version}))
+        .map(|(version, _)| json!({"groupVersion": format!("{}/{version}", group.name), "version": version}))
         .collect();
-    json!({"name": group, "preferredVersion": versions.first(), "versions": versions})
+    json!({"name": group.name, "preferredVersion": versions.first(), "versions": versions})
 }
 
 /// `/api/v1`, `/apis/GROUP/VERSION`.
@@ -92,25 +93,39 @@ fn storage_hash(resource: &Resource) -> String {
 }
 
 /// Aggregated discovery: everything of `/api` or `/apis` in one document.
-pub(crate) fn aggregated(registry: &Registry, core: bool, version: &str) -> Value {
-    let items: Vec<Value> = registry
-        .groups()
+pub(crate) fn aggregated(server: &ApiServer, groups: &[Group], core: bool, form: &str) -> Value {
+    let registry = server.registry();
+    let items: Vec<Value> = groups
         .iter()
-        .filter(|group| group.is_empty() == core)
-        .map(|group| {
-            let versions: Vec<Value> =
-                registry.versions(group).iter().map(|v| aggregated_version(registry, group, v)).collect();
+        .filter(|group| group.name.is_empty() == core)
+        .map(|Group { name, versions }| {
+            let versions: Vec<Value> = versions
+                .iter()
+                .map(|(version, source)| match source {
+                    Source::Here => aggregated_version(&registry, name, version),
+                    Source::There(remote) => remote_version(server, remote),
+                })
+                .collect();
             let metadata = if core {
                 json!({"creationTimestamp": null})
             } else {
-                json!({"name": group, "creationTimestamp": null})
+                json!({"name": name, "creationTimestamp": null})
             };
             json!({"metadata": metadata, "versions": versions})
         })
         .collect();
     json!({
-        "kind": "APIGroupDiscoveryList", "apiVersion": format!("apidiscovery.k8s.io/{version}"), "metadata": {}, "items": items,
+        "kind": "APIGroupDiscoveryList", "apiVersion": format!("apidiscovery.k8s.io/{form}"), "metadata": {}, "items": items,
     })
+}
+
+/// A version that another server answers for; what it did not say is stale.
+fn remote_version(server: &ApiServer, remote: &Remote) -> Value {
+    let told = server.aggregation.told(remote).and_then(|told| told.resources.clone());
+    match told.filter(|_| remote.available) {
+        Some(resources) => json!({"version": remote.version, "resources": resources, "freshness": "Current"}),
+        None => json!({"version": remote.version, "resources": [], "freshness": "Stale"}),
+    }
 }
 
 fn aggregated_version(registry: &Registry, group: &str, version: &str) -> Value {

@@ -8,7 +8,8 @@ use store::{Entry, Event, ReadError, WatchError};
 use tokio_util::sync::CancellationToken;
 
 /// What is indexed, by storage prefix.
-const FOLLOWED: [&str; 5] = ["roles", "rolebindings", "clusterroles", "clusterrolebindings", "pods"];
+const FOLLOWED: [&str; 7] =
+    ["roles", "rolebindings", "clusterroles", "clusterrolebindings", "pods", "persistentvolumes", "volumeattachments"];
 
 /// Why following broke off; it starts again from a fresh list.
 #[derive(Debug, thiserror::Error)]

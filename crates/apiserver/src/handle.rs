@@ -2,10 +2,12 @@
 
 use crate::{
     ApiServer, Body,
+    aggregation::{self, Remote},
     answer::Answer,
     call::Call,
+    gzip,
     journal::Journal,
-    kubelet, paths,
+    kubelet, metrics, paths,
     request::{
         accept::Accept,
         body::Whole,
@@ -42,11 +44,13 @@ where
     let query = Query::new(request.uri().query());
     let info = RequestInfo::new(request.method(), request.uri().path(), query.flag("watch"));
     let mut journal = Journal::begin(&request, &info);
+    let packs = gzip::is_accepted(request.headers());
     let response = match serve(&server, request, query, info, &mut journal).await {
         Ok(response) => response,
         Err(error) => refusal(&error),
     };
-    Ok(journal.finish(&server, response))
+    let response = journal.finish(&server, response);
+    Ok(if packs { gzip::pack(response) } else { response })
 }
 
 async fn serve<B>(
@@ -60,8 +64,9 @@ where
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
-    let unknown =
-        |_: &ApiError| journal.unknown(server, &credentials(&request), &attributes(&User::default(), &info, &query));
+    let unknown = |_: &ApiError| {
+        journal.unknown(server, &credentials(server, &request), &attributes(&User::default(), &info, &query))
+    };
     let user = who(server, &request).inspect_err(unknown)?;
     journal.user(server, &attributes(&user, &info, &query));
     let user = match Impersonation::parse(request.headers())? {
@@ -76,6 +81,9 @@ where
         RequestInfo::Resource(asked) => lasting(asked, &query),
         RequestInfo::Path { .. } => Lasting::No,
     };
+    if lasting == Lasting::No {
+        query.timeout(server.config.request_timeout)?;
+    }
     let wanted = attributes(&user, &info, &query);
     let turn = Turn::of(server, &wanted, is_mutating(request.method()), lasting);
     journal.flow(turn.flow());
@@ -84,25 +92,81 @@ where
     if !decision.allowed() {
         return Err(forbidden(&wanted, decision.reason()));
     }
+    if let Some(remote) = server.aggregation.remote(&info) {
+        return passed_on(server, request, &remote, &user, turn, lasting, journal).await;
+    }
     match info {
         RequestInfo::Path { path, .. } => {
+            if let Some(remote) = documented(server, &path) {
+                let _held = turn.take(server, 1).await?;
+                return Ok(aggregation::document(server, &remote, request.uri(), request.headers()).await);
+            }
             let held = turn.take(server, 1).await?;
-            Ok(paths::serve(server, &request, &path, &query)?.map(|body| holding(body, held)))
+            let with_metrics = path.starts_with("/apis") && metrics::available(server).await;
+            Ok(paths::serve(server, &request, &path, &query, with_metrics)?.map(|body| holding(body, held)))
+        }
+        RequestInfo::Resource(asked) if metrics::is_asked(&asked) => {
+            if !metrics::available(server).await {
+                return resource(server, request, query, asked, user, turn, journal).await;
+            }
+            let held = turn.take(server, 1).await?;
+            Ok(metrics::serve(server, &asked, &query).await?.map(|body| holding(body, held)))
         }
         RequestInfo::Resource(asked) => resource(server, request, query, asked, user, turn, journal).await,
     }
+}
+
+/// Hands a request to the server that answers for its group.
+async fn passed_on<B>(
+    server: &Arc<ApiServer>,
+    request: Request<B>,
+    remote: &Remote,
+    user: &User,
+    turn: Turn,
+    lasting: Lasting,
+    journal: &Journal,
+) -> Result<Response<Body>, ApiError>
+where
+    B: http_body::Body<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    let query = Query::new(request.uri().query());
+    let handed = kubelet::connection::Handed::new(request);
+    let lasting = if handed.head.upgrade.is_some() { Lasting::Connection } else { lasting };
+    let held = turn.take(server, 1).await?;
+    let sender = aggregation::proxy::Sender { user, audit_id: journal.id() };
+    let answer = aggregation::proxy::pass(server, remote, handed, sender);
+    let answer = match lasting {
+        Lasting::No => in_time(server, &query, answer).await?,
+        Lasting::Watch | Lasting::Connection => answer.await?,
+    };
+    Ok(respond(Answer::Handed(answer), held, lasting))
+}
+
+/// Who has the OpenAPI document at a path, if it is not this server.
+fn documented(server: &ApiServer, path: &str) -> Option<Arc<Remote>> {
+    let below = path.strip_prefix("/openapi/")?;
+    server.aggregation.documented(&below.split('/').collect::<Vec<_>>())
 }
 
 fn who<B>(server: &ApiServer, request: &Request<B>) -> Result<User, ApiError> {
     if let Some(Insider(user)) = request.extensions().get() {
         return Ok(user.clone());
     }
-    Ok(server.authenticator.authenticate(credentials(request), server, server.now())?)
+    Ok(server.authenticator.authenticate(credentials(server, request), server, server.now())?)
 }
 
-fn credentials<B>(request: &Request<B>) -> Credentials<'_> {
-    let certificate = request.extensions().get::<Peer>().and_then(|peer| peer.certificates.first());
-    Credentials { certificate: certificate.map(AsRef::as_ref), headers: request.headers(), path: request.uri().path() }
+fn credentials<'a, B>(server: &ApiServer, request: &'a Request<B>) -> Credentials<'a> {
+    let chain = request.extensions().get::<Peer>().map_or(&[][..], |peer| &peer.certificates);
+    let leaf = chain.first().map(AsRef::as_ref);
+    // Without a front proxy all that was shown is signed by the authority of clients: the handshake knows no other.
+    let signed = server.aggregation.front_proxy.signers.as_ref().map(|signers| signers.judge(chain));
+    Credentials {
+        certificate: leaf.filter(|_| signed.is_none_or(|signed| signed.by_clients_authority)),
+        front_proxy: leaf.filter(|_| signed.is_some_and(|signed| signed.by_proxies_authority)),
+        headers: request.headers(),
+        path: request.uri().path(),
+    }
 }
 
 fn attributes<'a>(user: &'a User, info: &'a RequestInfo, query: &'a Query) -> Attributes<'a> {
@@ -184,7 +248,8 @@ where
         accept: match kubelet::is_handed_over(&asked) {
             // Whoever answers also decides about the form.
             true => Accept::JSON,
-            false => Accept::new(text(headers, &header::ACCEPT).as_deref())?,
+            false if found.verbs == Verbs::CreateOnly => Accept::of_review(text(headers, &header::ACCEPT).as_deref())?,
+            false => Accept::new(text(headers, &header::ACCEPT).as_deref(), found.custom)?,
         },
         agent: text(headers, &header::USER_AGENT).unwrap_or_default(),
         content_type: text(headers, &header::CONTENT_TYPE).unwrap_or_default(),
@@ -194,6 +259,7 @@ where
         warnings: parking_lot::Mutex::default(),
         annotations: parking_lot::Mutex::default(),
     });
+    call.warn(call.resource.rules.deprecation().map(str::to_owned));
     let (mutating, lasting) = (is_mutating(request.method()), lasting(&call.request, &call.query));
     let (connection, body) = kubelet::Connection::split(&call, request).await?;
     if let Some(body) = &body {
@@ -205,10 +271,11 @@ where
     let work = async move { dispatch(asked, connection, body).await.map(|answer| (answer, held)) };
     let answer = match (lasting, mutating) {
         (Lasting::Watch | Lasting::Connection, _) => work.await,
-        (Lasting::No, false) => in_time(server, work).await,
+        (Lasting::No, false) => in_time(server, &call.query, work).await,
         // A write goes on to its end even if nobody waits for the answer any more: half a write would leak.
         (Lasting::No, true) => {
-            in_time(server, async { server.writes.spawn(work).await.map_err(ApiError::internal)? }).await
+            let written = async { server.writes.spawn(work).await.map_err(ApiError::internal)? };
+            in_time(server, &call.query, written).await
         }
     };
     let mut response = match answer {
@@ -230,9 +297,14 @@ fn quoted(text: &str) -> String {
     printable.replace('\\', "\\\\").replace('"', "\\\"")
 }
 
-async fn in_time<T>(server: &ApiServer, work: impl Future<Output = Result<T, ApiError>>) -> Result<T, ApiError> {
+async fn in_time<T>(
+    server: &ApiServer,
+    query: &Query,
+    work: impl Future<Output = Result<T, ApiError>>,
+) -> Result<T, ApiError> {
     let late = || ApiError::timeout("request did not complete within the allotted timeout");
-    tokio::time::timeout(server.config.request_timeout, work).await.map_err(|_| late())?
+    let time = query.timeout(server.config.request_timeout)?;
+    tokio::time::timeout(time, work).await.map_err(|_| late())?
 }
 
 async fn dispatch(call: Arc<Call>, connection: kubelet::Connection, body: Option<Whole>) -> Result<Answer, ApiError> {
@@ -281,7 +353,9 @@ pub fn refusal(error: &ApiError) -> Response<Body> {
 
 /// A whole body.
 pub fn full(status: u16, content_type: &str, body: Bytes) -> Response<Body> {
-    with_body(status, content_type, runtime::http::full(body))
+    let mut response = with_body(status, content_type, runtime::http::full(body.clone()));
+    response.extensions_mut().insert(gzip::Whole(body));
+    response
 }
 
 fn with_body(status: u16, content_type: &str, body: Body) -> Response<Body> {
@@ -298,19 +372,23 @@ fn with_body(status: u16, content_type: &str, body: Body) -> Response<Body> {
 /// The answer with what its request holds, which goes when the answer has.
 fn respond(answer: Answer, held: Held, lasting: Lasting) -> Response<Body> {
     match answer {
-        Answer::Full { status, content_type, body } => with_body(status, content_type, holding(Full::new(body), held)),
-        Answer::Handed(mut response) if lasting == Lasting::Connection => {
+        Answer::Full { status, content_type, body } => {
+            let mut response = with_body(status, content_type, holding(Full::new(body.clone()), held));
+            response.extensions_mut().insert(gzip::Whole(body));
+            response
+        }
+        Answer::Handed(mut response) if lasting != Lasting::No => {
             response.extensions_mut().insert(Unhurried);
             response
         }
         Answer::Handed(response) => response.map(|body| holding(body, held)),
-        Answer::Stream(stream) => {
+        Answer::Stream { content_type, stream } => {
             // Only the beginning of a watch costs anything.
             drop(held);
             let frames = stream.map(|bytes| Ok::<_, BoxError>(http_body::Frame::data(bytes)));
             let mut response = Response::new(http_body_util::StreamBody::new(frames).boxed_unsync());
             let headers = response.headers_mut();
-            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+            headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
             headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
             response
         }

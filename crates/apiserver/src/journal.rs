@@ -80,6 +80,11 @@ impl Journal {
         }
     }
 
+    /// The number of the request in the audit log.
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
     /// Notes that the resource exists.
     pub(crate) fn served(&mut self, asked: &ResourceRequest) {
         self.labels.group.clone_from(&asked.group);

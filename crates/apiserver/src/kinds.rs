@@ -28,7 +28,9 @@ pub trait ServerRules: Send + Sync {
         done(Ok(()))
     }
     /// Completes a changed object, before it is validated.
-    fn admit_change(&self, _call: &Call, _object: &mut Value, _old: &Value) {}
+    fn admit_change<'a>(&self, _call: &'a Call, _object: &'a mut Value, _old: &'a Value) -> Later<'a, ()> {
+        done(Ok(()))
+    }
     /// Takes what a new or changed object needs, and gives back what it needs no more when it is stored.
     fn reserve<'a>(&self, _call: &'a Call, _object: &'a mut Value, _old: Option<&'a Value>) -> Later<'a, Reserved> {
         done(Ok(Reserved::none()))
@@ -59,14 +61,22 @@ pub fn of(resource: &Resource) -> &'static dyn ServerRules {
     }
     match (resource.group.as_str(), resource.plural.as_str()) {
         ("", "namespaces") => &admission::NamespaceKind,
+        ("", "nodes") => &admission::NodeKind,
         ("", "pods") => &admission::PodKind,
+        ("", "persistentvolumeclaims") => &admission::ClaimKind,
+        ("", "persistentvolumes") => &admission::VolumeKind,
         ("", "services") => &ServiceKind,
         ("", "replicationcontrollers")
         | ("apps", "daemonsets" | "deployments" | "replicasets" | "statefulsets")
         | ("batch", "jobs") => &admission::WorkloadKind { template: "spec.template" },
         ("", "podtemplates") => &admission::WorkloadKind { template: "template" },
         ("batch", "cronjobs") => &admission::WorkloadKind { template: "spec.jobTemplate.spec.template" },
+        ("networking.k8s.io", "ingresses") => &admission::IngressKind,
+        ("scheduling.k8s.io", "priorityclasses") => &admission::PriorityClassKind,
         (rbac::GROUP, _) => &admission::AccessKind,
+        ("certificates.k8s.io", "certificatesigningrequests") => &admission::CertificateRequestKind,
+        ("certificates.k8s.io", "clustertrustbundles") => &admission::TrustBundleKind,
+        ("certificates.k8s.io", "podcertificaterequests") => &admission::PodCertificateKind,
         ("admissionregistration.k8s.io", _) => &admission::PolicyKind,
         _ => &Nothing,
     }

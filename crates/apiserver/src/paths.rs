@@ -1,6 +1,6 @@
 //! Everything that is not an object: discovery, OpenAPI, version, health, metrics, token keys.
 
-use crate::{ApiServer, Body, discovery, handle, request::query::Query};
+use crate::{ApiServer, Body, aggregation, discovery, handle, metrics, request::query::Query};
 use access::authn::service_account;
 use api::error::ApiError;
 use http::{Method, Request, Response, StatusCode, header};
@@ -13,25 +13,31 @@ pub(crate) fn serve<B>(
     request: &Request<B>,
     path: &str,
     query: &Query,
+    with_metrics: bool,
 ) -> Result<Response<Body>, ApiError> {
     let (method, headers) = (request.method(), request.headers());
     if !matches!(*method, Method::GET | Method::HEAD) {
         return Err(ApiError::new(405, "MethodNotAllowed", format!("{method} is not supported on {path}")));
     }
     let registry = server.registry();
+    let listed = || aggregation::groups(&registry, &server.aggregation.remotes());
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
     let answer = match parts.as_slice() {
-        [] => root(&registry),
+        [] => root(&listed()),
         ["api"] | ["apis"] if wants_aggregated(accept).is_some() => {
             let version = wants_aggregated(accept).unwrap_or("v2");
-            let document = discovery::aggregated(&registry, parts == ["api"], version);
+            let document = discovery::aggregated(server, &listed(), parts == ["api"], version);
+            let document = if with_metrics { metrics::groups(document) } else { document };
             let kind = format!("application/json;g=apidiscovery.k8s.io;v={version};as=APIGroupDiscoveryList");
             return Ok(handle::full(200, &kind, document.to_string().into()));
         }
         ["api"] => discovery::core_versions(&server.config.server_address),
-        ["apis"] => discovery::groups(&registry),
-        ["apis", group] => match discovery::group(&registry, group) {
+        ["apis"] if with_metrics => metrics::groups(discovery::groups(&listed())),
+        ["apis"] => discovery::groups(&listed()),
+        ["apis", metrics::GROUP] if with_metrics => metrics::one_group(),
+        ["apis", metrics::GROUP, metrics::VERSION] if with_metrics => metrics::resources(),
+        ["apis", group] => match discovery::group(&listed(), group) {
             Some(found) => found,
             None => return Ok(not_found()),
         },
@@ -42,7 +48,11 @@ pub(crate) fn serve<B>(
         },
         ["version"] => version(),
         ["openapi", rest @ ..] => {
-            return server.documents.serve(&registry, rest, headers, query).map_or_else(|| Ok(not_found()), Ok);
+            let others = server.aggregation.openapi();
+            return server
+                .documents
+                .serve(&registry, &others, rest, headers, query)
+                .map_or_else(|| Ok(not_found()), Ok);
         }
         ["openid", "v1", "jwks"] => {
             let keys = server
@@ -70,19 +80,29 @@ pub(crate) fn not_found() -> Response<Body> {
     runtime::http::text(StatusCode::NOT_FOUND, "404 page not found\n")
 }
 
-fn root(registry: &crate::registry::Registry) -> Value {
+fn root(groups: &[aggregation::Group]) -> Value {
     let mut paths = vec!["/.well-known/openid-configuration".to_owned(), "/api".to_owned(), "/apis".to_owned()];
-    for group in registry.groups() {
-        for version in registry.versions(group) {
-            paths.push(if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") });
+    for aggregation::Group { name, versions } in groups {
+        for (version, _) in versions {
+            paths.push(if name.is_empty() { format!("/api/{version}") } else { format!("/apis/{name}/{version}") });
         }
-        if !group.is_empty() {
-            paths.push(format!("/apis/{group}"));
+        if !name.is_empty() {
+            paths.push(format!("/apis/{name}"));
         }
     }
     paths.extend(
-        ["/healthz", "/livez", "/metrics", "/openapi/v2", "/openapi/v3", "/openid/v1/jwks", "/readyz", "/version"]
-            .map(String::from),
+        [
+            "/healthz",
+            "/livez",
+            "/metrics",
+            "/metrics/slis",
+            "/openapi/v2",
+            "/openapi/v3",
+            "/openid/v1/jwks",
+            "/readyz",
+            "/version",
+        ]
+        .map(String::from),
     );
     paths.sort();
     json!({"paths": paths})

@@ -71,7 +71,7 @@ impl Registry {
 }
 
 /// Kubernetes' order of versions: `v2` before `v1` before `v1beta1` before `v1alpha1` before anything else by name.
-fn priority(version: &str) -> (u8, u64, u64, std::cmp::Reverse<String>) {
+pub(crate) fn priority(version: &str) -> (u8, u64, u64, std::cmp::Reverse<String>) {
     let other = || (0, 0, 0, std::cmp::Reverse(version.to_owned()));
     let Some(rest) = version.strip_prefix('v') else { return other() };
     let digits = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());

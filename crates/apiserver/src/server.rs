@@ -1,7 +1,8 @@
 //! The server's parts, put together, and what the verbs ask of them.
 
 use crate::{
-    admission::{Plugins, Policies, Webhooks},
+    admission::{Plugins, Policies, QuotaTurns, Webhooks},
+    aggregation::Aggregation,
     audit::Auditor,
     definitions::Definitions,
     fairness::Fairness,
@@ -36,6 +37,8 @@ pub struct Config {
     pub event_ttl_seconds: u64,
     /// What else a write must respect.
     pub admission: Plugins,
+    /// `--allow-privileged`.
+    pub allow_privileged: bool,
     /// `host:port` that discovery tells clients.
     pub server_address: String,
     /// Where service account tokens say their keys are.
@@ -55,6 +58,8 @@ pub struct ApiServer {
     pub store: Store,
     /// Resources being served.
     pub registry: ArcSwap<Registry>,
+    /// Who else answers for groups.
+    pub aggregation: Aggregation,
     /// What CustomResourceDefinitions bring into it.
     pub definitions: Definitions,
     /// Pools of addresses and ports.
@@ -67,6 +72,8 @@ pub struct ApiServer {
     pub issuer: Option<Issuer>,
     /// Rules about writes that the cluster brings along.
     pub policies: Policies,
+    /// Who may use up quotas now.
+    pub quotas: QuotaTurns,
     /// Others that are asked about writes.
     pub webhooks: Webhooks,
     /// Connections to nodes.

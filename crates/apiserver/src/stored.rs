@@ -86,6 +86,13 @@ fn body_at(bytes: &[u8]) -> usize {
     bytes.windows(METADATA.len()).position(|window| window == METADATA).map_or(0, |at| at + METADATA.len())
 }
 
+/// The apiVersion in whose words bytes are stored.
+pub fn api_version(bytes: &[u8]) -> &str {
+    let text = bytes.strip_prefix(b"{\"apiVersion\":\"".as_slice()).unwrap_or_default();
+    let end = text.iter().position(|byte| *byte == b'"').unwrap_or_default();
+    std::str::from_utf8(&text[..end]).unwrap_or_default()
+}
+
 /// The bytes to store for an object: head first, resourceVersion left out.
 pub fn encode(object: &Value) -> Result<Bytes, ApiError> {
     let Some(map) = object.as_object() else { return Err(ApiError::internal("only objects are stored")) };

@@ -2,10 +2,12 @@
 
 use crate::{
     ApiServer, Body, Config,
-    admission::{Plugins, Policies, Webhooks},
+    admission::{Plugins, Policies, QuotaTurns, Webhooks},
+    aggregated_roles,
+    aggregation::{self, Aggregation},
     client::{InProcess, myself},
     definitions::Definitions,
-    fairness::Fairness,
+    fairness::{self, Fairness},
     inflight::Inflight,
     journal::RequestMetrics,
     kubelet::Kubelets,
@@ -21,6 +23,7 @@ use access::{
         service_account::{Issuer, Settings, SigningKey, Verifier},
     },
 };
+use api::error::ApiError;
 use bytes::Bytes;
 use http::{Method, Request, Response};
 use runtime::{admin::Admin, health::Health, http::BoxError, metrics::Metrics, pki, task::Tasks};
@@ -32,6 +35,7 @@ use std::{
         atomic::{AtomicI64, Ordering},
     },
     task::{Context, Poll},
+    time::Duration,
 };
 use store::{Retention, Store};
 use tokio_util::sync::CancellationToken;
@@ -59,6 +63,7 @@ impl Lab {
         let server = Box::new(ApiServer {
             store,
             registry: arc_swap::ArcSwap::from_pointee(warm::registry()),
+            aggregation: Aggregation::default(),
             definitions: Definitions::default(),
             services: Services::default(),
             authenticator: Authenticator {
@@ -69,9 +74,10 @@ impl Lab {
             access: Access::new(&[Mode::Node, Mode::Rbac]),
             issuer: Some(Issuer::new(key, settings)),
             policies: Policies::default(),
+            quotas: QuotaTurns::default(),
             webhooks: Webhooks::new(&admin.metrics),
             kubelets: Kubelets::default(),
-            fairness: Some(Fairness::new(600, std::time::Duration::from_secs(60), &admin.metrics)),
+            fairness: Some(Fairness::new(600, Duration::from_secs(60), &admin.metrics)),
             inflight: Inflight::new(400, 200),
             bodies: Arc::default(),
             auditor: None,
@@ -81,9 +87,10 @@ impl Lab {
             config: Config {
                 event_ttl_seconds: 3600,
                 admission: Plugins { service_account: false, ..Plugins::default() },
+                allow_privileged: true,
                 server_address: "localhost:6443".into(),
                 jwks_uri: "https://kubernetes.default.svc/openid/v1/jwks".into(),
-                request_timeout: std::time::Duration::from_secs(60),
+                request_timeout: Duration::from_secs(60),
                 body_pace: BODY_PACE,
             },
             stop: CancellationToken::new(),
@@ -108,8 +115,26 @@ impl Lab {
     pub async fn try_start(self) -> Result<Arc<ApiServer>, warm::StartError> {
         let server = Arc::from(self.server);
         warm::run(&server, &self.tasks).await?;
+        settled(&server).await;
         Ok(server)
     }
+}
+
+/// Waits until what runs beside requests has nothing left to write, which it does when the server is ready already: from then on
+/// the store's revision moves only when somebody asks for it.
+async fn settled(server: &ApiServer) {
+    for _ in 0..1_000 {
+        if is_settled(server).await.unwrap_or(false) {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+}
+
+/// APIServices say that they are answered for, aggregated ClusterRoles have their rules, FlowSchemas their conditions.
+async fn is_settled(server: &ApiServer) -> Result<bool, ApiError> {
+    let schemas_told = server.fairness.is_none() || fairness::keep::unreported(server).await?.is_empty();
+    Ok(schemas_told && aggregated_roles::unfilled(server).is_empty() && aggregation::is_settled(server).await?)
 }
 
 impl Default for Lab {

@@ -1,7 +1,8 @@
 //! From parts to a server that can be asked: what is loaded and mended before it is ready, and what it keeps doing then.
 
 use crate::{
-    ApiServer, aggregated_roles, bootstrap, definitions, fairness, follow, registry::Registry, select, services,
+    ApiServer, admission::type_check, aggregated_roles, aggregation, bootstrap, definitions, fairness, follow,
+    registry::Registry, select, services,
 };
 use api::{
     error::ApiError,
@@ -28,6 +29,7 @@ pub enum StartError {
 pub fn registry() -> Registry {
     Registry::new(api::kinds::table().into_iter().map(|resource| match resource.kind.as_str() {
         "CustomResourceDefinition" => Arc::new(resource.with_rules(Arc::new(schema::DefinitionRules))),
+        "MutatingAdmissionPolicy" => Arc::new(resource.with_rules(Arc::new(schema::MutatingPolicyRules))),
         "MutatingWebhookConfiguration" => Arc::new(resource.with_rules(Arc::new(schema::WebhookRules(Mutating)))),
         "ValidatingAdmissionPolicy" => Arc::new(resource.with_rules(Arc::new(schema::PolicyRules))),
         "ValidatingWebhookConfiguration" => Arc::new(resource.with_rules(Arc::new(schema::WebhookRules(Validating)))),
@@ -44,6 +46,7 @@ pub async fn run(server: &Arc<ApiServer>, tasks: &Tasks) -> Result<(), StartErro
     // Roles that were just made count before anybody is let in.
     follow::prime(server).await?;
     services::bootstrap(server).await?;
+    aggregation::prime(server).await?;
     fairness::keep::prime(server).await?;
     for storage in follow::followed() {
         let server = Arc::clone(server);
@@ -52,7 +55,11 @@ pub async fn run(server: &Arc<ApiServer>, tasks: &Tasks) -> Result<(), StartErro
     let followed = Arc::clone(server);
     let filled = Arc::clone(server);
     tasks.restarting("aggregate roles", move |stop| aggregated_roles::run(Arc::clone(&filled), stop));
+    let checked = Arc::clone(server);
+    tasks.restarting("check types of policies", move |stop| type_check::run(Arc::clone(&checked), stop));
     tasks.restarting("follow definitions", move |stop| definitions::run(Arc::clone(&followed), stop));
+    let followed = Arc::clone(server);
+    tasks.restarting("aggregation", move |stop| aggregation::run(Arc::clone(&followed), stop));
     let followed = Arc::clone(server);
     tasks.restarting("flow control", move |stop| fairness::keep::run(Arc::clone(&followed), stop));
     let followed = Arc::clone(server);

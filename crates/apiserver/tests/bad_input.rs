@@ -82,6 +82,7 @@ async fn questions_that_make_no_sense() {
     let server = apiserver::testing::server().await;
     let mut wrong = Vec::new();
     for (path, status, reason, word) in [
+        ("?timeout=soon", 400, "BadRequest", "invalid timeout specified in the request URL"),
         ("?labelSelector=a%20in", 400, "BadRequest", "a in"),
         ("?labelSelector=%3D%3D", 400, "BadRequest", ""),
         ("?labelSelector=a%20in%20(b", 400, "BadRequest", ""),
@@ -163,4 +164,19 @@ async fn writes_that_come_too_late_or_mean_another_object() {
     }
     let still = ask(&server, "GET", &one, &[], "").await.json();
     assert_eq!(still["metadata"]["resourceVersion"], made["metadata"]["resourceVersion"], "nothing was stored");
+}
+
+#[tokio::test]
+async fn a_resource_version_of_zero_is_none() {
+    let server = apiserver::testing::server().await;
+    let leases = "/apis/coordination.k8s.io/v1/namespaces/default/leases";
+    for (plural, status) in [(MAPS, 200), (leases, 422)] {
+        let object = |version: Option<&str>| json!({"metadata": {"name": "a", "resourceVersion": version}}).to_string();
+        assert_eq!(send(&server, "POST", plural, JSON, object(None)).await.status, 201);
+        for version in [None, Some("0")] {
+            let (code, _, message) =
+                status_of(&send(&server, "PUT", &format!("{plural}/a"), JSON, object(version)).await);
+            assert_eq!(code, status, "{plural} {version:?}: {message}");
+        }
+    }
 }

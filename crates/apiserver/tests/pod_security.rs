@@ -72,7 +72,7 @@ fn pod(name: &str, spec: Value) -> Value {
 async fn with(config: PodSecurity) -> Arc<ApiServer> {
     let mut lab = Lab::new();
     let mut plugins = Plugins { service_account: false, ..Plugins::default() };
-    plugins.configure(config);
+    plugins.configure(AdmissionConfiguration { pod_security: Some(config), ..AdmissionConfiguration::default() });
     lab.server.config.admission = plugins;
     Box::pin(lab.start()).await
 }
@@ -237,6 +237,10 @@ async fn defaults_and_exemptions_come_from_the_configuration() {
     .await;
     namespace(&server, "a", &[]).await;
     namespace(&server, "open", &[("enforce", "privileged")]).await;
+    let class = json!({"metadata": {"name": "gvisor"}, "handler": "runsc"});
+    let json = [("content-type", "application/json")];
+    let made = ask(&server, "POST", "/apis/node.k8s.io/v1/runtimeclasses", &json, class.to_string()).await;
+    assert_eq!(made.status, 201, "{}", made.json());
     let bad = pod("x", json!({"hostPID": true}));
     let sandboxed = pod("y", json!({"hostPID": true, "runtimeClassName": "gvisor"}));
     for (path, body, user, expected) in [

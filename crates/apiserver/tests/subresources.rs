@@ -280,3 +280,44 @@ async fn a_posted_subresource_is_of_the_object_in_the_path() {
     assert_eq!(get(&server, &format!("{PODS}/p")).await["spec"]["nodeName"], "n");
     assert_eq!(get(&server, "/api/v1/namespaces/b/pods/p").await["spec"]["nodeName"], Value::Null);
 }
+
+#[tokio::test]
+async fn replication_controllers_and_stateful_sets_are_scaled() {
+    let server = testing::server().await;
+    let template = json!({"metadata": {"labels": {"app": "x", "tier": "a"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    for (path, spec, selector) in [
+        ("/api/v1/namespaces/default/replicationcontrollers", json!({"template": template}), "app=x,tier=a"),
+        (
+            "/apis/apps/v1/namespaces/default/statefulsets",
+            json!({"selector": {"matchLabels": {"app": "x"}}, "template": template}),
+            "app=x",
+        ),
+    ] {
+        make(&server, path, &json!({"metadata": {"name": "s"}, "spec": spec})).await;
+        let at = format!("{path}/s/scale");
+        let scale = get(&server, &at).await;
+        assert_eq!((&scale["spec"]["replicas"], &scale["status"]["selector"]), (&json!(1), &json!(selector)), "{path}");
+        let reply = send(&server, "MERGE", &at, &json!({"spec": {"replicas": 4}})).await;
+        assert_eq!(reply.status, 200, "{path}");
+        let object = get(&server, &format!("{path}/s")).await;
+        assert_eq!((&object["spec"]["replicas"], &object["metadata"]["generation"]), (&json!(4), &json!(2)), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_job_is_known_by_the_uid_that_the_server_gives_it() {
+    let server = testing::server().await;
+    let path = "/apis/batch/v1/namespaces/default/jobs";
+    let template = json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}});
+    let job = make(&server, path, &json!({"metadata": {"generateName": "j-"}, "spec": {"template": template}})).await;
+    let (uid, name) = (&job["metadata"]["uid"], &job["metadata"]["name"]);
+    assert_eq!(job["spec"]["selector"], json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}));
+    assert_eq!(job["spec"]["template"]["metadata"]["labels"]["job-name"], *name);
+    assert_eq!(job["metadata"]["labels"], job["spec"]["template"]["metadata"]["labels"]);
+    // What a client leaves out of a delete means that pods stay, for this kind.
+    let at = format!("{path}/{}", name.as_str().unwrap());
+    assert_eq!(ask(&server, "DELETE", &at, &[], "").await.status, 200);
+    assert_eq!(get(&server, &at).await["metadata"]["finalizers"], json!(["orphan"]));
+    let selected = get(&server, &format!("{path}?fieldSelector=status.successful=0")).await;
+    assert_eq!(selected["items"].as_array().unwrap().len(), 1);
+}

@@ -5,8 +5,7 @@ mod support;
 use serde_json::{Value, json};
 use support::{ask, testdata};
 
-/// Kinds that nothing here acts on are not served, so that kubectl tells the truth.
-const NOT_SERVED: &[&str] = &["statefulsets", "jobs"];
+const UID_LABEL: &str = "batch.kubernetes.io/controller-uid=";
 
 #[tokio::test]
 async fn every_recorded_table_comes_out_the_same() {
@@ -14,9 +13,6 @@ async fn every_recorded_table_comes_out_the_same() {
     let server = apiserver::testing::server().await;
     let mut differences = Vec::new();
     for (index, table) in recorded.iter().enumerate() {
-        if NOT_SERVED.iter().any(|plural| table["path"].as_str().unwrap().ends_with(&format!("/{plural}"))) {
-            continue;
-        }
         let namespace = format!("tables-{index}");
         ask(&server, "POST", "/api/v1/namespaces", &[], json!({"metadata": {"name": namespace}}).to_string()).await;
         let path = table["path"].as_str().unwrap().replace("{ns}", &namespace);
@@ -67,6 +63,8 @@ fn ages((got, want): (&Value, &Value)) -> Value {
             let open = got.rfind('(').unwrap_or(got.len());
             format!("{}(AGO)", &got[..open]).into()
         }
+        // A Job finds its pods by its own uid.
+        (Some(got), Some(want)) if [got, want].iter().all(|text| text.starts_with(UID_LABEL)) => want.into(),
         _ => got.clone(),
     }
 }

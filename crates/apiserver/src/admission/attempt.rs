@@ -1,7 +1,9 @@
 //! A write as webhooks and policies see it: who wants to do what to which object.
 
 use crate::{
+    ApiServer,
     call::Call,
+    definitions::conversion,
     request::query::DryRun,
     stored,
     verbs::delete::options::{DeleteOptions, Propagation},
@@ -10,7 +12,7 @@ use access::{
     authn::{User, user},
     authz::{Attributes, Decision},
 };
-use api::{object::Fields, resource::Resource};
+use api::{error::ApiError, object::Fields, resource::Resource};
 use schema::cel;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -81,8 +83,8 @@ impl<'c> Attempt<'c> {
     }
 
     /// A deletion. What is deleted is shown in the version that was asked for.
-    pub(crate) fn delete(call: &'c Call, old: &Value, options: &DeleteOptions) -> Self {
-        let old = stored::shown(&call.resource, old.clone());
+    pub(crate) fn delete(call: &'c Call, old: Value, options: &DeleteOptions) -> Self {
+        let old = stored::shown(&call.resource, old);
         let name = old.str_at("metadata.name").to_owned();
         let dry_run = options.dry_run == DryRun::All;
         let target = Target::of(&call.resource, kind_of(&old, &call.resource));
@@ -124,10 +126,16 @@ impl<'c> Attempt<'c> {
     }
 
     /// Object and old object in the words of another version.
-    pub(crate) fn converted(&self, to: &Resource) -> (Option<Value>, Option<Value>) {
-        let own = &self.call.resource;
-        let convert = |object: &Option<Value>| object.as_ref().map(|object| convert(object, own, to));
-        (convert(&self.object), convert(&self.old))
+    pub(crate) async fn converted(&self, to: &Resource) -> Result<(Option<Value>, Option<Value>), ApiError> {
+        let (server, own) = (&self.call.server, &self.call.resource);
+        let mut converted = [None, None];
+        for (made, object) in converted.iter_mut().zip([&self.object, &self.old]) {
+            if let Some(object) = object {
+                *made = Some(convert(server, object, own, to).await?);
+            }
+        }
+        let [object, old] = converted;
+        Ok((object, old))
     }
 
     /// The request without its objects, as webhooks and expressions see it; `seen` is what it is taken for.
@@ -185,11 +193,20 @@ impl<'c> Attempt<'c> {
 }
 
 /// An object of one resource as another one with the same storage shows it.
-pub(crate) fn convert(object: &Value, from: &Resource, to: &Resource) -> Value {
+pub(crate) async fn convert(
+    server: &ApiServer,
+    object: &Value,
+    from: &Resource,
+    to: &Resource,
+) -> Result<Value, ApiError> {
     if object.str_at("kind") != from.kind {
-        return object.clone();
+        return Ok(object.clone());
     }
-    stored::shown(to, from.rules.to_stored(object).into_owned())
+    if to.rules.conversion().is_some() {
+        let converted = conversion::object(server, to, object.clone()).await?;
+        return Ok(stored::shown(to, converted));
+    }
+    Ok(stored::shown(to, from.rules.to_stored(object).into_owned()))
 }
 
 impl Target {
@@ -269,7 +286,7 @@ fn delete_options(options: &DeleteOptions) -> Value {
 
 /// Answers what expressions ask of `authorizer`, for the user who makes the request.
 struct Judge {
-    server: Arc<crate::ApiServer>,
+    server: Arc<ApiServer>,
     user: User,
 }
 

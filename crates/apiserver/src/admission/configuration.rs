@@ -2,10 +2,11 @@
 //! their configuration inside it or in a file beside it.
 
 use super::pod_security::PodSecurity;
+use crate::webhook::Credentials;
 use api::{error::FieldError, path::Path as FieldPath};
 use serde::Deserialize;
 use serde_json::Value;
-use std::path::Path;
+use std::{collections::BTreeSet, path::Path};
 
 const ENVELOPE: Envelope = Envelope {
     api_versions: &["apiserver.config.k8s.io/v1", "apiserver.config.k8s.io/v1alpha1"],
@@ -28,6 +29,27 @@ pub enum ConfigurationError {
 pub struct AdmissionConfiguration {
     /// Of the plugin PodSecurity.
     pub pod_security: Option<PodSecurity>,
+    /// Of the plugin MutatingAdmissionWebhook.
+    pub mutating_webhooks: Option<Credentials>,
+    /// Of the plugin ValidatingAdmissionWebhook.
+    pub validating_webhooks: Option<Credentials>,
+}
+
+const PLUGINS: [&str; 3] = ["MutatingAdmissionWebhook", "PodSecurity", "ValidatingAdmissionWebhook"];
+const WEBHOOKS: Envelope = Envelope {
+    api_versions: &["apiserver.config.k8s.io/v1", "apiserver.config.k8s.io/v1alpha1"],
+    kind: "WebhookAdmissionConfiguration",
+};
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct RawWebhooks {
+    #[serde(default)]
+    api_version: String,
+    #[serde(default)]
+    kind: String,
+    #[serde(default)]
+    kube_config_file: String,
 }
 
 #[derive(Deserialize)]
@@ -75,23 +97,25 @@ impl AdmissionConfiguration {
     pub fn load(file: &Path) -> Result<Self, ConfigurationError> {
         let text = std::fs::read_to_string(file).map_err(|error| ConfigurationError::Unreadable(error.to_string()))?;
         let folder = file.parent().unwrap_or_else(|| Path::new(""));
-        Self::parse(&text, |path| std::fs::read_to_string(folder.join(path)).map_err(|error| error.to_string()))
+        Self::parse(&text, folder)
     }
 
-    fn parse(text: &str, open: impl Fn(&str) -> Result<String, String>) -> Result<Self, ConfigurationError> {
+    fn parse(text: &str, folder: &Path) -> Result<Self, ConfigurationError> {
+        let open = |path: &str| std::fs::read_to_string(folder.join(path)).map_err(|error| error.to_string());
         let raw: Raw =
             serde_saphyr::from_str(text).map_err(|error| ConfigurationError::Unreadable(error.to_string()))?;
         let Raw { api_version, kind, plugins } = raw;
         let mut errors = Vec::new();
         ENVELOPE.check(&FieldPath::root(), &api_version, &kind, &mut errors);
         let mut read = Self::default();
+        let mut seen = BTreeSet::new();
         for (index, RawPlugin { name, path, configuration }) in plugins.into_iter().enumerate() {
             let at = FieldPath::new("plugins").index(index);
-            if name != "PodSecurity" {
-                errors.push(FieldError::not_supported(&at.child("name"), name, &["PodSecurity"]));
+            if !PLUGINS.contains(&name.as_str()) {
+                errors.push(FieldError::not_supported(&at.child("name"), name, &PLUGINS));
                 continue;
             }
-            if read.pod_security.is_some() {
+            if !seen.insert(name.clone()) {
                 errors.push(FieldError::duplicate(&at.child("name"), name));
                 continue;
             }
@@ -109,14 +133,35 @@ impl AdmissionConfiguration {
                     open(path).and_then(|text| serde_saphyr::from_str(&text).map_err(|error| error.to_string()))
                 }
             };
-            match given.map(|value| PodSecurity::read(value, &at.child("configuration"))) {
-                Ok(Ok(config)) => read.pod_security = Some(config),
-                Ok(Err(wrong)) => errors.extend(wrong),
-                Err(why) => errors.push(FieldError::invalid(&at.child("path"), path, why)),
-            }
+            let inside = at.child("configuration");
+            let taken = match (given, name.as_str()) {
+                (Err(why), _) => Err(vec![FieldError::invalid(&at.child("path"), path, why)]),
+                (Ok(value), "PodSecurity") => {
+                    PodSecurity::read(value, &inside).map(|config| read.pod_security = Some(config))
+                }
+                (Ok(value), "MutatingAdmissionWebhook") => {
+                    webhooks(value, &inside, folder).map(|config| read.mutating_webhooks = config)
+                }
+                (Ok(value), _) => webhooks(value, &inside, folder).map(|config| read.validating_webhooks = config),
+            };
+            errors.extend(taken.err().into_iter().flatten());
         }
         if errors.is_empty() { Ok(read) } else { Err(ConfigurationError::Invalid(errors)) }
     }
+}
+
+/// What webhooks are shown, from the file that their configuration names.
+fn webhooks(value: Value, path: &FieldPath, folder: &Path) -> Result<Option<Credentials>, Vec<FieldError>> {
+    let RawWebhooks { api_version, kind, kube_config_file: file } = serde_json::from_value(value.clone())
+        .map_err(|error| vec![FieldError::invalid(path, value, error.to_string())])?;
+    let mut errors = Vec::new();
+    WEBHOOKS.check(path, &api_version, &kind, &mut errors);
+    let read = match file.as_str() {
+        "" => Ok(None),
+        file => Credentials::load(&folder.join(file)).map(Some),
+    };
+    let read = read.map_err(|why| errors.push(FieldError::invalid(&path.child("kubeConfigFile"), file, why)));
+    read.ok().filter(|_| errors.is_empty()).ok_or(errors)
 }
 
 #[cfg(test)]
@@ -137,7 +182,7 @@ plugins:
 
     #[test]
     fn a_configuration_is_read_from_the_file_or_from_one_beside_it() {
-        let read = AdmissionConfiguration::parse(INSIDE, |_| Err("no file".into())).unwrap();
+        let read = AdmissionConfiguration::parse(INSIDE, Path::new("")).unwrap();
         let config = read.pod_security.clone().unwrap();
         assert_eq!(config.defaults.enforce, Standard { level: Level::Baseline, version: Version::Minor(26) });
         assert_eq!(config.defaults.warn, Standard { level: Level::Restricted, version: Version::Latest });
@@ -159,7 +204,7 @@ plugins:
             .replace("[kube-system]", "[kube-system, kube-system]")
             .replace("[system:admin]", "['']")
             + "- name: ResourceQuota\n  configuration: {}\n";
-        let message = AdmissionConfiguration::parse(&wrong, |_| Err("no file".into())).unwrap_err().to_string();
+        let message = AdmissionConfiguration::parse(&wrong, Path::new("")).unwrap_err().to_string();
         let at = "plugins[0].configuration";
         assert_eq!(
             message,
@@ -168,11 +213,11 @@ plugins:
                  {at}.defaults.enforce-version: Invalid value: \"1.26.0\": must be \"latest\" or \"v1.x\"; \
                  {at}.exemptions.usernames[0]: Invalid value: \"\": must not be empty; \
                  {at}.exemptions.namespaces[1]: Duplicate value: \"kube-system\"; \
-                 plugins[1].name: Unsupported value: \"ResourceQuota\": supported values: \"PodSecurity\""
+                 plugins[1].name: Unsupported value: \"ResourceQuota\": supported values: \"MutatingAdmissionWebhook\", \"PodSecurity\", \"ValidatingAdmissionWebhook\""
             )
         );
         let strange = INSIDE.replace("defaults:", "default:");
-        let message = AdmissionConfiguration::parse(&strange, |_| Err("no file".into())).unwrap_err().to_string();
+        let message = AdmissionConfiguration::parse(&strange, Path::new("")).unwrap_err().to_string();
         assert!(message.contains(at) && message.contains("default"), "{message}");
     }
 }

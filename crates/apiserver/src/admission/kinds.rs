@@ -1,11 +1,11 @@
-//! What Pods, workloads, namespaces, roles and bindings ask of admission.
+//! What Pods, nodes, claims, priority classes, workloads, namespaces, roles and bindings ask of admission.
 
-use super::{escalation, namespace, pod, pod_security};
+use super::{escalation, limit_ranger, namespace, node, pod, pod_security, priority, runtime_class};
 use crate::{
     call::Call,
     kinds::{Later, ServerRules, done},
 };
-use api::error::ApiError;
+use api::{error::ApiError, object::Fields};
 use futures::future::FutureExt;
 use serde_json::Value;
 
@@ -16,14 +16,43 @@ impl ServerRules for PodKind {
         pod::create(call, object).boxed()
     }
 
-    fn admit_change(&self, call: &Call, object: &mut Value, old: &Value) {
-        if call.request.subresource.is_empty() {
-            pod::update(object, old);
+    fn admit_change<'a>(&self, call: &'a Call, object: &'a mut Value, old: &'a Value) -> Later<'a, ()> {
+        match call.request.subresource.as_str() {
+            "" => {
+                pod::update(object, old);
+                done(Ok(()))
+            }
+            "resize" if old.at("metadata.deletionTimestamp").is_null() => limit_ranger::fill_in(call, object).boxed(),
+            _ => done(Ok(())),
         }
     }
 
     fn check<'a>(&self, call: &'a Call, object: &'a Value, old: Option<&'a Value>) -> Later<'a, ()> {
-        done(pod_security::check_pod(call, object, old))
+        async move {
+            limit_ranger::check_pod(call, object, old).await?;
+            pod_security::check_pod(call, object, old)?;
+            if old.is_none() { runtime_class::check(call, object) } else { Ok(()) }
+        }
+        .boxed()
+    }
+}
+
+/// Nodes.
+pub(crate) struct NodeKind;
+
+impl ServerRules for NodeKind {
+    fn admit_new<'a>(&self, _call: &'a Call, object: &'a mut Value) -> Later<'a, ()> {
+        node::taint_new(object);
+        done(Ok(()))
+    }
+}
+
+/// Priority classes.
+pub(crate) struct PriorityClassKind;
+
+impl ServerRules for PriorityClassKind {
+    fn check<'a>(&self, call: &'a Call, object: &'a Value, old: Option<&'a Value>) -> Later<'a, ()> {
+        priority::check_class(call, object, old).boxed()
     }
 }
 

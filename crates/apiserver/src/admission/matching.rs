@@ -76,10 +76,10 @@ pub(crate) struct Seen {
 
 impl Seen {
     /// Object and old object.
-    pub(crate) fn objects(&self, attempt: &Attempt<'_>) -> (Option<Value>, Option<Value>) {
+    pub(crate) async fn objects(&self, attempt: &Attempt<'_>) -> Result<(Option<Value>, Option<Value>), ApiError> {
         match &self.by {
-            None => (attempt.object.clone(), attempt.old.clone()),
-            Some(resource) => attempt.converted(resource),
+            None => Ok((attempt.object.clone(), attempt.old.clone())),
+            Some(resource) => attempt.converted(resource).await,
         }
     }
 }

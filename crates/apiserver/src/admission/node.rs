@@ -1,9 +1,22 @@
-//! Kubelets write only what concerns their own node.
+//! Nodes: kubelets write only what concerns their own, and a new one is not ready.
 
 use crate::call::Call;
 use access::authz::node_restriction::{self, Operation, Write};
 use api::{error::ApiError, object::Fields};
-use serde_json::Value;
+use serde_json::{Value, json};
+
+/// A new node gets no pods before somebody has said that it is ready.
+pub(super) fn taint_new(node: &mut Value) {
+    const NOT_READY: &str = "node.kubernetes.io/not-ready";
+    let has = |taint: &Value| taint.str_at("key") == NOT_READY && taint.str_at("effect") == "NoSchedule";
+    if !node.list_at("spec.taints").iter().any(has) {
+        let taint = json!({"key": NOT_READY, "effect": "NoSchedule"});
+        match node.at_mut("spec.taints") {
+            Value::Array(taints) => taints.push(taint),
+            other => *other = json!([taint]),
+        }
+    }
+}
 
 /// Refuses writes of a node that concern others; `old` is absent on create.
 pub(super) fn restrict(call: &Call, object: &Value, old: Option<&Value>) -> Result<(), ApiError> {

@@ -2,49 +2,55 @@
 //!
 //! Read from `--enable-admission-plugins` and `--disable-admission-plugins`; names are upstream's.
 
-use super::pod_security::PodSecurity;
+use super::{configuration::AdmissionConfiguration, pod_security::PodSecurity};
+use crate::webhook::Credentials;
 use std::sync::Arc;
 
 /// Always on: their work is part of the server.
-const ALWAYS: [&str; 5] =
-    ["DefaultTolerationSeconds", "NamespaceLifecycle", "NodeRestriction", "Priority", "TaintNodesByCondition"];
-/// Can be switched.
-const SWITCHED: [&str; 6] = [
-    "DenyServiceExternalIPs",
-    "MutatingAdmissionWebhook",
-    "PodSecurity",
-    "ServiceAccount",
-    "ValidatingAdmissionPolicy",
-    "ValidatingAdmissionWebhook",
-];
-/// Upstream's others. Asking for one of them is a mistake, for it would protect nothing; doing without is what happens anyway.
-const ABSENT: [&str; 26] = [
-    "AlwaysAdmit",
-    "AlwaysDeny",
-    "AlwaysPullImages",
+const ALWAYS: [&str; 13] = [
     "CertificateApproval",
     "CertificateSigning",
     "CertificateSubjectRestriction",
     "ClusterTrustBundleAttest",
     "DefaultIngressClass",
     "DefaultStorageClass",
+    "DefaultTolerationSeconds",
+    "NamespaceLifecycle",
+    "NodeRestriction",
+    "PersistentVolumeClaimResize",
+    "Priority",
+    "StorageObjectInUseProtection",
+    "TaintNodesByCondition",
+];
+/// Can be switched.
+const SWITCHED: [&str; 10] = [
+    "DenyServiceExternalIPs",
+    "LimitRanger",
+    "MutatingAdmissionPolicy",
+    "MutatingAdmissionWebhook",
+    "PodSecurity",
+    "ResourceQuota",
+    "RuntimeClass",
+    "ServiceAccount",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionWebhook",
+];
+/// Upstream's others. Asking for one of them is a mistake, for it would protect nothing; doing without is what happens anyway.
+const ABSENT: [&str; 14] = [
+    "AlwaysAdmit",
+    "AlwaysDeny",
+    "AlwaysPullImages",
     "EventRateLimit",
     "ExtendedResourceToleration",
     "ImagePolicyWebhook",
     "LimitPodHardAntiAffinityTopology",
-    "LimitRanger",
-    "MutatingAdmissionPolicy",
     "NamespaceAutoProvision",
     "NamespaceExists",
     "NodeDeclaredFeatureValidator",
     "OwnerReferencesPermissionEnforcement",
-    "PersistentVolumeClaimResize",
     "PodNodeSelector",
     "PodTolerationRestriction",
     "PodTopologyLabels",
-    "ResourceQuota",
-    "RuntimeClass",
-    "StorageObjectInUseProtection",
 ];
 
 /// A choice of plugins that cannot be had. Not retryable.
@@ -73,12 +79,24 @@ pub struct Plugins {
     pub pod_security: Option<Arc<PodSecurity>>,
     /// Services get no new external IPs.
     pub deny_service_external_ips: bool,
+    /// Pods and claims keep to the limit ranges of their namespace.
+    pub limit_ranger: bool,
+    /// Namespaces keep to their quotas.
+    pub resource_quota: bool,
+    /// Pods cost what their runtime class says.
+    pub runtime_class: bool,
+    /// Policies that change objects are asked.
+    pub mutating_policies: bool,
     /// Policies that refuse are asked.
     pub validating_policies: bool,
     /// Webhooks that change objects are asked.
     pub mutating_webhooks: bool,
     /// Webhooks that refuse are asked.
     pub validating_webhooks: bool,
+    /// What webhooks that change objects are shown.
+    pub mutating_credentials: Option<Arc<Credentials>>,
+    /// What webhooks that refuse are shown.
+    pub validating_credentials: Option<Arc<Credentials>>,
 }
 
 impl Default for Plugins {
@@ -88,9 +106,15 @@ impl Default for Plugins {
             service_account: true,
             pod_security: Some(Arc::default()),
             deny_service_external_ips: false,
+            limit_ranger: true,
+            resource_quota: true,
+            runtime_class: true,
+            mutating_policies: true,
             validating_policies: true,
             mutating_webhooks: true,
             validating_webhooks: true,
+            mutating_credentials: None,
+            validating_credentials: None,
         }
     }
 }
@@ -125,6 +149,10 @@ impl Plugins {
                     "ServiceAccount" => chosen.service_account = on,
                     "PodSecurity" => chosen.pod_security = on.then(Arc::default),
                     "DenyServiceExternalIPs" => chosen.deny_service_external_ips = on,
+                    "LimitRanger" => chosen.limit_ranger = on,
+                    "ResourceQuota" => chosen.resource_quota = on,
+                    "RuntimeClass" => chosen.runtime_class = on,
+                    "MutatingAdmissionPolicy" => chosen.mutating_policies = on,
                     "ValidatingAdmissionPolicy" => chosen.validating_policies = on,
                     "MutatingAdmissionWebhook" => chosen.mutating_webhooks = on,
                     "ValidatingAdmissionWebhook" => chosen.validating_webhooks = on,
@@ -135,11 +163,14 @@ impl Plugins {
         Ok(chosen)
     }
 
-    /// Gives Pod Security its configuration, if it runs.
-    pub fn configure(&mut self, pod_security: PodSecurity) {
-        if self.pod_security.is_some() {
-            self.pod_security = Some(Arc::new(pod_security));
+    /// Gives plugins their configuration: Pod Security if it runs, and webhooks what they are shown.
+    pub fn configure(&mut self, configuration: AdmissionConfiguration) {
+        let AdmissionConfiguration { pod_security, mutating_webhooks, validating_webhooks } = configuration;
+        if let (Some(own), Some(given)) = (&mut self.pod_security, pod_security) {
+            *own = Arc::new(given);
         }
+        self.mutating_credentials = mutating_webhooks.map(Arc::new);
+        self.validating_credentials = validating_webhooks.map(Arc::new);
     }
 }
 
@@ -153,26 +184,32 @@ mod tests {
 
     #[test]
     fn plugins_are_chosen_by_name_and_mistakes_are_told_together() {
-        let chosen =
-            Plugins::choose(&words("NodeRestriction DenyServiceExternalIPs"), &words("ServiceAccount LimitRanger"))
-                .unwrap();
+        let chosen = Plugins::choose(
+            &words("NodeRestriction DenyServiceExternalIPs"),
+            &words("ServiceAccount AlwaysPullImages"),
+        )
+        .unwrap();
         assert!(!chosen.service_account && chosen.deny_service_external_ips && chosen.pod_security.is_some());
         assert!(Plugins::choose(&[], &words("PodSecurity")).unwrap().pod_security.is_none());
         let mistakes =
-            Plugins::choose(&words("PodSecurity ResourceQuota Podsecurity"), &words("PodSecurity NodeRestriction"))
+            Plugins::choose(&words("PodSecurity EventRateLimit Podsecurity"), &words("PodSecurity NodeRestriction"))
                 .unwrap_err();
         let text: Vec<String> = mistakes.iter().map(|(flag, mistake)| format!("--{flag}: {mistake}")).collect();
         assert_eq!(
             text,
             [
-                "--enable-admission-plugins: ResourceQuota is not built here; it would protect nothing",
-                "--enable-admission-plugins: there is no plugin \"Podsecurity\"; here are DefaultTolerationSeconds, \
-                 NamespaceLifecycle, NodeRestriction, Priority, TaintNodesByCondition, DenyServiceExternalIPs, \
-                 MutatingAdmissionWebhook, PodSecurity, ServiceAccount, ValidatingAdmissionPolicy, \
-                 ValidatingAdmissionWebhook",
+                "--enable-admission-plugins: EventRateLimit is not built here; it would protect nothing",
+                "--enable-admission-plugins: there is no plugin \"Podsecurity\"; here are CertificateApproval, \
+                 CertificateSigning, CertificateSubjectRestriction, ClusterTrustBundleAttest, DefaultIngressClass, DefaultStorageClass, \
+                 DefaultTolerationSeconds, NamespaceLifecycle, NodeRestriction, PersistentVolumeClaimResize, Priority, \
+                 StorageObjectInUseProtection, TaintNodesByCondition, DenyServiceExternalIPs, LimitRanger, \
+                 MutatingAdmissionPolicy, MutatingAdmissionWebhook, PodSecurity, ResourceQuota, RuntimeClass, \
+                 ServiceAccount, \
+                 ValidatingAdmissionPolicy, ValidatingAdmissionWebhook",
                 "--disable-admission-plugins: NodeRestriction cannot be switched off; DenyServiceExternalIPs, \
-                 MutatingAdmissionWebhook, PodSecurity, ServiceAccount, ValidatingAdmissionPolicy, \
-                 ValidatingAdmissionWebhook can",
+                 LimitRanger, MutatingAdmissionPolicy, MutatingAdmissionWebhook, PodSecurity, ResourceQuota, \
+                 RuntimeClass, ServiceAccount, \
+                 ValidatingAdmissionPolicy, ValidatingAdmissionWebhook can",
                 "--enable-admission-plugins: PodSecurity is both enabled and disabled; choose one",
             ]
         );

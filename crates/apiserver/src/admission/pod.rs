@@ -1,5 +1,7 @@
-//! What admission adds to Pods: a service account with its token, tolerations for short node trouble, a priority.
+//! What admission adds to Pods, in upstream's order: amounts of resources, a service account with its token, a priority,
+//! tolerations for short node trouble, what a runtime class costs.
 
+use super::{limit_ranger, priority, runtime_class};
 use crate::{call::Call, stored, verbs::create::random_suffix};
 use api::{error::ApiError, object::Fields};
 use serde_json::{Value, json};
@@ -13,12 +15,13 @@ const NODE_TROUBLE_SECONDS: i64 = 300;
 
 /// A new Pod.
 pub(super) async fn create(call: &Call, pod: &mut Value) -> Result<(), ApiError> {
-    tolerations(pod);
-    priority(call, pod).await?;
+    limit_ranger::fill_in(call, pod).await?;
     if call.server.config.admission.service_account {
         service_account(call, pod)?;
     }
-    Ok(())
+    priority::admit(call, pod).await?;
+    tolerations(pod);
+    runtime_class::apply(call, pod)
 }
 
 /// A changed one: tolerations may be added again by clients that replace the list, and what `create` computed stays when a
@@ -45,36 +48,6 @@ fn tolerations(pod: &mut Value) {
             push(pod.at_mut("spec.tolerations"), toleration);
         }
     }
-}
-
-/// The priority of the Pod's class; a class that does not exist is refused.
-async fn priority(call: &Call, pod: &mut Value) -> Result<(), ApiError> {
-    let named = pod.str_at("spec.priorityClassName").to_owned();
-    let classes = call.server.objects("priorityclasses").await?;
-    let class = if named.is_empty() {
-        classes.into_iter().filter(|class| class.is_true("globalDefault")).min_by_key(|class| class.int_at("value"))
-    } else {
-        classes.into_iter().find(|class| class.str_at("metadata.name") == named)
-    };
-    let forbid = |why: String| ApiError::forbidden("pods", "", pod.str_at("metadata.name"), why);
-    let (value, policy) = match &class {
-        Some(class) => (class.int_at("value").unwrap_or(0), class.str_at("preemptionPolicy").to_owned()),
-        None if named.is_empty() => (0, String::new()),
-        None => return Err(forbid(format!("no PriorityClass with name {named} was found"))),
-    };
-    if let Some(given) = pod.int_at("spec.priority")
-        && given != value
-    {
-        return Err(forbid(format!(
-            "the integer value of priority ({given}) must not be provided in pod spec; priority admission controller computed {value} from the given PriorityClass name"
-        )));
-    }
-    pod.set("spec.priority", value);
-    if let Some(class) = class {
-        pod.set("spec.priorityClassName", class.str_at("metadata.name"));
-    }
-    pod.set_default("spec.preemptionPolicy", if policy.is_empty() { "PreemptLowerPriority" } else { &policy });
-    Ok(())
 }
 
 fn service_account(call: &Call, pod: &mut Value) -> Result<(), ApiError> {

@@ -46,7 +46,7 @@ impl Open {
         let (parts, body) = response.into_parts();
         // The server's own answers are there as a whole: reading one never waits.
         let bytes = body.collect().now_or_never().and_then(Result::ok).map(|all| all.to_bytes()).unwrap_or_default();
-        self.note(Stage::ResponseComplete, status, serde_json::from_slice(&bytes).ok().as_ref());
+        self.note(Stage::ResponseComplete, status, read(&bytes).as_ref());
         Response::from_parts(parts, runtime::http::full(bytes))
     }
 
@@ -55,6 +55,11 @@ impl Open {
         let answered = Answered { code: status.as_u16(), status: refusal, object };
         self.auditor.write(&self.record, stage, answered, Timestamp::now());
     }
+}
+
+/// An answer as an object, in whichever form it is sent.
+fn read(bytes: &[u8]) -> Option<Value> {
+    serde_json::from_slice(bytes).ok().or_else(|| api::protobuf::decode(bytes, None).ok())
 }
 
 impl Drop for Open {

@@ -6,6 +6,7 @@
 //! after a crash goes on where it happened, and two servers on one etcd do the same work without a fight: of two writes
 //! one loses, and finds on its next look that there is nothing left to do.
 
+pub(crate) mod conversion;
 mod index;
 mod instances;
 mod keeper;

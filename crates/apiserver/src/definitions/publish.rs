@@ -1,6 +1,6 @@
 //! From definitions to routes: compiles what changed and swaps the registry and the OpenAPI schemas.
 
-use super::{instances, plan};
+use super::{conversion::Conversions, instances, plan};
 use crate::{
     ApiServer,
     call::Call,
@@ -22,6 +22,8 @@ use tokio::sync::watch;
 #[derive(Default)]
 pub struct Definitions {
     served: Mutex<BTreeMap<String, Served>>,
+    /// What webhooks have converted for watchers.
+    pub(crate) conversions: Conversions,
     /// Rings when the registry has changed.
     changes: watch::Sender<()>,
 }
@@ -61,6 +63,11 @@ impl Routes {
 }
 
 impl Definitions {
+    /// Hears when other custom resources are served than before.
+    pub(crate) fn changed(&self) -> watch::Receiver<()> {
+        self.changes.subscribe()
+    }
+
     /// Brings the routes of one definition up to date; `None` when it is gone.
     pub(super) async fn publish(&self, server: &ApiServer, name: &str, definition: Option<Value>) {
         let changed = match definition {
@@ -122,6 +129,7 @@ impl Definitions {
         resources.sort_by(|a, b| a.group.cmp(&b.group));
         server.documents.set_schemas(served.values().flat_map(|served| served.schemas.clone()).collect());
         server.registry.store(Arc::new(server.registry().with_custom(resources)));
+        self.conversions.clear();
         self.changes.send_replace(());
     }
 }

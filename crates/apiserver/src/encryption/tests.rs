@@ -184,7 +184,7 @@ fn resources_are_chosen_by_name_then_group_then_all() {
         assert_eq!(chosen.open(at(storage_key), &stored).unwrap(), Plain { value: PLAIN.into(), stale: false });
     }
     let theirs = b"k8s:enc:aescbc:v1:theirs:of a kind that is not served here";
-    let read = chosen.open(at("statefulsets/default/s"), theirs).unwrap();
+    let read = chosen.open(at("networkpolicies/default/s"), theirs).unwrap();
     assert_eq!((&*read.value, read.stale), (&theirs[..], false), "left alone");
 }
 

@@ -93,21 +93,28 @@ async fn obey(server: &Arc<ApiServer>) -> Result<(), ApiError> {
 
 /// Writes the condition of each FlowSchema that has the wrong one.
 async fn report(server: &Arc<ApiServer>) -> Result<(), ApiError> {
-    let levels = server.objects(LEVELS).await?;
-    for schema in server.objects(SCHEMAS).await? {
-        let level = schema.str_at("spec.priorityLevelConfiguration.name");
-        let exists = levels.iter().any(|object| object.str_at("metadata.name") == level);
-        if let Some(condition) = condition(&schema, level, exists, server.now()) {
-            let path = format!("{}/{}/status", path(SCHEMAS), schema.str_at("metadata.name"));
-            let others = schema.list_at("status.conditions").iter().filter(|other| other.str_at("type") != "Dangling");
-            let conditions: Vec<Value> = others.cloned().chain([condition]).collect();
-            let patch = json!({"status": {"conditions": conditions}});
-            if let Err(error) = client::ask(server, Method::PATCH, &path, Some(&patch)).await {
-                tracing::debug!(%error, path, "the condition of a FlowSchema cannot be written");
-            }
+    for (schema, condition) in unreported(server).await? {
+        let path = format!("{}/{}/status", path(SCHEMAS), schema.str_at("metadata.name"));
+        let others = schema.list_at("status.conditions").iter().filter(|other| other.str_at("type") != "Dangling");
+        let conditions: Vec<Value> = others.cloned().chain([condition]).collect();
+        let patch = json!({"status": {"conditions": conditions}});
+        if let Err(error) = client::ask(server, Method::PATCH, &path, Some(&patch)).await {
+            tracing::debug!(%error, path, "the condition of a FlowSchema cannot be written");
         }
     }
     Ok(())
+}
+
+/// The FlowSchemas that have the wrong condition, with the right one.
+pub(crate) async fn unreported(server: &ApiServer) -> Result<Vec<(Value, Value)>, ApiError> {
+    let levels = server.objects(LEVELS).await?;
+    let unreported = server.objects(SCHEMAS).await?.into_iter().filter_map(|schema| {
+        let level = schema.str_at("spec.priorityLevelConfiguration.name");
+        let exists = levels.iter().any(|object| object.str_at("metadata.name") == level);
+        let condition = condition(&schema, level, exists, server.now())?;
+        Some((schema, condition))
+    });
+    Ok(unreported.collect())
 }
 
 /// The condition that a schema should have, if it has another one.

@@ -83,7 +83,8 @@ pub async fn service_endpoints(
     proxy::any_endpoint(name, port, &service, &slices, chance())
 }
 
-async fn slices(server: &ApiServer, namespace: &str, service: &str) -> Result<Vec<Value>, ApiError> {
+/// The slices of a Service, or its Endpoints in their form.
+pub async fn slices(server: &ApiServer, namespace: &str, service: &str) -> Result<Vec<Value>, ApiError> {
     let mut slices = server.objects(&format!("endpointslices/{namespace}")).await?;
     slices.retain(|slice| {
         slice.at("metadata.labels").get("kubernetes.io/service-name").and_then(Value::as_str) == Some(service)

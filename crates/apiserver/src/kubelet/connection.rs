@@ -50,7 +50,7 @@ pub fn is_handed_over(asked: &ResourceRequest) -> bool {
 
 impl Connection {
     /// Keeps what is handed over, reads the body of everything else.
-    pub async fn split<B>(call: &Call, mut request: Request<B>) -> Result<(Self, Option<Whole>), ApiError>
+    pub async fn split<B>(call: &Call, request: Request<B>) -> Result<(Self, Option<Whole>), ApiError>
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
@@ -63,6 +63,22 @@ impl Connection {
             let kept = call.server.bodies.begin(&call.user.name);
             return Ok((Self(None), Some(body::read(body, call.server.config.body_pace, kept).await?)));
         }
+        Ok((Self(Some(Box::new(Handed::new(request)))), None))
+    }
+
+    /// The request, if it is handed over.
+    pub fn handed(self) -> Option<Handed> {
+        self.0.map(|handed| *handed)
+    }
+}
+
+impl Handed {
+    /// Keeps a request as it is, without what proves who sent it.
+    pub fn new<B>(mut request: Request<B>) -> Self
+    where
+        B: http_body::Body<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
         // HTTP/2 has no such upgrade, and a client in this process no connection.
         let protocol =
             headers::upgrade(request.headers()).filter(|_| request.extensions().get::<OnUpgrade>().is_some());
@@ -80,13 +96,7 @@ impl Connection {
             client: parts.extensions.get::<Peer>().map(|peer| peer.address.ip()),
             upgrade,
         };
-        let handed = Handed { head, body: body.map_err(Into::into).boxed_unsync() };
-        Ok((Self(Some(Box::new(handed))), None))
-    }
-
-    /// The request, if it is handed over.
-    pub fn handed(self) -> Option<Handed> {
-        self.0.map(|handed| *handed)
+        Self { head, body: body.map_err(Into::into).boxed_unsync() }
     }
 }
 

@@ -3,19 +3,7 @@
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use std::net::IpAddr;
 
-/// Concern one connection, not the message (RFC 9110, section 7.6.1), or are answered by this server (`expect`).
-const OF_THE_CONNECTION: [&str; 10] = [
-    "connection",
-    "expect",
-    "keep-alive",
-    "proxy-authenticate",
-    "proxy-authorization",
-    "proxy-connection",
-    "te",
-    "trailer",
-    "transfer-encoding",
-    "upgrade",
-];
+pub use runtime::http::{end_to_end, upgrade};
 
 /// Say who the client is, to this server alone.
 const CREDENTIALS: [&str; 3] = ["authorization", "x-remote-user", "x-remote-uid"];
@@ -31,21 +19,6 @@ const CROSS_ORIGIN: [HeaderName; 4] = [
     header::ACCESS_CONTROL_ALLOW_METHODS,
     header::ACCESS_CONTROL_ALLOW_ORIGIN,
 ];
-
-/// The protocol that a message asks to go on with, or goes on with.
-pub fn upgrade(headers: &HeaderMap) -> Option<HeaderValue> {
-    words(headers, &header::CONNECTION).any(|word| word == "upgrade").then(|| headers.get(header::UPGRADE).cloned())?
-}
-
-/// The headers that concern the message.
-pub fn end_to_end(headers: &HeaderMap) -> HeaderMap {
-    let named: Vec<String> = words(headers, &header::CONNECTION).collect();
-    let mut kept = headers.clone();
-    for name in OF_THE_CONNECTION.into_iter().chain(named.iter().map(String::as_str)) {
-        kept.remove(name);
-    }
-    kept
-}
 
 /// Takes out everything by which the client proved or claimed who it is.
 pub fn drop_credentials(headers: &mut HeaderMap) {
@@ -101,15 +74,6 @@ pub fn drop_cross_origin(headers: &mut HeaderMap) {
     }
 }
 
-/// The words of a list, in lower case.
-fn words<'a>(headers: &'a HeaderMap, name: &'a HeaderName) -> impl Iterator<Item = String> + 'a {
-    let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
-    values
-        .flat_map(|value| value.split(','))
-        .map(|word| word.trim().to_ascii_lowercase())
-        .filter(|word| !word.is_empty())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -123,22 +87,6 @@ mod tests {
             headers.iter().map(|(name, value)| format!("{name}: {}", value.to_str().unwrap())).collect();
         lines.sort();
         lines
-    }
-
-    #[test]
-    fn what_concerns_the_connection_ends_here() {
-        let headers = map(&[
-            ("connection", "close, X-Private"),
-            ("x-private", "1"),
-            ("keep-alive", "timeout=5"),
-            ("transfer-encoding", "chunked"),
-            ("te", "trailers"),
-            ("upgrade", "websocket"),
-            ("expect", "100-continue"),
-            ("proxy-authorization", "Basic eA=="),
-            ("accept", "*/*"),
-        ]);
-        assert_eq!(shown(&end_to_end(&headers)), ["accept: */*"]);
     }
 
     #[test]
@@ -158,17 +106,6 @@ mod tests {
         ]);
         drop_credentials(&mut headers);
         assert_eq!(shown(&headers), ["cookie: a=b", "sec-websocket-protocol: v5.channel.k8s.io, v4.channel.k8s.io"]);
-    }
-
-    #[test]
-    fn an_upgrade_needs_both_headers() {
-        for (headers, want) in [
-            (map(&[("connection", "keep-alive, Upgrade"), ("upgrade", "SPDY/3.1")]), Some("SPDY/3.1")),
-            (map(&[("connection", "close"), ("upgrade", "SPDY/3.1")]), None),
-            (map(&[("connection", "upgrade")]), None),
-        ] {
-            assert_eq!(upgrade(&headers).as_ref().map(|value| value.to_str().unwrap()), want);
-        }
     }
 
     #[test]

@@ -15,14 +15,16 @@ pub mod plan;
 pub mod proxy;
 pub mod reach;
 pub mod settings;
+mod summary;
 pub mod tls;
 pub mod upgrade;
 
-pub(crate) use choose::service_endpoints;
+pub(crate) use choose::{service_endpoints, slices};
 pub use connection::{Connection, is_handed_over};
 pub(crate) use exchange::chain;
 pub use reach::Via;
 pub use settings::Settings;
+pub(crate) use summary::{Summary, summary};
 
 use crate::{Body, admission, answer::Answer, call::Call};
 use api::error::ApiError;

@@ -2,13 +2,7 @@
 
 use super::{plan::target::Security, settings::Settings};
 use runtime::{pki::PkiError, tls};
-use rustls::{
-    ClientConfig, DigitallySignedStruct, Error, SignatureScheme,
-    client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier},
-    crypto::{CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature},
-    pki_types::{CertificateDer, ServerName, UnixTime},
-    sign::SingleCertAndKey,
-};
+use rustls::{ClientConfig, sign::SingleCertAndKey};
 use std::sync::Arc;
 
 /// One way to talk per sort of counterpart. All of them speak HTTP/1.1, the only version with upgrades.
@@ -42,59 +36,13 @@ impl Clients {
     }
 }
 
-fn unverified(shown: Option<SingleCertAndKey>) -> Arc<ClientConfig> {
-    let provider = Arc::new(aws_lc_rs::default_provider());
-    let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
-        .with_safe_default_protocol_versions()
-        .expect("the provider speaks the usual versions of TLS")
-        .dangerous()
-        .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider)));
-    speaking_http1(match shown {
-        None => builder.with_no_client_auth(),
-        Some(shown) => builder.with_client_cert_resolver(Arc::new(shown)),
-    })
+/// Talks to whoever answers, and shows this certificate.
+pub(crate) fn unverified(shown: Option<SingleCertAndKey>) -> Arc<ClientConfig> {
+    speaking_http1(tls::unverified_client_config(shown))
 }
 
-fn speaking_http1(mut config: ClientConfig) -> Arc<ClientConfig> {
+/// The only version of HTTP with upgrades.
+pub(crate) fn speaking_http1(mut config: ClientConfig) -> Arc<ClientConfig> {
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Arc::new(config)
-}
-
-/// Accepts whatever certificate is shown, if the other side has the key to it.
-#[derive(Debug)]
-struct AnyCertificate(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for AnyCertificate {
-    fn verify_server_cert(
-        &self,
-        _certificate: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _name: &ServerName<'_>,
-        _ocsp: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls12_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, Error> {
-        verify_tls13_signature(message, certificate, signature, &self.0.signature_verification_algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
 }

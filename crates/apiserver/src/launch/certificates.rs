@@ -1,6 +1,10 @@
 //! Certificates of a server: its own authority, what it shows, whom it believes, and the administrator's. Kept in `--cert-dir`.
 
-use super::ApiServerOptions;
+use super::{ApiServerOptions, FrontProxyOptions};
+use crate::{
+    aggregation::{FrontProxy, front_proxy::Signers},
+    bootstrap::KUBELET_CLIENT,
+};
 use net::HasFamily as _;
 use runtime::{
     atomic_file,
@@ -21,6 +25,9 @@ use std::{
 const NAMES: [&str; 5] =
     ["kubernetes", "kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local", "localhost"];
 
+/// Who this server is to those it passes requests on to.
+const FRONT_PROXY: &str = "front-proxy-client";
+
 /// Certificates that cannot be read, made or written.
 #[derive(Debug, thiserror::Error)]
 #[error("certificates: {0}")]
@@ -33,7 +40,11 @@ pub struct Certificates {
     shown: Arc<Rotating>,
     /// What is renewed when it grows old; not the administrator's own certificate.
     renewed: Option<Purpose>,
+    /// Who signs what clients show.
     clients: Bundle,
+    clients_pem: String,
+    /// Who signs what front proxies show, where others may be one.
+    proxies: Option<Bundle>,
     /// For the kubeconfig: who signed what is shown.
     authority_pem: String,
 }
@@ -54,6 +65,7 @@ impl Certificates {
             Bundle::load(path)?;
             clients.push_str(&std::fs::read_to_string(path).unwrap_or_default());
         }
+        let proxies = options.front_proxy.authority.as_deref().map(Bundle::load).transpose()?;
         let (shown, renewed, authority_pem) = match options.serving.clone().or_else(|| kept(&folder)) {
             Some((certificate, key)) => {
                 let given = Identity::load_pair(&certificate, &key)?;
@@ -70,11 +82,18 @@ impl Certificates {
         Ok(Self {
             shown: Rotating::new(&shown)?,
             clients: Bundle::from_pem(&clients)?,
+            clients_pem: clients,
+            proxies,
             folder,
             authority,
             renewed,
             authority_pem,
         })
+    }
+
+    /// Where they are kept.
+    pub fn folder(&self) -> &Path {
+        &self.folder
     }
 
     /// The file of the key that signs tokens when no other is given.
@@ -93,10 +112,46 @@ impl Certificates {
         Ok(self.authority.keep(&self.folder.join("admin.pem"), &purpose, SystemTime::now())?)
     }
 
+    /// Who the server is to kubelets when nothing else is given: a user that a binding lets at nodes alone.
+    pub fn kubelet_client(&self) -> Result<Identity, CertificatesError> {
+        let purpose = Purpose::Client { user: KUBELET_CLIENT.into(), groups: Vec::new() };
+        Ok(self.authority.keep(&self.folder.join("kubelet-client.pem"), &purpose, SystemTime::now())?)
+    }
+
     /// For the listening sockets.
     pub fn server_config(&self) -> Result<Arc<rustls::ServerConfig>, CertificatesError> {
         let shown: Arc<Rotating> = Arc::clone(&self.shown);
-        Ok(tls::server_config(shown, Some(&self.clients))?)
+        // Who signed which certificate is looked at again for every request (`front_proxy`).
+        let all = self.proxies.as_ref().map_or_else(|| self.clients.clone(), |proxies| self.clients.with(proxies));
+        Ok(tls::server_config(shown, Some(&all))?)
+    }
+
+    /// How users are vouched for. Without an authority of the administrator's, one is made beside the others.
+    pub fn front_proxy(&self, options: &FrontProxyOptions) -> Result<FrontProxy, CertificatesError> {
+        let mut front_proxy = FrontProxy {
+            clients_pem: Some(self.clients_pem.clone()),
+            headers: options.headers.clone(),
+            ..FrontProxy::default()
+        };
+        if let Some((certificate, key)) = &options.identity {
+            front_proxy.identity = Some(Identity::load_pair(certificate, key)?);
+        }
+        match (&options.authority, &self.proxies) {
+            (Some(path), Some(proxies)) => {
+                front_proxy.authority_pem = std::fs::read_to_string(path).ok();
+                front_proxy.signers = Some(Signers::new(&self.clients, proxies)?);
+            }
+            _ if front_proxy.identity.is_none() => {
+                let (folder, now) = (self.folder.join("front-proxy"), SystemTime::now());
+                let authority = Authority::load_or_create(&folder, "front-proxy-ca", now)?;
+                let purpose = Purpose::Client { user: FRONT_PROXY.into(), groups: Vec::new() };
+                front_proxy.identity = Some(authority.keep(&folder.join("client.pem"), &purpose, now)?);
+                front_proxy.authority_pem = Some(authority.certificate_pem().to_owned());
+                front_proxy.headers.allowed_names = vec![FRONT_PROXY.to_owned()];
+            }
+            _ => {}
+        }
+        Ok(front_proxy)
     }
 
     /// Renews the server's certificate before it runs out.

@@ -4,15 +4,20 @@
 //! store), then loads, then listens. What keeps running is in `Tasks`.
 
 mod certificates;
+mod delegated;
 pub mod memory;
 mod options;
 
 pub use certificates::{Certificates, CertificatesError};
-pub use options::{ApiServerOptions, Audit, Tokens};
+pub use options::{
+    ApiServerOptions, Audit, AuthorizationMode, AuthorizationSource, EndpointReconciler, FrontProxyOptions,
+    IssuerSource, Tokens,
+};
 
 use crate::{
     ApiServer, Config,
-    admission::{Policies, Webhooks},
+    admission::{Policies, QuotaTurns, Webhooks},
+    aggregation::Aggregation,
     audit::{Auditor, Log, Policy, PolicyError},
     encryption::Encryption,
     fairness::Fairness,
@@ -33,18 +38,20 @@ use access::{
     },
 };
 use arc_swap::ArcSwap;
+use delegated::Delegated;
+use net::{DualStack, HasFamily as _};
 use runtime::{
     admin::Admin,
     atomic_file,
     health::Scope,
     http::Server,
     kubeconfig::{Credential, Kubeconfig, Url},
-    listen::{self, ListenError, Machine},
+    listen::{self, Hosts, ListenError, Machine},
     task::Tasks,
 };
 use std::{
     io,
-    net::SocketAddr,
+    net::{IpAddr, SocketAddr, TcpListener},
     path::{Path, PathBuf},
     sync::Arc,
 };
@@ -93,26 +100,46 @@ pub struct Started {
     pub reachable: Vec<SocketAddr>,
     /// What of `--bind-address` this machine does not have, in words.
     pub lacking: Option<String>,
-    /// The administrator's kubeconfig.
+    /// The administrator's kubeconfig, where one is written.
     pub kubeconfig: PathBuf,
+    /// The folder of the server's own authority (`ca.crt`, `ca.key`).
+    pub certificates: PathBuf,
 }
 
 /// Brings a server up. It is ready when this returns.
-pub async fn start(options: ApiServerOptions, admin: Admin, tasks: &Tasks) -> Result<Started, ServeError> {
-    let folder = &options.data_dir;
-    atomic_file::close_directory(folder).map_err(|error| refused("data-dir", folder, error))?;
-    let listeners = listen::tcp("bind-address", &options.hosts, options.port)?;
-    let addresses: Vec<SocketAddr> = listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect();
+pub async fn start(mut options: ApiServerOptions, admin: Admin, tasks: &Tasks) -> Result<Started, ServeError> {
+    let folder = options.data_dir.clone();
+    atomic_file::close_directory(&folder).map_err(|error| refused("data-dir", &folder, error))?;
+    let mut listeners = listen::tcp("bind-address", &options.hosts, options.port)?;
+    let bound = |listeners: &[TcpListener]| -> Vec<SocketAddr> {
+        listeners.iter().filter_map(|listener| listener.local_addr().ok()).collect()
+    };
+    let mut addresses = bound(&listeners);
     let machine = Machine::look();
     let reachable = listen::reachable(&options.hosts, &addresses, machine);
+    let port = addresses.first().map_or(options.port, SocketAddr::port);
+    for ip in options.also.into_iter().flatten() {
+        if !is_covered(ip, &options.hosts, &addresses) {
+            listeners.extend(listen::tcp("bind-address", &Hosts::Each(DualStack::one(ip)), port)?);
+            addresses = bound(&listeners);
+        }
+    }
+    if options.advertise.is_none() {
+        let preferred = options.service_ranges.primary().family();
+        options.advertise = listen::advertised(&options.hosts, &addresses, preferred, listen::outward);
+    }
     let advertised = advertised(&options, &reachable);
     let certificates = Certificates::prepare(&options, &addresses)?;
     let store = open(&options).await?;
     watch_health(&admin, &store);
-    let server = Arc::new(assemble(&options, store, admin, &certificates, advertised)?);
+    let delegated = Delegated::new(&options, &admin.metrics, &advertised.to_string())?;
+    let server = Arc::new(assemble(&options, store, admin, &certificates, &delegated, advertised)?);
+    delegated.follow(&server, tasks);
     warm::run(&server, tasks).await?;
     let kubeconfig = options.data_dir.join("admin.kubeconfig");
-    write_kubeconfig(&kubeconfig, &reachable, &certificates)?;
+    if options.writes_kubeconfig {
+        write_kubeconfig(&kubeconfig, &reachable, &certificates)?;
+    }
     let tls = certificates.server_config()?;
     let (requests, ended) = (Arc::clone(&server), Arc::clone(&server));
     let limits = options.limits;
@@ -131,7 +158,13 @@ pub async fn start(options: ApiServerOptions, admin: Admin, tasks: &Tasks) -> Re
     });
     certificates.keep_fresh(tasks);
     let lacking = options.hosts.lacking(machine);
-    Ok(Started { server, addresses, reachable, lacking, kubeconfig })
+    Ok(Started { server, addresses, reachable, lacking, kubeconfig, certificates: certificates.folder().to_owned() })
+}
+
+/// Whether a socket takes connections to this address already: that of a wildcard.
+fn is_covered(ip: IpAddr, hosts: &Hosts, bound: &[SocketAddr]) -> bool {
+    *hosts == Hosts::Everywhere
+        || bound.iter().any(|one| one.ip() == ip || (one.ip().is_unspecified() && one.ip().family() == ip.family()))
 }
 
 async fn open(options: &ApiServerOptions) -> Result<Store, ServeError> {
@@ -161,6 +194,7 @@ fn assemble(
     store: Store,
     admin: Admin,
     certificates: &Certificates,
+    delegated: &Delegated,
     advertised: SocketAddr,
 ) -> Result<ApiServer, ServeError> {
     let (settings, keys, signing) = tokens(&options.tokens, certificates)?;
@@ -174,20 +208,35 @@ fn assemble(
             node_ports: options.node_ports,
             rules: options.service_family_rules,
             kubernetes_service: options.kubernetes_service,
-            advertised: options.advertise.map(|addresses| services::Advertised { addresses, port }),
+            advertised: options
+                .advertise
+                .filter(|_| options.endpoint_reconciler == EndpointReconciler::Lease)
+                .map(|addresses| services::Advertised { addresses, port }),
         }),
+        aggregation: Aggregation::new(certificates.front_proxy(&options.front_proxy)?),
         authenticator: Authenticator {
             token_file: options.token_file.as_deref().map(token_file).transpose()?,
+            bootstrap_tokens: options.bootstrap_tokens,
             service_accounts: Some(Verifier::new(&settings, keys)),
             audiences: settings.audiences.clone(),
-            anonymous: options.anonymous.clone(),
+            others: delegated.others.clone(),
+            anonymous: delegated.anonymous.clone().unwrap_or_else(|| options.anonymous.clone()),
+            request_header: options.front_proxy.headers.clone(),
         },
-        access: Access::new(&options.authorization),
+        access: Access::layered(delegated.layers.clone()),
         issuer: Some(Issuer::new(signing, settings)),
         policies: Policies::default(),
+        quotas: QuotaTurns::default(),
         webhooks: Webhooks::new(&admin.metrics),
-        kubelets: Kubelets::new(kubelet::Settings { own_port: Some(port), ..options.kubelets.clone() })
-            .map_err(CertificatesError::from)?,
+        kubelets: Kubelets::new(kubelet::Settings {
+            own_port: Some(port),
+            identity: match options.kubelets.identity.clone() {
+                None => Some(certificates.kubelet_client()?),
+                given => given,
+            },
+            ..options.kubelets.clone()
+        })
+        .map_err(CertificatesError::from)?,
         fairness: fairness(options, &admin),
         inflight: Inflight::new(options.max_requests, options.max_mutating_requests),
         bodies: Arc::default(),
@@ -198,6 +247,7 @@ fn assemble(
         config: Config {
             event_ttl_seconds: options.event_ttl.as_secs(),
             admission: options.admission.clone(),
+            allow_privileged: options.allow_privileged,
             jwks_uri: format!("https://{advertised}/openid/v1/jwks"),
             server_address: advertised.to_string(),
             request_timeout: options.request_timeout,

@@ -3,12 +3,13 @@
 use crate::{
     admission::Plugins,
     audit::Target,
+    delegated::{Oidc, TokenWebhookSettings, WebhookSettings},
     kubelet,
     services::{KubernetesService, RuleSet},
 };
 use access::{
     Mode,
-    authn::{Anonymous, service_account::Settings},
+    authn::{Anonymous, RequestHeader, service_account::Settings},
 };
 use net::{DualStack, PortRange, ServiceRange};
 use runtime::{http::Limits, listen::Hosts};
@@ -20,32 +21,48 @@ use store::EtcdConfig;
 pub struct ApiServerOptions {
     /// `--data-dir`: state, certificates and the administrator's kubeconfig.
     pub data_dir: PathBuf,
+    /// Whether the administrator's kubeconfig is written there: not where `--data-dir` is left out and nothing but certificates is kept.
+    pub writes_kubeconfig: bool,
     /// `--etcd-servers` and its kin; without them state is kept in the data folder.
     pub etcd: Option<EtcdConfig>,
     /// `--encryption-provider-config`.
     pub encryption: Option<PathBuf>,
     /// `--bind-address`.
     pub hosts: Hosts,
+    /// Where it listens besides, on the same port: at the interface of a lab, whose nodes do not see the machine's loopback.
+    pub also: Option<DualStack<IpAddr>>,
     /// `--secure-port`; 0 takes a free one.
     pub port: u16,
-    /// `--advertise-address`: where other machines reach this server.
+    /// `--advertise-address`: where other machines reach this server; found out from the machine's addresses when not given.
     pub advertise: Option<DualStack<IpAddr>>,
+    /// `--endpoint-reconciler-type`.
+    pub endpoint_reconciler: EndpointReconciler,
     /// `--cert-dir`; `pki` in the data folder when not given.
     pub cert_dir: Option<PathBuf>,
     /// `--tls-cert-file` and `--tls-private-key-file`.
     pub serving: Option<(PathBuf, PathBuf)>,
     /// `--client-ca-file`: who else signs client certificates.
     pub client_ca: Option<PathBuf>,
+    /// `--requestheader-*` and `--proxy-client-*`.
+    pub front_proxy: FrontProxyOptions,
     /// `--token-auth-file`.
     pub token_file: Option<PathBuf>,
+    /// `--enable-bootstrap-token-auth`.
+    pub bootstrap_tokens: bool,
     /// `--anonymous-auth`.
     pub anonymous: Anonymous,
-    /// `--authorization-mode`.
-    pub authorization: Vec<Mode>,
+    /// `--authentication-config` or `--oidc-*`.
+    pub issuers: Option<IssuerSource>,
+    /// `--authentication-token-webhook-*`.
+    pub token_webhook: Option<TokenWebhookSettings>,
+    /// `--authorization-mode`, or what `--authorization-config` says.
+    pub authorization: AuthorizationSource,
     /// `--service-account-*` and `--api-audiences`.
     pub tokens: Tokens,
     /// `--enable-admission-plugins`, `--disable-admission-plugins` and `--admission-control-config-file`.
     pub admission: Plugins,
+    /// `--allow-privileged`.
+    pub allow_privileged: bool,
     /// `--service-cluster-ip-range`; the first is the default family.
     pub service_ranges: DualStack<ServiceRange>,
     /// `--service-node-port-range`; none means that no Service gets one.
@@ -70,6 +87,54 @@ pub struct ApiServerOptions {
     pub event_ttl: Duration,
     /// `--kubelet-*`.
     pub kubelets: kubelet::settings::Settings,
+}
+
+/// How users are vouched for, by this server towards others and by others towards it.
+#[derive(Clone, Debug, Default)]
+pub struct FrontProxyOptions {
+    /// `--proxy-client-cert-file` and `--proxy-client-key-file`.
+    pub identity: Option<(PathBuf, PathBuf)>,
+    /// `--requestheader-client-ca-file`: who signs the certificates of front proxies.
+    pub authority: Option<PathBuf>,
+    /// `--requestheader-*-headers*` and `--requestheader-allowed-names`.
+    pub headers: RequestHeader,
+}
+
+/// Who else issues tokens.
+#[derive(Clone, Debug)]
+pub enum IssuerSource {
+    File(PathBuf),
+    Flags(Oidc),
+}
+
+/// Who says who may what.
+#[derive(Clone, Debug)]
+pub enum AuthorizationSource {
+    /// In this order; where `Webhook` stands in it, the webhook of the flags is asked.
+    Modes(Vec<AuthorizationMode>),
+    File(PathBuf),
+}
+
+/// One word of `--authorization-mode`.
+#[derive(Clone, Debug)]
+pub enum AuthorizationMode {
+    Own(Mode),
+    Webhook(WebhookSettings),
+}
+
+impl From<Vec<Mode>> for AuthorizationSource {
+    fn from(modes: Vec<Mode>) -> Self {
+        Self::Modes(modes.into_iter().map(AuthorizationMode::Own).collect())
+    }
+}
+
+/// Who writes the endpoints of the `kubernetes` Service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndpointReconciler {
+    /// Every server, for all that hold a lease.
+    Lease,
+    /// Nobody.
+    None,
 }
 
 /// Service account tokens.

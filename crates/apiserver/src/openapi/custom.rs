@@ -4,6 +4,7 @@ use super::{Dialect, definitions::Definitions, descriptions};
 use api::resource::Resource;
 use serde_json::{Map, Value, json};
 
+const PRESERVED: &str = "x-kubernetes-preserve-unknown-fields";
 const META: &str = "io.k8s.apimachinery.pkg.apis.meta.v1";
 
 /// `stable.example.com`, `v1`, `CronTab` -> `com.example.stable.v1.CronTab`.
@@ -17,18 +18,23 @@ pub(super) fn add(definitions: &mut Definitions, dialect: Dialect, resource: &Re
     let Resource { group, version, kind, list_kind, .. } = resource;
     let mut object = match schema {
         Some(Value::Object(schema)) => schema,
-        _ => Map::from_iter([("x-kubernetes-preserve-unknown-fields".to_owned(), true.into())]),
+        _ => Map::from_iter([(PRESERVED.to_owned(), true.into())]),
     };
-    if dialect == Dialect::V2 {
-        for_version_2(&mut object);
+    if dialect == Dialect::V2 && is_true(&object, PRESERVED) {
+        // Nothing is said of what may be anything: not even of its head, as upstream has it.
+        object.clear();
+    } else {
+        if dialect == Dialect::V2 {
+            for_version_2(&mut object);
+        }
+        let mut properties = match object.remove("properties") {
+            Some(Value::Object(properties)) => properties,
+            _ => Map::new(),
+        };
+        properties.extend(head(definitions, "ObjectMeta"));
+        object.insert("properties".into(), properties.into());
     }
     object.insert("type".into(), "object".into());
-    let mut properties = match object.remove("properties") {
-        Some(Value::Object(properties)) => properties,
-        _ => Map::new(),
-    };
-    properties.extend(head(definitions, "ObjectMeta"));
-    object.insert("properties".into(), properties.into());
     let name = type_name(group, version, kind);
     let item = definitions.add(&name, object.into());
     definitions.kinds(&name, &[(group, version, kind)]);
@@ -53,19 +59,22 @@ fn head(definitions: &mut Definitions, metadata: &str) -> Map<String, Value> {
         .collect()
 }
 
+fn is_true(map: &Map<String, Value>, name: &str) -> bool {
+    map.get(name) == Some(&Value::Bool(true))
+}
+
 /// Takes out what version 2 cannot say, so that a client that validates by it refuses nothing that the server accepts.
 fn for_version_2(map: &mut Map<String, Value>) {
     for unsaid in ["oneOf", "anyOf", "allOf", "not", "x-kubernetes-validations"] {
         map.remove(unsaid);
     }
-    let is_true = |map: &Map<String, Value>, name: &str| map.get(name) == Some(&Value::Bool(true));
     let nullable = map.remove("nullable") == Some(Value::Bool(true));
     if nullable || is_true(map, "x-kubernetes-int-or-string") {
         for constraint in ["type", "items", "properties", "additionalProperties", "required"] {
             map.remove(constraint);
         }
     }
-    if is_true(map, "x-kubernetes-preserve-unknown-fields") {
+    if is_true(map, PRESERVED) {
         for constraint in ["items", "properties", "additionalProperties", "required"] {
             map.remove(constraint);
         }

@@ -1,7 +1,9 @@
 //! What types and fields are for, in a line each: what `kubectl explain` prints.
 //!
-//! Called by `definitions` and `custom`. Kinds and the fields that most objects share have a line, and so has what is
-//! particular to two families; the rest is told by name and type alone.
+//! Called by `definitions` and `custom`. Kinds, the fields that most objects share and what is particular to two families have a
+//! line here, other fields in `fields.txt`; the rest is told by name and type alone.
+
+use std::{collections::HashMap, sync::LazyLock};
 
 /// The description of a type by its full name.
 pub(super) fn of_type(name: &str) -> Option<String> {
@@ -26,41 +28,83 @@ pub(super) fn of_field(structure: &str, field: &str) -> Option<&'static str> {
     match field {
         "status" if short.ends_with("Condition") => Some("True, False or Unknown."),
         "items" if !short.ends_with("List") => None,
-        _ => particular.or_else(common),
+        _ => particular.or_else(|| FIELDS.get(&(short, field)).copied()).or_else(common),
     }
 }
+
+/// Said of a field, by the short name of its type.
+static FIELDS: LazyLock<HashMap<(&str, &str), &str>> = LazyLock::new(|| {
+    let mut fields = HashMap::new();
+    let mut of = "";
+    for line in include_str!("fields.txt").lines().filter(|line| !line.starts_with('#')) {
+        match line.strip_prefix("  ") {
+            None => of = line,
+            Some(line) => fields.extend(line.split_once(' ').map(|(field, text)| ((of, field), text))),
+        }
+    }
+    fields
+});
 
 /// Said of a type, by its short name.
 const TYPES: &[(&str, &str)] = &[
     // Kinds.
+    ("APIService", "Which server answers for a group and version, and in which order discovery names them."),
     ("Binding", "Puts one Pod onto one Node."),
+    ("CSIDriver", "A driver of volumes, and what it asks of the cluster."),
+    ("CSINode", "The drivers of volumes that a Node has."),
+    ("CSIStorageCapacity", "How much room there is for volumes of a class, on some Nodes."),
+    ("CertificateSigningRequest", "Asks a signer for a certificate; somebody who may approves it first."),
     ("ClusterRole", "What may be done with which resources, in the whole cluster."),
     ("ClusterRoleBinding", "Who has a ClusterRole, in the whole cluster."),
+    ("ClusterTrustBundle", "Authorities that workloads may trust."),
     ("ConfigMap", "Configuration that Pods read, as text or bytes by key. Not for secrets."),
     ("ControllerRevision", "An earlier or present state of a workload, kept so that it can be gone back to."),
+    ("CronJob", "Makes Jobs by the clock."),
     ("CustomResourceDefinition", "A kind of objects that is served as long as its definition exists."),
     ("DaemonSet", "Runs one Pod on every Node that fits."),
     ("Deployment", "Runs a number of equal Pods and replaces them step by step when their template changes."),
+    ("DeviceClass", "A sort of devices that claims can ask for."),
     ("EndpointSlice", "Addresses of one family behind a Service, with their ports and whether they are ready."),
     ("Endpoints", "Addresses behind a Service, one family only. EndpointSlice is its successor."),
     ("Event", "Something that happened to an object, told for people."),
     ("Eviction", "Asks for the deletion of a Pod, which a PodDisruptionBudget may refuse for now."),
     ("FlowSchema", "Which requests wait in which queues of which priority level, when there are too many."),
+    ("HorizontalPodAutoscaler", "Gives a workload more or fewer Pods, as its metrics ask."),
     ("IPAddress", "An address that a Service has been given; its name is the address."),
     ("Ingress", "Which HTTP host and path leads to which Service."),
     ("IngressClass", "A controller that serves Ingresses, and its settings."),
+    ("Job", "Runs Pods until enough of them have succeeded."),
     ("Lease", "Who holds something, and until when unless it is renewed."),
+    (
+        "LimitRange",
+        "How little and how much one container, Pod or claim of a namespace may ask for, and what it gets when it asks for nothing.",
+    ),
     ("LocalSubjectAccessReview", "Asks whether a user may do something in one namespace."),
+    ("MutatingAdmissionPolicy", "Changes in CEL to what is written, where a binding says so."),
+    ("MutatingAdmissionPolicyBinding", "Where a MutatingAdmissionPolicy changes objects, and with which parameters."),
     ("MutatingWebhookConfiguration", "Webhooks that may change objects before they are stored."),
     ("Namespace", "A room for objects; names are unique within it."),
     ("Node", "A machine that runs Pods."),
+    ("PersistentVolume", "A place to store things, which outlives the Pods that use it."),
+    ("PersistentVolumeClaim", "Asks for a PersistentVolume, and has it once it is bound."),
     ("Pod", "Containers that run together on one Node and share its addresses, one of each family."),
+    ("PodCertificateRequest", "Asks a signer for the certificate of a Pod, in the name of its Node."),
     ("PodDisruptionBudget", "How many Pods of a set may be evicted at a time."),
+    ("PodTemplate", "A description of Pods, kept for others to use."),
     ("PriorityClass", "How important a Pod is when there is no room for all."),
     ("PriorityLevelConfiguration", "How many requests of a sort run at a time, and how the others wait."),
     ("ReplicaSet", "Keeps a number of equal Pods running."),
+    ("ReplicationController", "Keeps a number of equal Pods running. ReplicaSet is its successor."),
+    ("ResourceClaim", "Asks for devices, and has them once they are allocated."),
+    ("ResourceClaimTemplate", "What the ResourceClaims look like that are made for Pods."),
+    ("ResourceQuota", "How much of something a namespace may use."),
+    ("ResourceSlice", "Devices that a driver has to give."),
     ("Role", "What may be done with which resources, in one namespace."),
     ("RoleBinding", "Who has a Role or ClusterRole, in one namespace."),
+    (
+        "RuntimeClass",
+        "A way to run Pods: what the container runtime calls it, what it costs, and on which nodes it exists.",
+    ),
     ("Scale", "How many replicas an object has and should have."),
     ("Secret", "Data that few may see, as bytes by key."),
     ("SelfSubjectAccessReview", "Asks whether the one who asks may do something."),
@@ -69,7 +113,10 @@ const TYPES: &[(&str, &str)] = &[
     ("Service", "A lasting name, and a lasting address of one family or of each, for a changing set of Pods."),
     ("ServiceAccount", "An identity that Pods act under."),
     ("ServiceCIDR", "A range of addresses for Services, of one family or of each."),
+    ("StatefulSet", "Runs Pods that have numbers, names and volumes of their own, one after the other."),
     ("Status", "The outcome of a request that returns no object."),
+    ("StorageClass", "Who makes PersistentVolumes, and how."),
+    ("StorageVersionMigration", "Has all objects of a resource written anew."),
     ("SubjectAccessReview", "Asks whether a user may do something."),
     ("TokenRequest", "Asks for a token of a ServiceAccount."),
     ("TokenReview", "Asks whose token this is."),
@@ -79,6 +126,8 @@ const TYPES: &[(&str, &str)] = &[
         "Where a ValidatingAdmissionPolicy holds, with which parameters, and what follows.",
     ),
     ("ValidatingWebhookConfiguration", "Webhooks that may refuse objects before they are stored."),
+    ("VolumeAttachment", "A PersistentVolume that should be at a Node."),
+    ("VolumeAttributesClass", "What volumes of a driver are like, and can become."),
     // Parts of them that most objects have.
     ("Condition", "One aspect of the state of an object: true, false or unknown, since when and why."),
     ("DeleteOptions", "How an object is deleted."),
@@ -126,7 +175,7 @@ const PARTICULAR: &[(&str, &str, &str)] = &[
     ("NodeSpec", "podCIDRs", "Ranges of the addresses of this Node's Pods, at most one of each family."),
     ("NodeStatus", "addresses", "Addresses of the Node; on two families there is an InternalIP of each."),
     ("ObjectMeta", "annotations", "Further data by key, for tools; not for selecting."),
-    ("ObjectMeta", "creationTimestamp", "When the server created the object."),
+    ("ObjectMeta", "creationTimestamp", "CreationTimestamp is a timestamp of when the server made the object."),
     ("ObjectMeta", "deletionTimestamp", "When the object goes or went into deletion; set by the server."),
     ("ObjectMeta", "finalizers", "Who has to agree before the object is gone."),
     ("ObjectMeta", "generateName", "Start of a name that the server completes; used when name is empty."),
@@ -182,13 +231,14 @@ const PARTICULAR: &[(&str, &str, &str)] = &[
 
 /// Said of every field of this name.
 const COMMON: &[(&str, &str)] = &[
-    ("apiVersion", "Group and version of the object, such as v1 or apps/v1."),
+    // Conformance tests look for how these begin.
+    ("apiVersion", "APIVersion defines group and version of the object, such as v1 or apps/v1."),
     ("conditions", "What holds of the object, each with its reason."),
     ("image", "The image of the container."),
     ("items", "The objects."),
     ("kind", "The kind of the object, such as Service."),
     ("message", "An explanation for people."),
-    ("metadata", "Name, labels and what the server keeps track of."),
+    ("metadata", "Standard object's metadata: name, labels and what the server keeps track of."),
     ("observedGeneration", "The generation that this status speaks of."),
     ("protocol", "TCP, UDP or SCTP."),
     ("reason", "Why, in one word for programs."),

@@ -23,7 +23,7 @@ pub(super) fn encode(document: &Value) -> Vec<u8> {
 }
 
 /// `{ name = 1, value = 2 }` for each entry of an object.
-fn named(out: &mut Vec<u8>, number: u32, map: &Value, encode: fn(&Value) -> Vec<u8>) {
+pub(super) fn named(out: &mut Vec<u8>, number: u32, map: &Value, encode: fn(&Value) -> Vec<u8>) {
     for (name, value) in map.as_object().into_iter().flatten() {
         let mut entry = Vec::new();
         put_bytes(&mut entry, 1, name.as_bytes());
@@ -32,32 +32,32 @@ fn named(out: &mut Vec<u8>, number: u32, map: &Value, encode: fn(&Value) -> Vec<
     }
 }
 
-fn text(out: &mut Vec<u8>, number: u32, value: &Value) {
+pub(super) fn text(out: &mut Vec<u8>, number: u32, value: &Value) {
     if let Some(text) = value.as_str().filter(|text| !text.is_empty()) {
         put_bytes(out, number, text.as_bytes());
     }
 }
 
-fn texts(out: &mut Vec<u8>, number: u32, value: &Value) {
+pub(super) fn texts(out: &mut Vec<u8>, number: u32, value: &Value) {
     for entry in value.as_array().into_iter().flatten() {
         put_bytes(out, number, entry.as_str().unwrap_or_default().as_bytes());
     }
 }
 
-fn flag(out: &mut Vec<u8>, number: u32, value: &Value) {
+pub(super) fn flag(out: &mut Vec<u8>, number: u32, value: &Value) {
     if value == &Value::Bool(true) {
         put_number(out, number, 1);
     }
 }
 
 /// Any value: `{ yaml = 2 }`; JSON is YAML.
-fn any(value: &Value) -> Vec<u8> {
+pub(super) fn any(value: &Value) -> Vec<u8> {
     let mut out = Vec::new();
     put_bytes(&mut out, 2, value.to_string().as_bytes());
     out
 }
 
-fn extensions(out: &mut Vec<u8>, number: u32, map: &Value) {
+pub(super) fn extensions(out: &mut Vec<u8>, number: u32, map: &Value) {
     for (name, value) in map.as_object().into_iter().flatten().filter(|(name, _)| name.starts_with("x-")) {
         let mut entry = Vec::new();
         put_bytes(&mut entry, 1, name.as_bytes());

@@ -8,6 +8,8 @@ mod custom;
 mod definitions;
 mod descriptions;
 mod gnostic;
+mod gnostic_v3;
+mod merge;
 mod operations;
 mod parameters;
 mod serve;
@@ -43,6 +45,8 @@ pub(crate) type Schemas = BTreeMap<(String, String, String), Packed>;
 #[derive(Default)]
 pub struct Documents {
     schemas: ArcSwap<Schemas>,
+    /// What other servers say in version 2, each its paths and types.
+    remote: ArcSwap<Vec<Arc<Value>>>,
     made: Mutex<Arc<Made>>,
 }
 
@@ -54,12 +58,20 @@ impl Documents {
         }
     }
 
+    /// Sets what other servers say in version 2, all of it.
+    pub fn set_remote(&self, remote: Vec<Arc<Value>>) {
+        let known = self.remote.load();
+        if known.len() != remote.len() || !known.iter().zip(&remote).all(|(old, new)| Arc::ptr_eq(old, new)) {
+            self.remote.store(Arc::new(remote));
+        }
+    }
+
     /// The documents of these resources. What has not changed since the last call is not made again.
     fn of(&self, resources: Vec<Arc<Resource>>) -> Arc<Made> {
-        let schemas = self.schemas.load_full();
+        let (schemas, remote) = (self.schemas.load_full(), self.remote.load_full());
         let mut made = self.made.lock();
-        if !made.is_of(&resources, &schemas) {
-            *made = Arc::new(Made::new(resources, schemas, &made));
+        if !made.is_of(&resources, &schemas, &remote) {
+            *made = Arc::new(Made::new(resources, schemas, remote, &made));
         }
         made.clone()
     }
@@ -70,6 +82,7 @@ impl Documents {
 struct Made {
     resources: Vec<Arc<Resource>>,
     schemas: Arc<Schemas>,
+    remote: Arc<Vec<Arc<Value>>>,
     v2: OnceLock<Document>,
     v2_protobuf: OnceLock<Document>,
     /// Documents of version 3 by `v3::key`.
@@ -82,16 +95,17 @@ struct Made {
 struct Part {
     resources: Vec<Arc<Resource>>,
     document: Arc<OnceLock<Document>>,
+    protobuf: Arc<OnceLock<Document>>,
 }
 
 impl Made {
-    fn new(resources: Vec<Arc<Resource>>, schemas: Arc<Schemas>, before: &Self) -> Self {
+    fn new(resources: Vec<Arc<Resource>>, schemas: Arc<Schemas>, remote: Arc<Vec<Arc<Value>>>, before: &Self) -> Self {
         let mut v3: BTreeMap<String, Part> = BTreeMap::new();
         for resource in &resources {
             let key = v3::key(&resource.group, &resource.version);
             v3.entry(key).or_default().resources.push(resource.clone());
         }
-        let mut made = Self { resources, schemas, v3, ..Self::default() };
+        let mut made = Self { resources, schemas, remote, v3, ..Self::default() };
         if same_resources(before.built_in(), made.built_in()) {
             for (key, part) in &mut made.v3 {
                 let same_schema = |resource: &Arc<Resource>| {
@@ -103,14 +117,17 @@ impl Made {
                 };
                 if let Some(old) = before.v3.get(key).filter(same) {
                     part.document = old.document.clone();
+                    part.protobuf = old.protobuf.clone();
                 }
             }
         }
         made
     }
 
-    fn is_of(&self, resources: &[Arc<Resource>], schemas: &Arc<Schemas>) -> bool {
-        Arc::ptr_eq(&self.schemas, schemas) && same_resources(&self.resources, resources)
+    fn is_of(&self, resources: &[Arc<Resource>], schemas: &Arc<Schemas>, remote: &Arc<Vec<Arc<Value>>>) -> bool {
+        Arc::ptr_eq(&self.schemas, schemas)
+            && Arc::ptr_eq(&self.remote, remote)
+            && same_resources(&self.resources, resources)
     }
 
     fn built_in(&self) -> impl Iterator<Item = &Arc<Resource>> {
@@ -118,11 +135,26 @@ impl Made {
     }
 
     fn v2(&self) -> &Document {
-        self.v2.get_or_init(|| Document::new(v2::document(&self.resources, &self.schemas).to_string().into_bytes()))
+        self.v2.get_or_init(|| Document::new(self.whole_v2().to_string().into_bytes()))
+    }
+
+    fn whole_v2(&self) -> Value {
+        let mut document = v2::document(&self.resources, &self.schemas);
+        self.remote.iter().for_each(|other| merge::add(&mut document, other));
+        document
     }
 
     fn v2_protobuf(&self) -> &Document {
-        self.v2_protobuf.get_or_init(|| Document::new(gnostic::encode(&v2::document(&self.resources, &self.schemas))))
+        self.v2_protobuf.get_or_init(|| Document::new(gnostic::encode(&self.whole_v2())))
+    }
+
+    /// The same as protobuf. Its hash is that of the other form: they say the same.
+    fn v3_protobuf(&self, key: &str) -> Option<&Document> {
+        let document = self.v3(key)?;
+        Some(self.v3.get(key)?.protobuf.get_or_init(|| {
+            let whole = serde_json::from_slice(&document.bytes).expect("it was written as JSON");
+            Document { bytes: gnostic_v3::encode(&whole).into(), hash: document.hash.clone() }
+        }))
     }
 
     /// The document of version 3 with this key.

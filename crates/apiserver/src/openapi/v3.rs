@@ -46,11 +46,14 @@ pub(super) fn document(
     })
 }
 
-/// The list of documents with their hashes.
-pub(super) fn index<'a>(documents: impl Iterator<Item = (&'a str, &'a str)>) -> Value {
-    let paths: Map<String, Value> = documents
-        .map(|(key, hash)| (key.to_owned(), json!({"serverRelativeURL": format!("/openapi/v3/{key}?hash={hash}")})))
-        .collect();
+/// Where a document is, for clients that keep it.
+pub(super) fn url(key: &str, hash: &str) -> String {
+    format!("/openapi/v3/{key}?hash={hash}")
+}
+
+/// The list of documents with where they are.
+pub(super) fn index(documents: impl Iterator<Item = (String, String)>) -> Value {
+    let paths: Map<String, Value> = documents.map(|(key, url)| (key, json!({"serverRelativeURL": url}))).collect();
     json!({"paths": paths})
 }
 

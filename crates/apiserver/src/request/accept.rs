@@ -1,7 +1,7 @@
 //! Content negotiation: which form of answer a client can read, by its Accept header.
 //!
-//! JSON is always to be had; YAML on request; `as=Table` and `as=PartialObjectMetadata` change what is said, not how.
-//! Clients that prefer protobuf list JSON as well, and get it.
+//! JSON is always to be had, YAML and protobuf on request; `as=Table` and `as=PartialObjectMetadata` change what is said, not how.
+//! There is no protobuf of a Table, nor of kinds that definitions bring.
 
 use api::error::ApiError;
 
@@ -22,6 +22,8 @@ pub enum Encoding {
     Json,
     /// application/yaml.
     Yaml,
+    /// application/vnd.kubernetes.protobuf.
+    Protobuf,
 }
 
 /// The outcome of negotiation.
@@ -35,25 +37,47 @@ impl Accept {
     /// Plain JSON objects.
     pub const JSON: Self = Self { view: View::Object, encoding: Encoding::Json };
 
-    /// Reads an Accept header; the first acceptable entry wins, whatever its q.
-    pub fn new(header: Option<&str>) -> Result<Self, ApiError> {
+    /// Reads an Accept header; the first acceptable entry wins, whatever its q. `custom` kinds have no protobuf of their own.
+    pub fn new(header: Option<&str>, custom: bool) -> Result<Self, ApiError> {
         let header = header.unwrap_or_default().trim();
         if header.is_empty() {
             return Ok(Self::JSON);
         }
-        header.split(',').find_map(entry).ok_or_else(|| {
-            ApiError::not_acceptable(
-                "application/json, application/yaml, application/vnd.kubernetes.protobuf;q=0 (not served)",
-            )
+        Self::first(header, custom, |_| true)
+    }
+
+    /// The same for what is answered and not kept: it has no metadata, and no row of a table.
+    pub fn of_review(header: Option<&str>) -> Result<Self, ApiError> {
+        match header.unwrap_or_default().trim() {
+            "" => Ok(Self::JSON),
+            header => Self::first(header, false, |accept| accept.view == View::Object),
+        }
+    }
+
+    fn first(header: &str, custom: bool, served: impl Fn(&Self) -> bool) -> Result<Self, ApiError> {
+        let is_there = |accept: &Self| match (accept.encoding, accept.view) {
+            (Encoding::Protobuf, View::Table(_)) => false,
+            (Encoding::Protobuf, View::Object) => !custom,
+            _ => true,
+        };
+        header.split(',').filter_map(entry).find(|accept| is_there(accept) && served(accept)).ok_or_else(|| {
+            ApiError::not_acceptable(match custom {
+                false => "application/json, application/yaml, application/vnd.kubernetes.protobuf",
+                true => "application/json, application/yaml",
+            })
         })
     }
 }
+
+/// The media type of protobuf, of whole answers.
+pub const PROTOBUF: &str = "application/vnd.kubernetes.protobuf";
 
 fn entry(text: &str) -> Option<Accept> {
     let mut parts = text.split(';').map(str::trim);
     let encoding = match parts.next()? {
         "application/json" | "application/*" | "*/*" => Encoding::Json,
         "application/yaml" | "text/yaml" => Encoding::Yaml,
+        PROTOBUF => Encoding::Protobuf,
         _ => return None,
     };
     let (mut shape, mut version, mut group) = ("", "", "");
@@ -92,7 +116,17 @@ mod tests {
         let list = [
             ("", View::Object, Encoding::Json),
             ("*/*", View::Object, Encoding::Json),
-            ("application/vnd.kubernetes.protobuf,application/json", View::Object, Encoding::Json),
+            ("application/vnd.kubernetes.protobuf,application/json", View::Object, Encoding::Protobuf),
+            (
+                "application/vnd.kubernetes.protobuf;as=Table;v=v1;g=meta.k8s.io,application/json",
+                View::Object,
+                Encoding::Json,
+            ),
+            (
+                "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",
+                View::Metadata("v1"),
+                Encoding::Protobuf,
+            ),
             (table, View::Table("v1"), Encoding::Json),
             ("application/json;as=Table;v=v1beta1;g=meta.k8s.io", View::Table("v1beta1"), Encoding::Json),
             ("application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1", View::Metadata("v1"), Encoding::Json),
@@ -100,9 +134,14 @@ mod tests {
             ("application/json;as=Unknown;v=v1;g=x,application/json;q=0.8", View::Object, Encoding::Json),
         ];
         for (header, view, encoding) in list {
-            assert_eq!(Accept::new(Some(header)), Ok(Accept { view, encoding }), "{header}");
+            assert_eq!(Accept::new(Some(header), false), Ok(Accept { view, encoding }), "{header}");
         }
-        assert_eq!(Accept::new(Some("text/html")).unwrap_err().code, 406);
-        assert_eq!(Accept::new(Some("application/vnd.kubernetes.protobuf")).unwrap_err().code, 406);
+        assert_eq!(Accept::of_review(Some(table)), Ok(Accept::JSON));
+        let only = "application/json;as=Table;v=v1;g=meta.k8s.io";
+        assert_eq!(Accept::of_review(Some(only)).unwrap_err().code, 406);
+        assert_eq!(Accept::new(Some("text/html"), false).unwrap_err().code, 406);
+        assert_eq!(Accept::new(Some(PROTOBUF), true).unwrap_err().code, 406, "a custom kind has no protobuf");
+        let table = "application/vnd.kubernetes.protobuf;as=Table;v=v1;g=meta.k8s.io";
+        assert_eq!(Accept::new(Some(table), false).unwrap_err().code, 406);
     }
 }

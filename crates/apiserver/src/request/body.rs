@@ -54,8 +54,44 @@ where
 /// A body as a value, and the fields that stood in it twice.
 pub struct Parsed {
     pub value: Value,
-    /// Paths of fields that stand twice.
-    pub duplicates: Vec<String>,
+    pub duplicates: Duplicates,
+}
+
+/// What stands twice in a body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Duplicates {
+    /// Paths of fields, in JSON.
+    Fields(Vec<String>),
+    /// Lines and keys, in YAML, which has them before anything else is looked at.
+    Keys(Vec<String>),
+    /// Whatever is strange about a patch, as it is told.
+    Patch(Vec<String>),
+}
+
+impl Default for Duplicates {
+    fn default() -> Self {
+        Self::Fields(Vec::new())
+    }
+}
+
+impl Duplicates {
+    /// As one reads of them in an error.
+    fn mistakes(&self) -> Vec<String> {
+        match self {
+            Self::Fields(fields) => fields.iter().map(|path| format!("duplicate field {path:?}")).collect(),
+            Self::Patch(odd) => odd.clone(),
+            Self::Keys(keys) if keys.is_empty() => Vec::new(),
+            Self::Keys(keys) => vec![format!("yaml: unmarshal errors:\n  {}", keys.join("\n  "))],
+        }
+    }
+
+    /// As one reads of them in warnings.
+    fn warnings(&self) -> Vec<String> {
+        match self {
+            Self::Fields(_) | Self::Patch(_) => self.mistakes(),
+            Self::Keys(keys) => keys.clone(),
+        }
+    }
 }
 
 /// Understands a body by its content type; an empty one is JSON, as upstream has it.
@@ -65,17 +101,17 @@ pub fn parse(bytes: &[u8], content_type: &str) -> Result<Parsed, ApiError> {
         "" | "application/json" => {
             let (value, duplicates) = schema::parse_json(bytes)
                 .map_err(|error| ApiError::bad_request(format!("error decoding JSON: {error}")))?;
-            Ok(Parsed { value, duplicates })
+            Ok(Parsed { value, duplicates: Duplicates::Fields(duplicates) })
         }
         "application/yaml" | "application/apply-patch+yaml" => {
             let (value, duplicates) = schema::parse_yaml(bytes)
                 .map_err(|error| ApiError::bad_request(format!("error decoding YAML: {error}")))?;
-            Ok(Parsed { value, duplicates })
+            Ok(Parsed { value, duplicates: Duplicates::Keys(duplicates) })
         }
         "application/vnd.kubernetes.protobuf" => {
             let value = protobuf::decode(bytes, None)
                 .map_err(|error| ApiError::bad_request(format!("error decoding protobuf: {error}")))?;
-            Ok(Parsed { value, duplicates: Vec::new() })
+            Ok(Parsed { value, duplicates: Duplicates::default() })
         }
         _ => Err(ApiError::unsupported_media_type(ACCEPTED)),
     }
@@ -109,7 +145,11 @@ pub fn object(
     }
     expect_kind(&mut value, &resource.api_version(), &resource.kind)?;
     let claim = Claim::of(&value);
-    typed(&mut value, resource, duplicates, validation, warnings)?;
+    let unfit = |(Mismatch::Type(why) | Mismatch::Strict(why))| {
+        let Resource { kind, version, .. } = resource;
+        ApiError::bad_request(format!("{kind} in version {version:?} cannot be handled as a {kind}: {why}"))
+    };
+    typed(&mut value, resource, &duplicates, validation, warnings).map_err(unfit)?;
     Ok(Wanted { object: value, claim })
 }
 
@@ -157,31 +197,40 @@ impl From<Mismatch> for ApiError {
 pub fn typed(
     value: &mut Value,
     resource: &Resource,
-    duplicates: Vec<String>,
+    duplicates: &Duplicates,
     validation: FieldValidation,
     warnings: &mut Vec<String>,
 ) -> Result<(), Mismatch> {
     match resource.rules.decode(value) {
-        Some(decoded) => judge(&decoded, duplicates, validation, warnings),
+        Some(decoded) => judge(&decoded, Odd::DuplicatesFirst, duplicates, validation, warnings),
         None => shape(value, &resource.shape, duplicates, validation, warnings),
     }
+}
+
+/// In which order odd fields are told.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Odd {
+    /// Of custom kinds, which are read before they are held against their schema.
+    DuplicatesFirst,
+    UnknownFirst,
 }
 
 /// The typed round trip by a shape.
 pub fn shape(
     value: &mut Value,
     shape: &Shape,
-    duplicates: Vec<String>,
+    duplicates: &Duplicates,
     validation: FieldValidation,
     warnings: &mut Vec<String>,
 ) -> Result<(), Mismatch> {
-    judge(&schema::decode(shape, value), duplicates, validation, warnings)
+    judge(&schema::decode(shape, value), Odd::UnknownFirst, duplicates, validation, warnings)
 }
 
 /// What is done about wrong types and about fields that the type does not have.
 fn judge(
     decoded: &Decoded,
-    duplicates: Vec<String>,
+    order: Odd,
+    duplicates: &Duplicates,
     validation: FieldValidation,
     warnings: &mut Vec<String>,
 ) -> Result<(), Mismatch> {
@@ -190,25 +239,49 @@ fn judge(
         let more = if more == 0 { String::new() } else { format!(" (and {more} more mistakes)") };
         return Err(Mismatch::Type(format!("{first}{more}")));
     }
-    tolerate(&decoded.unknown, &duplicates, validation, warnings)
+    tolerate(&decoded.unknown, order, duplicates, validation, warnings)
 }
 
 /// What is done about fields that the kind does not have, or that stand twice.
 pub fn tolerate(
     unknown: &[String],
-    duplicates: &[String],
+    order: Odd,
+    duplicates: &Duplicates,
     validation: FieldValidation,
     warnings: &mut Vec<String>,
 ) -> Result<(), Mismatch> {
     let unknown = unknown.iter().map(|path| format!("unknown field {path:?}"));
-    let mut odd: Vec<String> =
-        unknown.chain(duplicates.iter().map(|path| format!("duplicate field {path:?}"))).collect();
+    let first = order == Odd::DuplicatesFirst || !matches!(duplicates, Duplicates::Fields(_));
+    let ordered = |duplicates: Vec<String>| -> Vec<String> {
+        if first { duplicates.into_iter().chain(unknown).collect() } else { unknown.chain(duplicates).collect() }
+    };
     match validation {
-        FieldValidation::Strict if !odd.is_empty() => {
-            return Err(Mismatch::Strict(format!("strict decoding error: {}", odd.join(", "))));
+        FieldValidation::Strict => {
+            let odd = ordered(duplicates.mistakes());
+            if !odd.is_empty() {
+                return Err(Mismatch::Strict(format!("strict decoding error: {}", odd.join(", "))));
+            }
         }
-        FieldValidation::Warn => warnings.append(&mut odd),
-        FieldValidation::Strict | FieldValidation::Ignore => {}
+        FieldValidation::Warn => warnings.append(&mut ordered(duplicates.warnings())),
+        FieldValidation::Ignore => {}
+    }
+    Ok(())
+}
+
+/// What is done about keys that stand twice in an applied configuration, once it is known to be one.
+pub fn tolerate_applied(
+    duplicates: &Duplicates,
+    validation: FieldValidation,
+    warnings: &mut Vec<String>,
+) -> Result<(), ApiError> {
+    match (validation, duplicates.mistakes().as_slice()) {
+        (_, []) | (FieldValidation::Ignore, _) => {}
+        (FieldValidation::Warn, _) => warnings.extend(duplicates.warnings()),
+        (FieldValidation::Strict, mistakes) => {
+            let mistakes = mistakes.join(", ");
+            let text = format!("error strict decoding patch: error converting YAML to JSON: {mistakes}");
+            return Err(ApiError::bad_request(text));
+        }
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ use api::{
     error::{ApiError, FieldError},
     path::Path,
 };
-use std::collections::HashMap;
+use std::{collections::HashMap, time::Duration};
 
 /// The parameters of a URL, decoded; of repeated ones the first counts, as upstream does.
 #[derive(Clone, Debug, Default)]
@@ -24,6 +24,22 @@ impl Query {
     /// A parameter, empty when it is not there.
     pub fn get(&self, key: &str) -> &str {
         self.0.get(key).map_or("", String::as_str)
+    }
+
+    /// How long the answer may take: what `timeout` asks for where that is less than `most`. Zero and less ask for nothing.
+    pub fn timeout(&self, most: Duration) -> Result<Duration, ApiError> {
+        let text = self.get("timeout");
+        if text.is_empty() {
+            return Ok(most);
+        }
+        let nanos = api::go_duration::nanoseconds(text).ok_or_else(|| {
+            let accepted = "lengths of time like 30s and 1m30s are accepted";
+            ApiError::bad_request(format!(
+                "invalid timeout specified in the request URL - invalid duration {text:?}: {accepted}"
+            ))
+        })?;
+        let asked = u64::try_from(nanos).ok().filter(|nanos| *nanos > 0).map(Duration::from_nanos);
+        Ok(asked.map_or(most, |asked| asked.min(most)))
     }
 
     /// A whole number; one that is there and says nothing is none.
@@ -158,6 +174,25 @@ mod tests {
             error.details["causes"].as_array().unwrap().iter().map(|c| c["field"].as_str().unwrap()).collect();
         assert_eq!(error.code, 422);
         assert_eq!(fields, ["dryRun", "fieldValidation", "force"]);
+    }
+
+    #[test]
+    fn a_request_may_ask_for_less_time_and_not_for_more() {
+        let most = Duration::from_secs(60);
+        let asked = |text: &str| Query::new(Some(text)).timeout(most);
+        for (text, seconds) in [("", 60), ("timeout=", 60), ("timeout=5s", 5), ("timeout=3m", 60), ("timeout=0s", 60)] {
+            assert_eq!(asked(text).unwrap(), Duration::from_secs(seconds), "{text}");
+        }
+        assert_eq!(asked("timeout=-5s").unwrap(), most);
+        let error = asked("timeout=invalid").unwrap_err();
+        assert_eq!(
+            (error.code, error.message.as_str()),
+            (
+                400,
+                "invalid timeout specified in the request URL - invalid duration \"invalid\": lengths of time like 30s and \
+                 1m30s are accepted"
+            )
+        );
     }
 
     #[test]

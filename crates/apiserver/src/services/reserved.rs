@@ -24,6 +24,8 @@ pub struct Reserved {
     pub together: Txn,
     addresses: Vec<Reservation<IpAddr>>,
     ports: Vec<Reservation<u16>>,
+    /// Held while quotas are charged.
+    pub turn: Option<tokio::sync::OwnedMutexGuard<()>>,
 }
 
 impl Reserved {
@@ -88,7 +90,8 @@ pub(super) fn take(pools: &Pools, claims: &Claims, service: &mut Value) -> Resul
             }
             Err(error) => {
                 let path = Path::new("spec").child("clusterIPs");
-                errors.push(FieldError::invalid(&path, service.at("spec.clusterIPs").clone(), error.to_string()));
+                let why = address_refusal(&error);
+                errors.push(FieldError::invalid(&path, service.at("spec.clusterIPs").clone(), why));
             }
         }
     }
@@ -118,9 +121,30 @@ fn take_port(pools: &Pools, claim: &PortClaim) -> Result<Reservation<u16>, Refus
         (None, Wish::This(number)) => Err(wrong(number, "this cluster has no node ports".to_owned())),
         (Some(pool), Wish::Any) => pool.reserve_any().map_err(|full| Refusal::Full(full.to_string())),
         (Some(pool), Wish::This(number)) => match u16::try_from(number) {
-            Ok(port) => pool.reserve(port).map_err(|error| wrong(number, error.to_string())),
+            Ok(port) => pool.reserve(port).map_err(|error| wrong(number, port_refusal(&error))),
             Err(_) => Err(wrong(number, format!("accepted are {pool}"))),
         },
+    }
+}
+
+/// With the words that clients look for when they want to know whether another address would do.
+fn address_refusal(error: &NoAddress) -> String {
+    match error {
+        NoAddress::Pool(ReserveError::Taken { item, .. }) => {
+            format!("failed to allocate IP {item}: provided IP is already allocated")
+        }
+        other => other.to_string(),
+    }
+}
+
+/// The same for ports.
+fn port_refusal(error: &ReserveError<u16>) -> String {
+    match error {
+        ReserveError::Taken { .. } => "provided port is already allocated".to_owned(),
+        ReserveError::Outside { range, .. } => {
+            format!("provided port is not in the valid range. The range of valid ports is {range}")
+        }
+        other => other.to_string(),
     }
 }
 

@@ -82,6 +82,8 @@ async fn bind_pod(call: &Call, mut binding: Value) -> Result<Answer, ApiError> {
             }
         }
         pod.set("spec.nodeName", node.as_str());
+        // Room that was made for it is taken now.
+        pod.remove("status.nominatedNodeName");
         for (key, value) in binding.map_at("metadata.annotations").into_iter().flatten() {
             pod.at_mut("metadata.annotations")[key.as_str()] = value.clone();
         }

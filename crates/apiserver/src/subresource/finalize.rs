@@ -33,5 +33,5 @@ pub(super) async fn finalize(call: &Call, bytes: &[u8]) -> Result<Answer, ApiErr
         Ok(object.into())
     })
     .await?;
-    call.object(200, &written)
+    call.object(200, &written).await
 }

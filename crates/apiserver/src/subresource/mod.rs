@@ -35,11 +35,13 @@ pub(crate) async fn serve(call: Arc<Call>, connection: kubelet::Connection, byte
             ("binding", "create") => binding::bind(&call, bytes).await,
             ("eviction", "create") => eviction::evict(&call, bytes).await,
             ("token", "create") => token::issue(&call, bytes).await,
-            ("ephemeralcontainers" | "resize", "get") => get::get(&call).await,
-            (name @ ("ephemeralcontainers" | "resize"), "update") => {
+            ("approval" | "ephemeralcontainers" | "resize", "get") => get::get(&call).await,
+            (name @ ("approval" | "ephemeralcontainers" | "resize"), "update") => {
                 update::update(&call, Part::Below(name), bytes).await
             }
-            (name @ ("ephemeralcontainers" | "resize"), "patch") => patch::patch(&call, Part::Below(name), bytes).await,
+            (name @ ("approval" | "ephemeralcontainers" | "resize"), "patch") => {
+                patch::patch(&call, Part::Below(name), bytes).await
+            }
             ("log" | "exec" | "attach" | "portforward" | "proxy", _) => kubelet::connect(&call, connection).await,
             _ => Err(call.not_allowed()),
         },

@@ -7,7 +7,7 @@ use crate::{
     answer::{self, Answer},
     call::{Call, Written},
     request::{
-        body::{self, Mismatch, Parsed},
+        body::{self, Duplicates, Mismatch, Parsed},
         query::{FieldValidation, Write, WriteOptions},
     },
     verbs::{
@@ -51,7 +51,7 @@ pub(super) async fn serve(call: &Call, subresource: &Subresource, bytes: &[u8]) 
     let paths = Paths { spec: spec_replicas, status: status_replicas, selector: selector.as_deref() };
     if call.request.verb == "get" {
         let entry = call.server.store.get(&call.key()).ok_or_else(|| call.not_found())?;
-        return show(call, &paths, &Written::from(&entry));
+        return show(call, &paths, &Written::from(&entry)).await;
     }
     let (edit, options) = read(call, bytes)?;
     let (api_version, versions) = (call.resource.api_version(), call.versions());
@@ -74,7 +74,7 @@ pub(super) async fn serve(call: &Call, subresource: &Subresource, bytes: &[u8]) 
         change.parent(&scale, old).map(Into::into)
     })
     .await?;
-    show(call, &paths, &written)
+    show(call, &paths, &written).await
 }
 
 /// The Scale of an object whose `scale` is being written.
@@ -157,18 +157,18 @@ impl Change<'_> {
         let (patched, duplicates) = match &self.edit {
             Edit::Apply(config) => return self.applied(&before, config),
             Edit::Put(sent) => (sent.value.clone(), sent.duplicates.clone()),
-            Edit::Json(document) => (patch::json::apply(before.clone(), document)?, Vec::new()),
-            Edit::Merge(document) => (patch::merge::apply(before.clone(), document.clone())?, Vec::new()),
+            Edit::Json(document) => (patch::json::apply(before.clone(), document)?, Duplicates::default()),
+            Edit::Merge(document) => (patch::merge::apply(before.clone(), document.clone())?, Duplicates::default()),
             Edit::Strategic(document) => {
-                (patch::strategic::apply(&SHAPE, before.clone(), document.clone())?, Vec::new())
+                (patch::strategic::apply(&SHAPE, before.clone(), document.clone())?, Duplicates::default())
             }
         };
         let mut scale = patched;
         body::expect_kind(&mut scale, API_VERSION, KIND)?;
         let patched = (!matches!(self.edit, Edit::Put(_))).then(|| scale.clone());
-        body::shape(&mut scale, &SHAPE, duplicates, self.validation, warnings).map_err(|mismatch| {
+        body::shape(&mut scale, &SHAPE, &duplicates, self.validation, warnings).map_err(|mismatch| {
             match (patched, mismatch) {
-                (Some(patched), Mismatch::Type(why)) => patch::not_an_object(&patched, &why),
+                (Some(patched), Mismatch::Type(why) | Mismatch::Strict(why)) => patch::not_an_object(&patched, &why),
                 (_, mismatch) => mismatch.into(),
             }
         })?;
@@ -201,7 +201,7 @@ impl Change<'_> {
             reset: &FieldSet::default(),
             now: self.now,
         })?;
-        body::shape(&mut scale, &SHAPE, Vec::new(), self.validation, &mut Vec::new())?;
+        body::shape(&mut scale, &SHAPE, &Duplicates::default(), self.validation, &mut Vec::new())?;
         Ok(scale)
     }
 
@@ -227,8 +227,8 @@ impl Change<'_> {
     }
 }
 
-fn show(call: &Call, paths: &Paths<'_>, written: &Written) -> Result<Answer, ApiError> {
-    answer::value(call, 200, &scale_at(&written.parse()?, paths))
+async fn show(call: &Call, paths: &Paths<'_>, written: &Written) -> Result<Answer, ApiError> {
+    answer::value(call, 200, &scale_at(&written.parse(call).await?, paths))
 }
 
 fn scale_at(object: &Value, paths: &Paths<'_>) -> Value {
@@ -244,8 +244,14 @@ fn scale_at(object: &Value, paths: &Paths<'_>) -> Value {
     }
     scale["status"]["replicas"] = object.int_at(paths.status).unwrap_or(0).into();
     if let Some(path) = paths.selector {
-        // Custom resources may have it as text.
-        let text = object.at(path).as_str().map_or_else(|| selector::text(object.at(path)), str::to_owned);
+        // Custom resources may have it as text; a ReplicationController has the labels alone.
+        let text = match object.at(path) {
+            Value::String(text) => text.clone(),
+            Value::Object(labels) if labels.values().all(Value::is_string) => {
+                selector::text(&json!({"matchLabels": labels}))
+            }
+            selector => selector::text(selector),
+        };
         if !text.is_empty() {
             scale["status"]["selector"] = text.into();
         }
@@ -302,7 +308,7 @@ mod tests {
     }
 
     fn put(scale: Value) -> Edit {
-        Edit::Put(Parsed { value: scale, duplicates: Vec::new() })
+        Edit::Put(Parsed { value: scale, duplicates: Duplicates::default() })
     }
 
     #[test]

@@ -43,7 +43,7 @@ pub async fn create(call: &Call, bytes: &[u8]) -> Result<Answer, ApiError> {
         return crate::subresource::review(call, wanted.object).await;
     }
     let written = create_object(call, wanted, &options).await?;
-    call.object(201, &written)
+    call.object(201, &written).await
 }
 
 /// Creates an object that has the shape of its kind. PUT and server-side apply on a missing name come here too.
@@ -108,6 +108,7 @@ async fn attempt(
     let reserved = call.kind().reserve(call, &mut object, None).await?;
     write::validate_new(call, &object)?;
     admission::check(call, &object, None).await?;
+    let reserved = admission::charge(call, &object, None, reserved).await?;
     let key = crate::registry::key(&call.resource, &call.request.namespace, object.str_at("metadata.name"));
     write::put_new(call, key, &object, reserved, options.dry_run).await
 }

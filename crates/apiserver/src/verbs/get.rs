@@ -13,5 +13,5 @@ pub async fn get(call: &Call) -> Result<Answer, ApiError> {
     list::wait_for(call, &list::parse_revision(call.query.get("resourceVersion"))?).await?;
     let entry = call.server.store.get(&call.key()).ok_or_else(|| call.not_found())?;
     stored::readable(&entry)?;
-    call.object(200, &Written::from(&entry))
+    call.object(200, &Written::from(&entry)).await
 }

@@ -3,6 +3,7 @@
 use crate::{
     answer::{self, Answer, Page},
     call::Call,
+    definitions::conversion,
     select::Selection,
     stored,
 };
@@ -159,7 +160,9 @@ async fn collect(
         };
         page.revision = got.revision;
         at = Some(got.revision);
-        for (index, entry) in got.entries.iter().enumerate() {
+        let (entries, remaining) = (got.entries, got.remaining);
+        let entries = conversion::entries(&call.server, &call.resource, entries).await?;
+        for (index, entry) in entries.iter().enumerate() {
             if !range.covers(entry.key()) {
                 return Ok(page);
             }
@@ -168,7 +171,7 @@ async fn collect(
                 page.entries.push(entry.clone());
             }
             if limit > 0 && page.entries.len() == limit {
-                let left = (got.entries.len() - index - 1) as u64 + got.remaining as u64;
+                let left = (entries.len() - index - 1) as u64 + remaining as u64;
                 if left > 0 && !range.single {
                     page.next = Some(Continue::token(got.revision, &entry.key()[prefix.len()..]));
                     page.remaining = selection.is_everything().then_some(left);

@@ -9,7 +9,7 @@ use crate::{
     answer::Answer,
     call::Call,
     request::{
-        body::{self, Mismatch, Parsed, Wanted},
+        body::{self, Duplicates, Mismatch, Parsed, Wanted},
         query::{DryRun, Write, WriteOptions},
     },
 };
@@ -34,14 +34,14 @@ async fn plain_patch(call: &Call, part: Part, edit: fn(Value) -> Edit, bytes: &[
     call.exists()?;
     let (document, duplicates) =
         schema::parse_json(bytes).map_err(|error| ApiError::bad_request(format!("error decoding patch: {error}")))?;
-    refuse_duplicates(call, &options, &duplicates)?;
     let edit = edit(document);
+    let odd = edit.odd(duplicates);
     let written = update::change(call, part, &options, Tracking::Update, |old| {
         let patched = edit.apply(call, old)?;
-        patched_object(call, patched, &options)
+        patched_object(call, patched, &odd, &options)
     })
     .await?;
-    call.object(200, &written)
+    call.object(200, &written).await
 }
 
 /// A patch document that was understood.
@@ -52,6 +52,19 @@ enum Edit {
 }
 
 impl Edit {
+    /// What is strange about the document: fields that stand twice, and those that no operation of a JSON patch has.
+    fn odd(&self, duplicates: Vec<String>) -> Vec<String> {
+        let duplicates = duplicates.iter().map(|path| format!("duplicate field {path:?}"));
+        match self {
+            Self::Json(document) => {
+                let unknown = patch::json::unknown_fields(document).into_iter();
+                let odd = unknown.map(|path| format!("unknown field {path:?}")).chain(duplicates);
+                odd.map(|one| format!("json patch {one}")).collect()
+            }
+            Self::Merge(_) | Self::Strategic(_) => duplicates.collect(),
+        }
+    }
+
     fn apply(&self, call: &Call, old: &Value) -> Result<Value, ApiError> {
         match self {
             Self::Json(document) => patch::json::apply(old.clone(), document),
@@ -61,33 +74,23 @@ impl Edit {
     }
 }
 
-/// The patched document as an object of its kind.
-fn patched_object(call: &Call, mut patched: Value, options: &WriteOptions) -> Result<Wanted, ApiError> {
+/// The patched document as an object of its kind; `odd` is what is strange about the patch itself.
+fn patched_object(call: &Call, mut patched: Value, odd: &[String], options: &WriteOptions) -> Result<Wanted, ApiError> {
     let claim = Claim::of(&patched);
     let shown = patched.clone();
     body::expect_kind(&mut patched, &call.resource.api_version(), &call.resource.kind)
         .map_err(|error| patch::not_an_object(&shown, &error.message))?;
     let aside = call.kind().set_aside(&call.server, &mut patched);
     let mut warnings = Vec::new();
-    body::typed(&mut patched, &call.resource, Vec::new(), options.field_validation, &mut warnings).map_err(
-        |mismatch| match mismatch {
-            Mismatch::Type(why) => patch::not_an_object(&shown, &why),
-            Mismatch::Strict(_) => mismatch.into(),
-        },
-    )?;
+    let mistakes = Duplicates::Patch(odd.to_vec());
+    body::typed(&mut patched, &call.resource, &mistakes, options.field_validation, &mut warnings)
+        .map_err(|(Mismatch::Type(why) | Mismatch::Strict(why))| patch::not_an_object(&shown, &why))?;
     call.warn(warnings);
     aside.put_back(&mut patched);
     call.resource.rules.default(&mut patched);
     update::match_name(call, &patched)?;
     create::match_namespace(call, &mut patched)?;
     Ok(Wanted { object: patched, claim })
-}
-
-fn refuse_duplicates(call: &Call, options: &WriteOptions, duplicates: &[String]) -> Result<(), ApiError> {
-    let mut warnings = Vec::new();
-    body::tolerate(&[], duplicates, options.field_validation, &mut warnings)?;
-    call.warn(warnings);
-    Ok(())
 }
 
 async fn apply_patch(call: &Call, part: Part, bytes: &[u8]) -> Result<Answer, ApiError> {
@@ -102,7 +105,6 @@ async fn apply_patch(call: &Call, part: Part, bytes: &[u8]) -> Result<Answer, Ap
         return Err(missing);
     }
     let Parsed { mut value, duplicates } = body::parse(bytes, "application/yaml")?;
-    refuse_duplicates(call, &options, &duplicates)?;
     if let Some(field) = ["apiVersion", "kind"].into_iter().find(|field| value.str_at(field).is_empty()) {
         return Err(ApiError::bad_request(format!("an applied configuration must have {field}")));
     }
@@ -113,12 +115,19 @@ async fn apply_patch(call: &Call, part: Part, bytes: &[u8]) -> Result<Answer, Ap
     }
     update::match_name(call, &value)?;
     create::match_namespace(call, &mut value)?;
+    let strict = || -> Result<(), ApiError> {
+        let mut warnings = Vec::new();
+        body::tolerate_applied(&duplicates, options.field_validation, &mut warnings)?;
+        call.warn(warnings);
+        Ok(())
+    };
     if part == Part::Main && call.exists().is_err() {
         call.authorize("create")?;
         let mut object = applied(call, part, None, &value, &options)?;
+        strict()?;
         aside.put_back(&mut object);
         match create::create_applied(call, object, &options).await? {
-            Some(written) => return call.object(201, &written),
+            Some(written) => return call.object(201, &written).await,
             // Somebody created it in the meantime: it is a change now.
             None if options.dry_run == DryRun::No => {}
             None => return Err(call.conflict("the object was created meanwhile; please try again")),
@@ -126,11 +135,12 @@ async fn apply_patch(call: &Call, part: Part, bytes: &[u8]) -> Result<Answer, Ap
     }
     let written = update::change(call, part, &options, Tracking::Done, |old| {
         let mut object = applied(call, part, Some(old), &value, &options)?;
+        strict()?;
         aside.put_back(&mut object);
         Ok(object.into())
     })
     .await?;
-    call.object(200, &written)
+    call.object(200, &written).await
 }
 
 fn applied(
@@ -165,7 +175,7 @@ fn applied(
         now: call.server.now(),
     })?;
     let mut warnings = Vec::new();
-    body::typed(&mut object, &call.resource, Vec::new(), options.field_validation, &mut warnings)?;
+    body::typed(&mut object, &call.resource, &Duplicates::default(), options.field_validation, &mut warnings)?;
     call.warn(warnings);
     call.resource.rules.default(&mut object);
     Ok(object)

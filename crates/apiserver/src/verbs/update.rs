@@ -8,6 +8,7 @@ use crate::{
     admission,
     answer::Answer,
     call::{Call, Written},
+    definitions::conversion,
     request::{
         body::{self, Wanted},
         query::{Write, WriteOptions},
@@ -40,10 +41,10 @@ pub async fn update(call: &Call, part: Part, bytes: &[u8]) -> Result<Answer, Api
             return Err(call.not_found());
         }
         let written = create::create_object(call, wanted, &options).await?;
-        return call.object(201, &written);
+        return call.object(201, &written).await;
     }
     let changed = change(call, part, &options, Tracking::Update, |_| Ok(wanted.clone())).await?;
-    call.object(200, &changed)
+    call.object(200, &changed).await
 }
 
 /// The name of the path is the object's.
@@ -81,7 +82,8 @@ pub async fn change(
 ) -> Result<Written, ApiError> {
     for _ in 0..TRIES {
         let entry = call.server.store.get(&call.key()).ok_or_else(|| call.not_found())?;
-        let old = stored::shown(&call.resource, stored::parse(&entry)?);
+        let shown = conversion::entry(&call.server, &call.resource, entry.clone()).await?;
+        let old = stored::shown(&call.resource, stored::parse(&shown)?);
         let mut wanted = new(&old)?;
         preconditions(call, &wanted.object, &old)?;
         let reserved = prepare(call, part, options, tracking, &mut wanted, &old).await?;
@@ -89,7 +91,7 @@ pub async fn change(
         if deletes_itself(&object, &old) {
             let given_back = call.kind().give_back(call, &old);
             if write::remove(call, &entry, given_back, options.dry_run).await? {
-                return Ok(Written { bytes: write::encode(call, &object)?, revision: entry.mod_revision() });
+                return Ok(Written { bytes: write::encode(call, &object).await?, revision: entry.mod_revision() });
             }
         } else if let Put::Done(written) = write::put_changed(call, &entry, &object, reserved, options.dry_run).await? {
             return Ok(written);
@@ -110,7 +112,11 @@ fn preconditions(call: &Call, object: &Value, old: &Value) -> Result<(), ApiErro
         )));
     }
     let version = object.str_at("metadata.resourceVersion");
-    if version.is_empty() {
+    let Ok(number) = (if version.is_empty() { Ok(0) } else { version.parse::<u64>() }) else {
+        return Err(ApiError::bad_request(format!("resourceVersion {version:?} is not a number")));
+    };
+    // "0" names none, as upstream has it.
+    if number == 0 {
         if !call.resource.rules.unconditional_update() {
             let error = api::error::FieldError::invalid(
                 &api::path::Path::new("metadata").child("resourceVersion"),
@@ -120,9 +126,6 @@ fn preconditions(call: &Call, object: &Value, old: &Value) -> Result<(), ApiErro
             return write::refuse(call, object, &[error]);
         }
         return Ok(());
-    }
-    if version.parse::<u64>().is_err() {
-        return Err(ApiError::bad_request(format!("resourceVersion {version:?} is not a number")));
     }
     if version != old.str_at("metadata.resourceVersion") {
         return Err(call.conflict(STALE));
@@ -168,6 +171,7 @@ async fn prepare(
     };
     write::validate_change(call, part, object, old)?;
     admission::check(call, object, Some(old)).await?;
+    let reserved = admission::charge(call, object, Some(old), reserved).await?;
     object.set("metadata.resourceVersion", old.at("metadata.resourceVersion").clone());
     apply::settle_times(old, object);
     Ok(reserved)

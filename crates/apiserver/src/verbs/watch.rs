@@ -2,9 +2,9 @@
 
 use super::list::{self, Revision};
 use crate::{
-    answer::{Answer, Frames},
+    answer::{self, Answer, Frames},
     call::Call,
-    definitions,
+    definitions::{self, conversion},
     select::{Range, Selection},
     stored,
 };
@@ -63,6 +63,8 @@ struct Stream {
 
 /// GET with `watch`.
 pub async fn watch(call: Arc<Call>) -> Result<Answer, ApiError> {
+    let encoding = call.accept.encoding;
+    let content_type = answer::stream_type(encoding)?;
     let options = WatchOptions::new(&call)?;
     let selection = Selection::new(&call)?;
     let range = selection.range(&call);
@@ -119,11 +121,11 @@ pub async fn watch(call: Arc<Call>) -> Result<Answer, ApiError> {
         timer: Box::pin(tokio::time::sleep_until(now)),
         leaving: Box::pin(leaving),
         revision: from,
-        frames: Frames::default(),
+        frames: Frames::new(encoding),
     };
     stream.set_timer();
     let lines = futures::stream::unfold(stream, async |mut stream| stream.next().await.map(|line| (line, stream)));
-    Ok(Answer::Stream(lines.boxed()))
+    Ok(Answer::Stream { content_type, stream: lines.boxed() })
 }
 
 impl Stream {
@@ -138,7 +140,7 @@ impl Stream {
                     self.state = State::Ended;
                 }
                 State::Initial(entries) => match entries.next() {
-                    Some(entry) => self.initial(&mut out, &entry),
+                    Some(entry) => self.initial(&mut out, entry).await,
                     None => {
                         self.state = State::Live;
                         if self.marks_initial {
@@ -147,7 +149,7 @@ impl Stream {
                     }
                 },
                 State::Live => match self.watch.try_next() {
-                    Ok(Some(event)) => self.change(&mut out, &event),
+                    Ok(Some(event)) => self.change(&mut out, &event).await,
                     Ok(None) if out.is_empty() => self.wait(&mut out).await,
                     Ok(None) => break,
                     Err(error) => self.broken(&mut out, &error),
@@ -162,7 +164,7 @@ impl Stream {
         tokio::select! {
             biased;
             event = self.watch.next() => match event {
-                Ok(event) => self.change(out, &event),
+                Ok(event) => self.change(out, &event).await,
                 Err(error) => self.broken(out, &error),
             },
             () = self.leaving.as_mut() => self.state = State::Ended,
@@ -199,37 +201,50 @@ impl Stream {
         }
     }
 
-    fn initial(&mut self, out: &mut Vec<u8>, entry: &Entry) {
-        if let Err(error) = stored::readable(entry) {
-            self.state = State::Ended;
-            return self.frames.error(out, &error);
-        }
-        if self.selection.matches(&self.call, entry) {
-            self.frames.event(out, &self.call, "ADDED", entry, entry.mod_revision());
+    async fn initial(&mut self, out: &mut Vec<u8>, entry: Entry) {
+        let entry = match Self::shown(&self.call, Some(&entry)).await {
+            Ok(Some(entry)) => entry,
+            Ok(None) => return,
+            Err(error) => return self.unreadable(out, &error),
+        };
+        if self.selection.matches(&self.call, &entry) {
+            self.frames.event(out, &self.call, "ADDED", &entry, entry.mod_revision());
         }
     }
 
+    /// An entry as this client sees it.
+    async fn shown(call: &Call, entry: Option<&Entry>) -> Result<Option<Entry>, ApiError> {
+        let Some(entry) = entry else { return Ok(None) };
+        stored::readable(entry)?;
+        conversion::watched(&call.server, &call.resource, entry.clone()).await.map(Some)
+    }
+
+    fn unreadable(&mut self, out: &mut Vec<u8>, error: &ApiError) {
+        self.state = State::Ended;
+        self.frames.error(out, error);
+    }
+
     /// What a change means for this client: an object may enter or leave its selection.
-    fn change(&mut self, out: &mut Vec<u8>, event: &Event) {
+    async fn change(&mut self, out: &mut Vec<u8>, event: &Event) {
         self.revision = event.revision();
         if !self.range.covers(event.key()) {
             return;
         }
         // Also what it was: whether it left the client's sight cannot be told.
-        let both = [event.previous(), event.entry()].into_iter().flatten();
-        if let Some(error) = both.map(stored::readable).find_map(Result::err) {
-            self.state = State::Ended;
-            return self.frames.error(out, &error);
-        }
-        let selected = |entry: &&Entry| self.selection.matches(&self.call, entry);
-        let (word, entry) = match (event.previous().filter(selected), event.entry().filter(selected)) {
+        let both = (Self::shown(&self.call, event.previous()).await, Self::shown(&self.call, event.entry()).await);
+        let (before, now) = match both {
+            (Ok(before), Ok(now)) => (before, now),
+            (Err(error), _) | (_, Err(error)) => return self.unreadable(out, &error),
+        };
+        let selected = |entry: &Entry| self.selection.matches(&self.call, entry);
+        let (word, entry) = match (before.filter(selected), now.filter(selected)) {
             (None, Some(now)) => ("ADDED", now),
             (Some(_), Some(now)) => ("MODIFIED", now),
             // Deleted, or gone from the client's sight: told with the last state in which it was in sight.
             (Some(before), None) => ("DELETED", before),
             (None, None) => return,
         };
-        self.frames.event(out, &self.call, word, entry, event.revision());
+        self.frames.event(out, &self.call, word, &entry, event.revision());
     }
 }
 

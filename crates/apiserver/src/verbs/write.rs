@@ -2,6 +2,7 @@
 
 use crate::{
     call::{Call, Written},
+    definitions::conversion,
     request::{
         body::Wanted,
         query::{DryRun, WriteOptions},
@@ -116,6 +117,7 @@ pub fn refuse(call: &Call, object: &Value, errors: &[FieldError]) -> Result<(), 
 pub fn validate_new(call: &Call, object: &Value) -> Result<(), ApiError> {
     let mut errors = meta::validate(object, &call.resource);
     errors.extend(call.resource.rules.validate(object));
+    errors.extend(crate::privileged::mistakes(call, object));
     refuse(call, object, &errors)?;
     call.warn(call.resource.rules.warnings(object, None));
     Ok(())
@@ -131,6 +133,12 @@ pub fn validate_change(call: &Call, part: Part, object: &Value, old: &Value) -> 
         // These write one field that was checked on the way.
         Part::Binding | Part::Finalizers => Vec::new(),
     });
+    if matches!(part, Part::Main) {
+        // What was let in before the flag was set stays as it is.
+        let before = crate::privileged::mistakes(call, old);
+        errors
+            .extend(crate::privileged::mistakes(call, object).into_iter().filter(|mistake| !before.contains(mistake)));
+    }
     refuse(call, object, &errors)?;
     call.warn(call.resource.rules.warnings(object, Some(old)));
     Ok(())
@@ -154,7 +162,10 @@ pub fn track(call: &Call, part: Part, live: Option<&Value>, wanted: &mut Wanted,
 }
 
 /// The stored form.
-pub fn encode(call: &Call, object: &Value) -> Result<Bytes, ApiError> {
+pub async fn encode(call: &Call, object: &Value) -> Result<Bytes, ApiError> {
+    if call.resource.rules.conversion().is_some() {
+        return stored::encode(&conversion::to_stored(call, object.clone()).await?);
+    }
     stored::encode(&call.resource.rules.to_stored(object))
 }
 
@@ -176,7 +187,7 @@ pub async fn put_new(
     reserved: Reserved,
     dry_run: DryRun,
 ) -> Result<Put, ApiError> {
-    let bytes = encode(call, object)?;
+    let bytes = encode(call, object).await?;
     if dry_run == DryRun::All {
         return Ok(match call.server.store.get(&key) {
             Some(_) => Put::Outrun,
@@ -195,7 +206,7 @@ pub async fn put_changed(
     reserved: Reserved,
     dry_run: DryRun,
 ) -> Result<Put, ApiError> {
-    let bytes = encode(call, object)?;
+    let bytes = encode(call, object).await?;
     // What is stored under an older key is written again, so that replacing every object rotates the keys.
     if bytes == *entry.value() && !entry.is_stale() {
         return Ok(Put::Done(entry.into()));

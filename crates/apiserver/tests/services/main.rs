@@ -142,7 +142,12 @@ async fn if_one_family_cannot_be_had_nothing_stays_taken() {
         assert!(before.contains(ips[1]));
         let reply = create(&server, "both", json!({"clusterIPs": ips})).await;
         assert_eq!(causes(&reply), ["spec.clusterIPs"]);
-        assert!(reply.json()["message"].as_str().unwrap().contains("address fd00:96::1 is taken"));
+        assert!(
+            reply.json()["message"]
+                .as_str()
+                .unwrap()
+                .contains("failed to allocate IP fd00:96::1: provided IP is already allocated")
+        );
         assert_eq!(create(&server, "one", json!({"clusterIP": ips[0]})).await.status, 201);
     }
 }

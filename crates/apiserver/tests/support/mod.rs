@@ -2,6 +2,8 @@
 
 #![allow(dead_code, unreachable_pub, clippy::unwrap_used, reason = "each test uses a part of it")]
 
+pub mod secure;
+
 use access::authn::User;
 use apiserver::{ApiServer, handle::Insider};
 use bytes::Bytes;

@@ -60,17 +60,17 @@ impl Hook {
     }
 
     /// What the request is for this webhook; none when it is not called.
-    pub(super) fn matches(&self, attempt: &Attempt<'_>) -> Result<Option<Seen>, ApiError> {
+    pub(super) async fn matches(&self, attempt: &Attempt<'_>) -> Result<Option<Seen>, ApiError> {
         let Some(seen) = self.matcher.matches(attempt)? else { return Ok(None) };
-        Ok(if self.agrees(attempt, &seen)? { Some(seen) } else { None })
+        Ok(if self.agrees(attempt, &seen).await? { Some(seen) } else { None })
     }
 
     /// Whether all conditions hold. One that fails decides with the failure policy, unless another one says no.
-    fn agrees(&self, attempt: &Attempt<'_>, seen: &Seen) -> Result<bool, ApiError> {
+    async fn agrees(&self, attempt: &Attempt<'_>, seen: &Seen) -> Result<bool, ApiError> {
         if self.conditions.is_empty() {
             return Ok(true);
         }
-        let (object, old) = seen.objects(attempt);
+        let (object, old) = seen.objects(attempt).await?;
         let bound = attempt.bound(&attempt.request(&seen.target), object.as_ref(), old.as_ref());
         let mut budget = Budget::for_conditions();
         let mut failed = Vec::new();
@@ -83,7 +83,7 @@ impl Hook {
                 Ok(Outcome::Bool(true)) => {}
                 Ok(Outcome::Bool(false)) => return Ok(false),
                 Ok(_) => failed.push("no such overload: the condition is not a bool".to_owned()),
-                Err(Failure::Error(why)) => failed.push(why),
+                Err(Failure::Error(why) | Failure::Misshapen(why)) => failed.push(why),
                 Err(Failure::Spent) => {
                     failed.push(
                         "validation failed due to running out of cost budget, no further validation rules will be run"

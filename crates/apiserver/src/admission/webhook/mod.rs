@@ -4,15 +4,17 @@
 //! is read from the store at every write, so that one that was just configured is asked; what their configurations say is
 //! compiled once.
 
-mod client;
 mod hook;
 mod review;
-mod trust;
 
-use super::{attempt::Attempt, matching::Seen};
-use crate::{ApiServer, request::body, request::query::FieldValidation, stored};
-use api::{error::ApiError, object::Fields};
-use client::Clients;
+use super::{attempt::Attempt, matching::Seen, patched, rounds::Rounds};
+use crate::{
+    ApiServer,
+    request::query::FieldValidation,
+    stored,
+    webhook::{CallError, Caller, Clients},
+};
+use api::error::ApiError;
 use futures::{StreamExt, stream::FuturesUnordered};
 use hook::Hook;
 use parking_lot::Mutex;
@@ -23,7 +25,7 @@ use prometheus_client::{
 use review::Verdict;
 use runtime::metrics::Metrics;
 use serde_json::{Value, json};
-use std::{collections::BTreeSet, sync::Arc};
+use std::sync::Arc;
 
 const MUTATING: &str = "mutatingwebhookconfigurations/";
 const VALIDATING: &str = "validatingwebhookconfigurations/";
@@ -37,7 +39,7 @@ const EXEMPT: [&str; 3] = ["admissionregistration.k8s.io", "authentication.k8s.i
 pub struct Webhooks {
     mutating: Mutex<Compiled>,
     validating: Mutex<Compiled>,
-    clients: Clients,
+    pub(crate) clients: Clients,
     calls: Family<Call, Counter>,
     opened: Family<Opened, Counter>,
 }
@@ -114,40 +116,18 @@ pub(crate) fn is_exempt(attempt: &Attempt<'_>) -> bool {
     EXEMPT.contains(&attempt.target.group.as_str())
 }
 
-/// What happened to mutating webhooks in the rounds of one request.
-#[derive(Default)]
-pub(crate) struct Rounds {
-    round: usize,
-    /// Webhooks that were asked and want to be asked again after a change.
-    asked: BTreeSet<(String, String)>,
-    /// Those of them for which there was a change since.
-    due: BTreeSet<(String, String)>,
-    changed: bool,
-    left: Option<Value>,
-}
-
-impl Rounds {
-    fn change(&mut self) {
-        self.due.append(&mut self.asked);
-        self.changed = true;
-    }
-}
-
-/// Asks the mutating webhooks. True when the object was changed in the first round, after which the server's own plugins run
-/// again and then this, once.
-pub(crate) async fn mutate(attempt: &mut Attempt<'_>, rounds: &mut Rounds) -> Result<bool, ApiError> {
+/// Asks the mutating webhooks.
+pub(crate) async fn mutate(attempt: &mut Attempt<'_>, rounds: &mut Rounds) -> Result<(), ApiError> {
     let server = Arc::clone(&attempt.call.server);
     let hooks = Webhooks::hooks(&server, &server.webhooks.mutating, MUTATING).await?;
     if hooks.is_empty() || is_exempt(attempt) || !server.config.admission.mutating_webhooks {
-        return Ok(false);
+        return Ok(());
     }
-    if rounds.round == 1 && rounds.left != attempt.object {
-        rounds.change();
-    }
+    rounds.webhooks.begin(rounds.round, attempt.object.as_ref());
     for (index, hook) in hooks.iter().enumerate() {
-        let Some(seen) = hook.matches(attempt)? else { continue };
-        let id = (hook.configuration.clone(), hook.name.clone());
-        if rounds.round == 1 && !rounds.due.contains(&id) {
+        let Some(seen) = hook.matches(attempt).await? else { continue };
+        let id = vec![hook.configuration.clone(), hook.name.clone()];
+        if !rounds.webhooks.is_due(rounds.round, &id) {
             continue;
         }
         let place = format!("round_{}_index_{index}", rounds.round);
@@ -155,7 +135,7 @@ pub(crate) async fn mutate(attempt: &mut Attempt<'_>, rounds: &mut Rounds) -> Re
             Ok(patch) => {
                 let before = attempt.object.clone();
                 if let Some(patch) = patch {
-                    apply(attempt, hook, &seen, &patch)?;
+                    apply(attempt, hook, &seen, &patch).await?;
                     let text = json!({"configuration": hook.configuration, "webhook": hook.name,
                                       "patch": patch, "patchType": "JSONPatch"});
                     attempt.call.annotate(format!("patch.webhook.admission.k8s.io/{place}"), text.to_string());
@@ -170,15 +150,15 @@ pub(crate) async fn mutate(attempt: &mut Attempt<'_>, rounds: &mut Rounds) -> Re
         let text = json!({"configuration": hook.configuration, "webhook": hook.name, "mutated": changed});
         attempt.call.annotate(format!("mutation.webhook.admission.k8s.io/{place}"), text.to_string());
         if changed {
-            rounds.change();
+            rounds.webhooks.change();
+            rounds.changed = true;
         }
         if hook.reinvoked {
-            rounds.asked.insert(id);
+            rounds.webhooks.wants_again(id);
         }
     }
-    rounds.round += 1;
-    rounds.left.clone_from(&attempt.object);
-    Ok(rounds.round == 1 && rounds.changed)
+    rounds.webhooks.end(attempt.object.as_ref());
+    Ok(())
 }
 
 /// Asks the validating webhooks.
@@ -190,7 +170,7 @@ pub(crate) async fn validate(attempt: &Attempt<'_>) -> Result<(), ApiError> {
     }
     let mut relevant = Vec::new();
     for hook in hooks.iter() {
-        if let Some(seen) = hook.matches(attempt)? {
+        if let Some(seen) = hook.matches(attempt).await? {
             relevant.push((hook, seen));
         }
     }
@@ -242,9 +222,14 @@ async fn ask(attempt: &Attempt<'_>, hook: &Hook, seen: &Seen, kind: Kind) -> Res
         )
     })?;
     let uid = uuid::Uuid::new_v4().to_string();
-    let sent = review::request(attempt, seen, version, &uid);
+    let sent = review::request(attempt, seen, version, &uid).await.map_err(Failure::Refused)?;
     let webhooks = &call.server.webhooks;
-    let answer = webhooks.clients.post(&call.server, &hook.client, &sent, hook.timeout).await;
+    let caller = if kind == Kind::Admit { Caller::Mutating } else { Caller::Validating };
+    let answer = webhooks.clients.post(&call.server, caller, &hook.client, &sent, hook.timeout).await;
+    let answer = answer.map_err(|error| match error {
+        CallError::Client(why) => format!("could not get REST client: {why}"),
+        CallError::Call(why) => format!("failed to call webhook: {why}"),
+    });
     let invalid = |why: String| format!("received invalid webhook response: {why}");
     let verdict =
         answer.and_then(|answer| review::answer(hook, kind == Kind::Admit, version, &uid, &answer).map_err(invalid));
@@ -295,8 +280,8 @@ fn pass_or_refuse(
 }
 
 /// Changes the object as the webhook wants it, in the words in which it was told of it.
-fn apply(attempt: &mut Attempt<'_>, hook: &Hook, seen: &Seen, patch: &Value) -> Result<(), ApiError> {
-    let (Some(object), _) = seen.objects(attempt) else {
+async fn apply(attempt: &mut Attempt<'_>, hook: &Hook, seen: &Seen, patch: &Value) -> Result<(), ApiError> {
+    let (Some(object), _) = seen.objects(attempt).await? else {
         let text = format!(
             "admission webhook {:?} attempted to modify the object, which is not supported for this operation",
             hook.name
@@ -304,19 +289,5 @@ fn apply(attempt: &mut Attempt<'_>, hook: &Hook, seen: &Seen, patch: &Value) -> 
         return Err(ApiError::internal(text));
     };
     let patched = patch::json::apply(object, patch).map_err(|error| ApiError::internal(error.message))?;
-    let call = attempt.call;
-    let mut patched = match &seen.by {
-        None => patched,
-        Some(resource) => super::attempt::convert(&patched, resource, &call.resource),
-    };
-    if patched.str_at("kind") == call.resource.kind {
-        let aside = call.kind().set_aside(&call.server, &mut patched);
-        let mut ignored = Vec::new();
-        body::typed(&mut patched, &call.resource, Vec::new(), FieldValidation::Ignore, &mut ignored)
-            .map_err(|mismatch| ApiError::internal(ApiError::from(mismatch).message))?;
-        aside.put_back(&mut patched);
-        call.resource.rules.default(&mut patched);
-    }
-    attempt.object = Some(patched);
-    Ok(())
+    patched::take(attempt, seen, patched, FieldValidation::Ignore).await
 }

@@ -17,13 +17,15 @@ pub(super) struct Verdict {
 }
 
 /// The review to send.
-pub(super) fn request(attempt: &Attempt<'_>, seen: &Seen, version: &str, uid: &str) -> Value {
+pub(super) async fn request(attempt: &Attempt<'_>, seen: &Seen, version: &str, uid: &str) -> Result<Value, ApiError> {
     let mut request = attempt.request(&seen.target);
-    let (object, old) = seen.objects(attempt);
+    let (object, old) = seen.objects(attempt).await?;
     request["uid"] = uid.into();
     request["object"] = object.unwrap_or_default();
     request["oldObject"] = old.unwrap_or_default();
-    json!({"kind": "AdmissionReview", "apiVersion": format!("admission.k8s.io/{version}"), "request": request})
+    let review =
+        json!({"kind": "AdmissionReview", "apiVersion": format!("admission.k8s.io/{version}"), "request": request});
+    Ok(review)
 }
 
 /// Reads an answer, or says why it is none.

@@ -8,8 +8,18 @@ use crate::kubelet::settings::Settings;
 use api::{error::ApiError, object::Fields};
 use serde_json::Value;
 
+/// What the runtime of nodes is called that have no machine (`--hollow-nodes`).
+const HOLLOW: &str = "hollow://";
+
 /// The kubelet's addresses in order of preference.
 pub fn kubelet(node: &Value, settings: &Settings) -> Result<Vec<Endpoint>, ApiError> {
+    if node.str_at("status.nodeInfo.containerRuntimeVersion").starts_with(HOLLOW) {
+        let name = node.str_at("metadata.name");
+        let why = format!(
+            "node {name} is hollow: its pods are shown as running, but there is no container to connect to, and there are no logs"
+        );
+        return Err(ApiError::new(501, "NotImplemented", why));
+    }
     let port = port(node, settings);
     let addresses = node.list_at("status.addresses");
     let mut endpoints: Vec<Endpoint> = Vec::new();
@@ -71,6 +81,21 @@ mod tests {
         assert_eq!(
             error,
             "Internal error occurred: no preferred addresses found for node n; known addresses: [InternalIP 192.0.2.1, Hostname a]; wanted: ExternalIP,ExternalDNS"
+        );
+    }
+
+    #[test]
+    fn a_hollow_node_says_so() {
+        let info = json!({"containerRuntimeVersion": "hollow://1"});
+        let node = json!({"metadata": {"name": "hollow-0"}, "status": {"nodeInfo": info, "addresses": [
+            {"type": "InternalIP", "address": "198.18.0.1"}]}});
+        let error = kubelet(&node, &Settings::default()).unwrap_err();
+        assert_eq!(
+            (error.code, error.message.as_str()),
+            (
+                501,
+                "node hollow-0 is hollow: its pods are shown as running, but there is no container to connect to, and there are no logs"
+            )
         );
     }
 

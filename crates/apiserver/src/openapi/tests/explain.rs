@@ -83,3 +83,55 @@ fn both_families_can_be_explained_from_every_kind_that_has_them() {
         assert!(fields.contains(&(name.into(), of.into(), false)), "{name}: {fields:?}");
     }
 }
+
+#[test]
+fn every_field_of_pods_services_and_policies_says_what_it_is_for() {
+    let (_, document) = version_3().iter().find(|(found, _)| found == "api/v1").unwrap();
+    let (_, admission) = version_3().iter().find(|(key, _)| key == "apis/admissionregistration.k8s.io/v1").unwrap();
+    let of = |document: &Value, name: &str| {
+        let schemas = document["components"]["schemas"].as_object().unwrap();
+        let (_, schema) = schemas.iter().find(|(full, _)| full.rsplit('.').next() == Some(name)).unwrap();
+        let silent = |(_, field): &(&String, &Value)| field["description"].as_str().is_none_or(str::is_empty);
+        let fields = schema["properties"].as_object().unwrap().iter().filter(silent);
+        fields.map(|(field, _)| format!("{name}.{field}")).collect::<Vec<_>>()
+    };
+    let core = [
+        "PodSpec",
+        "Container",
+        "Probe",
+        "ServiceSpec",
+        "ServicePort",
+        "ConfigMap",
+        "Secret",
+        "ObjectMeta",
+        "NodeSpec",
+    ];
+    let silent: Vec<String> = core.iter().flat_map(|name| of(document, name)).collect();
+    assert!(silent.len() <= 4, "{silent:?}");
+    let kinds =
+        ["MutatingAdmissionPolicySpec", "ValidatingAdmissionPolicySpec", "MutatingWebhook", "Mutation", "Validation"];
+    let silent: Vec<String> = kinds.iter().flat_map(|name| of(admission, name)).collect();
+    assert_eq!(silent, Vec::<String>::new());
+}
+
+#[test]
+fn every_line_of_the_descriptions_is_about_a_field_that_there_is() {
+    let mut known = std::collections::BTreeSet::new();
+    for (_, document) in version_3() {
+        for (name, schema) in document["components"]["schemas"].as_object().unwrap() {
+            let fields = schema["properties"].as_object().into_iter().flatten();
+            known.extend(fields.map(|(field, _)| (name.rsplit('.').next().unwrap().to_owned(), field.clone())));
+        }
+    }
+    let types: std::collections::BTreeSet<&String> = known.iter().map(|(name, _)| name).collect();
+    let mut of = String::new();
+    for line in include_str!("../fields.txt").lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
+        match line.strip_prefix("  ").and_then(|line| line.split_once(' ')) {
+            None => line.clone_into(&mut of),
+            // Types of kinds that are not served yet are described already.
+            Some((field, _)) => {
+                assert!(!types.contains(&of) || known.contains(&(of.clone(), field.to_owned())), "{of}.{field}");
+            }
+        }
+    }
+}

@@ -95,7 +95,7 @@ fn schemas(kinds: &[&str]) -> Schemas {
 /// Built-in kinds and gateways.
 fn with_gateways() -> Made {
     let resources = built_in().with_custom([custom("Gateway")]).iter().cloned().collect();
-    Made::new(resources, Arc::new(schemas(&["Gateway"])), &Made::default())
+    Made::new(resources, Arc::new(schemas(&["Gateway"])), Arc::default(), &Made::default())
 }
 
 /// The document of version 2.

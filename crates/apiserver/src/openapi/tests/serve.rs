@@ -18,7 +18,7 @@ fn ask(
     let parts: Vec<&str> = path.split('/').collect();
     let headers: HeaderMap =
         headers.iter().map(|(name, value)| (name.clone(), HeaderValue::from_str(value).unwrap())).collect();
-    documents.serve(registry, &parts, &headers, &Query::new(Some(query)))
+    documents.serve(registry, &[], &parts, &headers, &Query::new(Some(query)))
 }
 
 fn header_of(response: &Response<crate::Body>, name: header::HeaderName) -> &str {
@@ -56,9 +56,10 @@ fn the_form_is_the_first_of_those_asked_for_that_there_is() {
         (
             "v3/apis/apps/v1",
             "application/com.github.proto-openapi.spec.v3@v1.0+protobuf",
-            406,
-            "text/plain; charset=utf-8",
+            200,
+            "application/com.github.proto-openapi.spec.v3.v1.0+protobuf",
         ),
+        ("v3/apis/apps/v1", PROTOBUF, 406, "text/plain; charset=utf-8"),
     ];
     for (path, accept, status, kind) in cases {
         let response = ask(&documents, &registry, path, &[(header::ACCEPT, accept)]).unwrap();

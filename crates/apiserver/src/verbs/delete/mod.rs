@@ -23,7 +23,7 @@ pub async fn delete(call: &Call, bytes: &[u8]) -> Result<Answer, ApiError> {
     let options = DeleteOptions::new(&call.query, bytes, &call.content_type)?;
     match delete_object(call, &call.key(), &options).await? {
         Outcome::Gone(object) => answer::value(call, 200, &success(call, &object)),
-        Outcome::Pending(written) => call.object(200, &written),
+        Outcome::Pending(written) => call.object(200, &written).await,
     }
 }
 

@@ -24,7 +24,7 @@ pub enum Deletion {
 
 /// Decides. `object` is the stored one.
 pub fn plan(object: &Value, options: &DeleteOptions, rules: &dyn Rules, now: Timestamp) -> Deletion {
-    let finalizers = finalizers(object, options.propagation);
+    let finalizers = finalizers(object, options.propagation, rules);
     let grace = grace_period(object, options, rules);
     let held = !finalizers.is_empty() || !object.list_at("spec.finalizers").is_empty();
     if !held && grace == 0 {
@@ -72,9 +72,11 @@ fn grace_period(object: &Value, options: &DeleteOptions, rules: &dyn Rules) -> i
 }
 
 /// The finalizers after the propagation policy has added or taken away its own.
-fn finalizers(object: &Value, propagation: Option<Propagation>) -> Vec<Value> {
+fn finalizers(object: &Value, propagation: Option<Propagation>, rules: &dyn Rules) -> Vec<Value> {
     let mut list = object.list_at("metadata.finalizers").to_vec();
-    let Some(propagation) = propagation else { return list };
+    let decided = list.iter().any(|name| name == FOREGROUND || name == ORPHAN);
+    let usual = (rules.orphans_by_default() && !decided).then_some(Propagation::Orphan);
+    let Some(propagation) = propagation.or(usual) else { return list };
     let wanted = match propagation {
         Propagation::Background => None,
         Propagation::Foreground => Some(FOREGROUND),
@@ -136,6 +138,35 @@ mod tests {
         let Deletion::Later(shorter) = plan(&marked, &options(Some(10), None), &Graceful(30), later) else { panic!() };
         assert_eq!(shorter.str_at("metadata.deletionTimestamp"), "2020-01-01T00:00:10Z");
         assert_eq!(plan(&shorter, &options(Some(0), None), &Graceful(30), later), Deletion::Now);
+    }
+
+    struct Orphaning;
+    impl Rules for Orphaning {
+        fn orphans_by_default(&self) -> bool {
+            true
+        }
+    }
+
+    #[test]
+    fn some_kinds_let_dependents_go_unless_told_otherwise() {
+        let now = at("2020-01-01T00:00:00Z");
+        let plain = json!({"metadata": {"name": "a"}});
+        for (object, policy, want) in [
+            (plain.clone(), None, Some(json!(["orphan"]))),
+            (plain.clone(), Some(Propagation::Foreground), Some(json!(["foregroundDeletion"]))),
+            (plain, Some(Propagation::Background), None),
+            (
+                json!({"metadata": {"name": "a", "finalizers": ["foregroundDeletion"]}}),
+                None,
+                Some(json!(["foregroundDeletion"])),
+            ),
+        ] {
+            let found = match plan(&object, &options(None, policy), &Orphaning, now) {
+                Deletion::Later(marked) => Some(marked.at("metadata.finalizers").clone()),
+                _ => None,
+            };
+            assert_eq!(found, want, "{object} {policy:?}");
+        }
     }
 
     #[test]

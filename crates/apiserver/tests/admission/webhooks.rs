@@ -1,14 +1,10 @@
 //! Webhooks as servers of their own with TLS, reached by URL and by Service, over both families.
 
-#![allow(missing_docs, clippy::unwrap_used, clippy::expect_used)]
-
-mod support;
-
-use apiserver::{
-    ApiServer,
-    kubelet::{Kubelets, Settings, reach::Reach},
-    testing::Lab,
+use crate::{
+    V4, V6, lab, server,
+    support::{Reply, ask, make, secure::Secure},
 };
+use apiserver::{ApiServer, testing::Lab};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
 use http::{Request, Response};
@@ -16,62 +12,40 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use parking_lot::Mutex;
 use runtime::{
-    http::{Body, Limits, Server, full},
-    pki::{Authority, Identity, Purpose, Rotating},
-    tls,
+    http::{Body, full},
+    pki::Identity,
 };
 use serde_json::{Value, json};
-use std::{
-    convert::Infallible,
-    net::{IpAddr, TcpListener},
-    sync::Arc,
-    time::{Duration, SystemTime},
-};
-use support::{Reply, ask, make};
-use tokio_util::{sync::CancellationToken, task::TaskTracker};
+use std::{convert::Infallible, sync::Arc, time::Duration};
 
 const HOOKS: &str = "/apis/admissionregistration.k8s.io/v1";
-const V4: &str = "127.0.0.1";
-const V6: &str = "::1";
 
 /// A server of webhooks; what it says depends on the path.
 struct StandIn {
-    port: u16,
-    bundle: String,
-    /// Its own certificate.
-    shown: String,
+    server: Secure,
     asked: Arc<Mutex<Vec<(String, Value)>>>,
-    _running: tokio_util::sync::DropGuard,
+}
+
+impl std::ops::Deref for StandIn {
+    type Target = Secure;
+
+    fn deref(&self) -> &Secure {
+        &self.server
+    }
 }
 
 impl StandIn {
     fn new(address: &str) -> Self {
-        let authority = Authority::create("webhooks", SystemTime::now()).unwrap();
-        let addresses = vec![address.parse().unwrap()];
-        let purpose = Purpose::Serving { names: vec!["hook.default.svc".into()], addresses };
-        let identity = authority.issue(&purpose, SystemTime::now()).unwrap();
-        Self::showing(address, &identity, STANDARD.encode(authority.certificate_pem()))
+        let asked: Arc<Mutex<Vec<_>>> = Arc::default();
+        let heard = Arc::clone(&asked);
+        Self { server: Secure::new(address, move |request| answer(request, Arc::clone(&heard))), asked }
     }
 
     fn showing(address: &str, identity: &Identity, bundle: String) -> Self {
-        let address: IpAddr = address.parse().unwrap();
-        let listener = TcpListener::bind((address, 0)).unwrap();
-        listener.set_nonblocking(true).unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let tls = tls::server_config(Rotating::new(identity).unwrap(), None).unwrap();
         let asked: Arc<Mutex<Vec<_>>> = Arc::default();
         let heard = Arc::clone(&asked);
-        let serve = tower::service_fn(move |request| answer(request, Arc::clone(&heard)));
-        let stop = CancellationToken::new();
-        let server = Server { listeners: vec![listener], tls: Some(tls), limits: Limits::default() };
-        TaskTracker::new().spawn(server.run(serve, stop.clone()));
-        let shown = STANDARD.encode(identity.chain_pem());
-        Self { port, bundle, shown, asked, _running: stop.drop_guard() }
-    }
-
-    fn url(&self, address: &str, path: &str) -> Value {
-        let host = if address.contains(':') { format!("[{address}]") } else { address.to_owned() };
-        json!({"url": format!("https://{host}:{}{path}", self.port), "caBundle": self.bundle})
+        let server = Secure::showing(address, identity, bundle, move |request| answer(request, Arc::clone(&heard)));
+        Self { server, asked }
     }
 
     /// The paths that were asked since the last look.
@@ -153,13 +127,6 @@ async fn clear(server: &Arc<ApiServer>) {
     for kind in ["mutating", "validating"] {
         assert_eq!(ask(server, "DELETE", &format!("{HOOKS}/{kind}webhookconfigurations"), &[], "").await.status, 200);
     }
-}
-
-async fn server() -> Arc<ApiServer> {
-    let mut lab = Lab::new();
-    let settings = Settings { reach: Reach::AlsoLoopback, ..Settings::default() };
-    lab.server.kubelets = Kubelets::new(settings).unwrap();
-    lab.start().await
 }
 
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
@@ -441,7 +408,7 @@ async fn evictions_scales_statuses_and_deletions_are_shown_as_what_they_are() {
 async fn another_version_of_a_resource_is_the_same_resource() {
     let server = server().await;
     let standin = StandIn::new(V4);
-    let mut definition = support::definition("Widget", "widgets", "Namespaced", &json!({}));
+    let mut definition = crate::support::definition("Widget", "widgets", "Namespaced", &json!({}));
     let mut second = definition["spec"]["versions"][0].clone();
     second["name"] = "v2".into();
     second["storage"] = false.into();
@@ -553,4 +520,59 @@ async fn mistakes_in_a_configuration_are_told_together() {
         ],
         "{reply:#}"
     );
+}
+
+#[tokio::test]
+async fn a_webhook_is_shown_what_the_configuration_says() {
+    let heard: Arc<Mutex<Vec<String>>> = Arc::default();
+    let noted = Arc::clone(&heard);
+    let standin = Secure::new(V6, move |request: Request<Incoming>| {
+        let shown = request.headers().get("authorization").map(|value| value.to_str().unwrap().to_owned());
+        noted.lock().push(shown.unwrap_or_default());
+        answer(request, Arc::default())
+    });
+    let folder = tempfile::TempDir::new().unwrap();
+    let file = folder.path().join("webhooks.kubeconfig");
+    let users = format!("users: [{{name: '[::1]:{}', user: {{token: for-the-webhook}}}}]", standin.port);
+    std::fs::write(&file, users).unwrap();
+    let mut lab = lab();
+    let credentials = apiserver::webhook::Credentials::load(&file).unwrap();
+    lab.server.config.admission.mutating_credentials = Some(Arc::new(credentials));
+    let server = lab.start().await;
+    configure(&server, "Mutating", "one", vec![hook("one", standin.url(V6, "/see"), json!({}))]).await;
+    configure(&server, "Validating", "one", vec![hook("one", standin.url(V6, "/see"), json!({}))]).await;
+    assert_eq!(map(&server, "a").await.0, 201);
+    // The server's own writes are shown to them as well.
+    let heard: std::collections::BTreeSet<String> = heard.lock().iter().cloned().collect();
+    assert_eq!(heard.into_iter().collect::<Vec<_>>(), ["", "Bearer for-the-webhook"]);
+}
+
+#[tokio::test]
+async fn managed_fields_of_a_webhook_are_kept_when_they_are_valid() {
+    let server = server().await;
+    let standin = Secure::new(V4, |request: Request<Incoming>| async move {
+        let good = request.uri().path() == "/good";
+        let review: Value = serde_json::from_slice(&request.into_body().collect().await.unwrap().to_bytes()).unwrap();
+        let entry = json!({"manager": "hook", "operation": if good { "Update" } else { "Nonsense" }, "apiVersion": "v1",
+            "fieldsType": "FieldsV1", "time": "2024-01-01T00:00:00Z", "fieldsV1": {"f:data": {"f:k": {}}}});
+        let patch = json!([{"op": "add", "path": "/metadata/managedFields", "value": [entry]}]).to_string();
+        let response = json!({"uid": review["request"]["uid"], "allowed": true, "patchType": "JSONPatch", "patch": STANDARD.encode(patch)});
+        let review = json!({"kind": "AdmissionReview", "apiVersion": "admission.k8s.io/v1", "response": response});
+        Ok::<_, Infallible>(Response::new(full(Bytes::from(review.to_string()))))
+    });
+    for (path, managers, warned) in [("/good", ["hook"], false), ("/bad", ["me"], true)] {
+        configure(&server, "Mutating", "one", vec![hook("one", standin.url(V4, path), json!({}))]).await;
+        let object = json!({"metadata": {"name": "a"}, "data": {"k": "v"}});
+        let reply = post(&server, &format!("{MAPS}?dryRun=All&fieldManager=me"), object).await;
+        let made = reply.json();
+        let shown: Vec<&str> = made["metadata"]["managedFields"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|entry| entry["manager"].as_str().unwrap())
+            .collect();
+        assert_eq!(shown, managers, "{made}");
+        assert_eq!(reply.headers.contains_key("warning"), warned, "{path}");
+        clear(&server).await;
+    }
 }

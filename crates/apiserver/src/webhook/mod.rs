@@ -1,23 +1,30 @@
-//! Calls to webhooks: connections by URL or to a Service, kept open between calls.
+//! Calls to webhooks, of admission and of conversion: connections by URL or to a Service, kept open between calls.
 //!
 //! A Service is reached at one of its ready endpoints, of each family one, whichever answers first; its certificate is that of
 //! `NAME.NAMESPACE.svc`. HTTP/1.1 is spoken, so that calls spread over endpoints.
 
-use super::trust;
+mod credentials;
+
+pub use credentials::Credentials;
+
 use crate::{
     ApiServer,
+    kubeconfig::User,
     kubelet::{self, Endpoint, Host, Via, chain},
 };
 use api::{error::ApiError, object::Fields};
 use base64::{Engine, engine::general_purpose::STANDARD};
-use bytes::Bytes;
-use http::{HeaderValue, Method, Request, Uri, header};
+use bytes::{Bytes, BytesMut};
+use http::{HeaderValue, Method, Request, Response, Uri, header};
 use http_body_util::{BodyExt, Full, Limited};
-use hyper::client::conn::http1::{self, SendRequest};
+use hyper::{
+    body::Incoming,
+    client::conn::http1::{self, SendRequest},
+};
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use runtime::{pki::Bundle, tls};
-use rustls::{ClientConfig, pki_types::ServerName};
+use rustls::{ClientConfig, pki_types::ServerName, sign::SingleCertAndKey};
 use serde_json::Value;
 use std::{
     collections::HashMap,
@@ -44,6 +51,7 @@ struct Client {
     port: u16,
     path: String,
     tls: Arc<ClientConfig>,
+    user: Option<User>,
     idle: Mutex<Vec<Idle>>,
 }
 
@@ -52,26 +60,55 @@ enum Reached {
     Service { namespace: String, name: String },
 }
 
+/// On whose behalf a webhook is called, which decides what the server shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Caller {
+    Mutating,
+    Validating,
+    Conversion,
+}
+
+impl Caller {
+    fn credentials(self, server: &ApiServer) -> Option<&Credentials> {
+        let plugins = &server.config.admission;
+        match self {
+            Self::Mutating => plugins.mutating_credentials.as_deref(),
+            Self::Validating => plugins.validating_credentials.as_deref(),
+            Self::Conversion => None,
+        }
+    }
+}
+
+/// Why there is no answer.
+#[derive(Debug)]
+pub(crate) enum CallError {
+    /// Nobody can be called with such a configuration.
+    Client(String),
+    /// The call failed.
+    Call(String),
+}
+
 /// All clients, by what their configurations say.
 #[derive(Default)]
-pub(crate) struct Clients(Mutex<HashMap<String, Arc<Client>>>);
+pub(crate) struct Clients(Mutex<HashMap<(Caller, String), Arc<Client>>>);
 
 impl Clients {
     /// Sends `review` and returns the answer; what goes wrong is told as upstream's client tells it.
     pub(crate) async fn post(
         &self,
         server: &ApiServer,
+        caller: Caller,
         config: &Value,
         review: &Value,
         timeout: Duration,
-    ) -> Result<Value, String> {
-        let client = self.client(config).map_err(|why| format!("could not get REST client: {why}"))?;
+    ) -> Result<Value, CallError> {
+        let client = self.client(server, caller, config).map_err(CallError::Client)?;
         let url = format!("https://{}:{}{}?timeout={}s", client.host, client.port, client.path, timeout.as_secs());
-        let failed = |why: String| format!("failed to call webhook: Post {url:?}: {why}");
+        let failed = |why: String| CallError::Call(format!("Post {url:?}: {why}"));
         let sent = tokio::time::timeout(timeout, client.send(server, &url, review.to_string().into()));
         let (status, bytes) =
             sent.await.map_err(|_| failed("context deadline exceeded".to_owned()))?.map_err(failed)?;
-        let refused = |why: String| format!("failed to call webhook: {why}");
+        let refused = CallError::Call;
         match status.as_u16() {
             200..=299 => {
                 serde_json::from_slice(&bytes).map_err(|error| refused(format!("the answer is no JSON: {error}")))
@@ -87,8 +124,8 @@ impl Clients {
         }
     }
 
-    fn client(&self, config: &Value) -> Result<Arc<Client>, String> {
-        let key = config.to_string();
+    fn client(&self, server: &ApiServer, caller: Caller, config: &Value) -> Result<Arc<Client>, String> {
+        let key = (caller, config.to_string());
         let mut clients = self.0.lock();
         if let Some(client) = clients.get(&key) {
             return Ok(Arc::clone(client));
@@ -96,15 +133,16 @@ impl Clients {
         if clients.len() >= MOST_CLIENTS {
             clients.clear();
         }
-        let client = Arc::new(Client::new(config)?);
+        let client = Arc::new(Client::new(config, caller.credentials(server))?);
         clients.insert(key, Arc::clone(&client));
         Ok(client)
     }
 }
 
 impl Client {
-    fn new(config: &Value) -> Result<Self, String> {
-        let tls = trusting(config.str_at("caBundle"))?;
+    fn new(config: &Value, credentials: Option<&Credentials>) -> Result<Self, String> {
+        let bundle = config.str_at("caBundle");
+        let user = |host: &str, port: u16| credentials.and_then(|credentials| credentials.of(host, port)).cloned();
         let service = config.at("service");
         let idle = Mutex::default();
         if service.is_object() {
@@ -112,11 +150,16 @@ impl Client {
             let host = format!("{name}.{namespace}.svc");
             let port = service.int_at("port").and_then(|port| u16::try_from(port).ok()).unwrap_or(443);
             let path = cleaned(service.str_at("path"));
-            return Ok(Self { to: Reached::Service { namespace, name }, host, port, path, tls, idle });
+            let user = user(&host, port);
+            let tls = trusting(bundle, user.as_ref())?;
+            return Ok(Self { to: Reached::Service { namespace, name }, host, port, path, tls, user, idle });
         }
         let url: Uri = config.str_at("url").parse().map_err(|error| format!("Unparsable URL: {error}"))?;
         let host = url.host().ok_or("webhook configuration must have either service or URL")?.to_owned();
-        Ok(Self { to: Reached::Url, host, port: url.port_u16().unwrap_or(443), path: cleaned(url.path()), tls, idle })
+        let port = url.port_u16().unwrap_or(443);
+        let user = user(&host, port);
+        let tls = trusting(bundle, user.as_ref())?;
+        Ok(Self { to: Reached::Url, host, port, path: cleaned(url.path()), tls, user, idle })
     }
 
     async fn send(&self, server: &ApiServer, url: &str, body: Bytes) -> Result<(http::StatusCode, Bytes), String> {
@@ -130,6 +173,9 @@ impl Client {
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(header::ACCEPT, HeaderValue::from_static("application/json"));
         headers.insert(header::USER_AGENT, HeaderValue::from_static("twinstack-apiserver-admission"));
+        if let Some(authorization) = self.user.as_ref().map(User::authorization).transpose()?.flatten() {
+            headers.insert(header::AUTHORIZATION, authorization);
+        }
         headers.extend(host.and_then(|host| HeaderValue::from_str(&host).ok()).map(|host| (header::HOST, host)));
         loop {
             let (mut sender, waited) = match self.idle() {
@@ -148,8 +194,7 @@ impl Client {
                 },
             };
             let status = response.status();
-            let body = Limited::new(response.into_body(), LARGEST_ANSWER).collect().await;
-            let body = body.map_err(|error| error.to_string())?.to_bytes();
+            let body = answered(response).await?;
             if sender.ready().await.is_ok() {
                 self.idle.lock().push((sender, Instant::now()));
             }
@@ -190,15 +235,41 @@ impl Client {
     }
 }
 
-/// Trusts this bundle, or without one what the machine trusts.
-fn trusting(bundle: &str) -> Result<Arc<ClientConfig>, String> {
+/// The body of an answer. One that says nothing of its length ends with the connection, also where the other side does not take
+/// leave as TLS wants it: Python's servers do not.
+async fn answered(response: Response<Incoming>) -> Result<Bytes, String> {
+    let headers = response.headers();
+    let bounded = headers.contains_key(header::CONTENT_LENGTH) || headers.contains_key(header::TRANSFER_ENCODING);
+    let mut body = Limited::new(response.into_body(), LARGEST_ANSWER);
+    let mut bytes = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        match frame {
+            Ok(frame) => frame.into_data().into_iter().for_each(|data| bytes.extend_from_slice(&data)),
+            Err(error) if !bounded && is_cut_off(&*error) => break,
+            Err(error) => return Err(error.to_string()),
+        }
+    }
+    Ok(bytes.freeze())
+}
+
+fn is_cut_off(error: &(dyn std::error::Error + 'static)) -> bool {
+    let kind = |error: &std::io::Error| error.kind() == std::io::ErrorKind::UnexpectedEof;
+    std::iter::successors(Some(error), |error| error.source()).any(|error| error.downcast_ref().is_some_and(kind))
+}
+
+/// Trusts this bundle, or without one what the machine trusts; shows the certificate of `user`.
+pub(crate) fn trusting(bundle: &str, user: Option<&User>) -> Result<Arc<ClientConfig>, String> {
     let mut config = if bundle.is_empty() {
         Arc::unwrap_or_clone(tls::public_client_config())
     } else {
         let pem = STANDARD.decode(bundle).map_err(|error| format!("caBundle: {error}"))?;
         let bundle = Bundle::from_pem(&String::from_utf8_lossy(&pem)).map_err(|error| format!("caBundle: {error}"))?;
-        trust::trusting(&bundle).map_err(|error| format!("caBundle: {error}"))?
+        tls::bundle_client_config(&bundle).map_err(|error| format!("caBundle: {error}"))?
     };
+    if let Some(identity) = user.and_then(|user| user.identity.as_ref()) {
+        let key = identity.certified_key().map_err(|error| error.to_string())?;
+        config.client_auth_cert_resolver = Arc::new(SingleCertAndKey::from(key));
+    }
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     Ok(Arc::new(config))
 }

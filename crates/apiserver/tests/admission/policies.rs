@@ -1,16 +1,12 @@
 //! ValidatingAdmissionPolicies: bound, with parameters, variables, messages and audit annotations.
 
-#![allow(missing_docs, clippy::unwrap_used, reason = "a test fails by panicking")]
-
-mod support;
-
+use crate::support::{RBAC, Reply, ask, make, send};
 use access::authn::User;
 use apiserver::{ApiServer, handle::Insider, testing};
 use http::Request;
 use http_body_util::Full;
 use serde_json::{Value, json};
 use std::sync::Arc;
-use support::{RBAC, Reply, ask, make, send};
 
 const KINDS: &str = "/apis/admissionregistration.k8s.io/v1";
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
@@ -194,7 +190,7 @@ async fn whoever_names_parameters_must_be_able_to_read_them() {
     let server = testing::server().await;
     let rules = json!([{"apiGroups": ["admissionregistration.k8s.io"], "resources": ["*"], "verbs": ["*"]}]);
     make(&server, &format!("{RBAC}/clusterroles"), json!({"metadata": {"name": "policies"}, "rules": rules})).await;
-    support::bind(&server, &format!("{RBAC}/clusterrolebindings"), "eve", "ClusterRole", "policies").await;
+    crate::support::bind(&server, &format!("{RBAC}/clusterrolebindings"), "eve", "ClusterRole", "policies").await;
     let secret = policy(
         "p.example.com",
         json!({"paramKind": {"apiVersion": "v1", "kind": "Secret"}, "validations": [{"expression": "false", "messageExpression": "string(params)"}]}),
@@ -268,5 +264,49 @@ async fn mistakes_in_a_policy_are_told_together() {
             "spec.auditAnnotations[1].key",
         ],
         "{reply:#}"
+    );
+}
+
+#[tokio::test]
+async fn what_is_odd_about_types_is_told_in_the_status() {
+    let server = testing::server().await;
+    let matched = json!({"matchConstraints": {"resourceRules": [
+        {"apiGroups": ["apps"], "apiVersions": ["v1"], "resources": ["deployments"], "operations": ["*"]}]}});
+    let with = |expression: &str, message: &str| {
+        let mut extra = matched.clone();
+        extra["validations"] = json!([{"expression": expression, "messageExpression": message}]);
+        extra
+    };
+    let path = format!("{KINDS}/validatingadmissionpolicies");
+    make(
+        &server,
+        &path,
+        policy("odd.example.com", with("object.spec.replicas > '1'", "'got ' + object.spec.replicas")),
+    )
+    .await;
+    make(
+        &server,
+        &path,
+        policy("fine.example.com", with("object.spec.replicas > 1", "'got ' + string(object.spec.replicas)")),
+    )
+    .await;
+    let status = async |name: &str| {
+        for _ in 0..500 {
+            let found = ask(&server, "GET", &format!("{path}/{name}"), &[], "").await.json();
+            if found["status"]["typeChecking"].is_object() {
+                return found["status"].clone();
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        panic!("the types of {name} were not checked");
+    };
+    assert_eq!(status("fine.example.com").await, json!({"observedGeneration": 1, "typeChecking": {}}));
+    let of = "apps/v1, Kind=Deployment: compilation failed: ERROR: found no matching overload for";
+    assert_eq!(
+        status("odd.example.com").await,
+        json!({"observedGeneration": 1, "typeChecking": {"expressionWarnings": [
+            {"fieldRef": "spec.validations[0].expression", "warning": format!("{of} '_>_' applied to '(int, string)'\n")},
+            {"fieldRef": "spec.validations[0].messageExpression", "warning": format!("{of} '_+_' applied to '(string, int)'\n")},
+        ]}})
     );
 }
