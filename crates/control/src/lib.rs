@@ -1,6 +1,10 @@
 //! The controllers: what makes the cluster's objects agree with each other. Its README follows.
 #![doc = include_str!("../README.md")]
 
+pub mod autoscaler;
+pub mod bootstrap;
+pub mod certificates;
+pub mod devices;
 pub mod endpoints;
 pub mod endpointslice;
 pub mod framework;
@@ -9,9 +13,11 @@ pub mod housekeeping;
 pub mod mirroring;
 pub mod node_ipam;
 pub mod protection;
+pub mod quota;
 pub mod routes;
 pub mod scheduler;
 pub mod service_lb;
+pub mod storage;
 pub mod workloads;
 
 use framework::Controller;
@@ -19,7 +25,7 @@ use framework::Controller;
 /// Every controller there is, by room. The order is that of `--help`.
 #[must_use]
 pub fn controllers() -> Vec<&'static Controller> {
-    let rooms: [&'static [Controller]; 11] = [
+    let rooms: [&'static [Controller]; 17] = [
         endpointslice::CONTROLLERS,
         endpoints::CONTROLLERS,
         mirroring::CONTROLLERS,
@@ -29,8 +35,14 @@ pub fn controllers() -> Vec<&'static Controller> {
         routes::CONTROLLERS,
         workloads::CONTROLLERS,
         scheduler::CONTROLLERS,
+        storage::CONTROLLERS,
+        devices::CONTROLLERS,
+        certificates::CONTROLLERS,
+        bootstrap::CONTROLLERS,
         hollow::CONTROLLERS,
         housekeeping::CONTROLLERS,
+        quota::CONTROLLERS,
+        autoscaler::CONTROLLERS,
     ];
     rooms.into_iter().flatten().collect()
 }

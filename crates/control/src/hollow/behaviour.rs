@@ -5,6 +5,7 @@
 //! | `hollow.twinstack.dev/start-delay` | Pod | starts after so long: `500ms`, `3s`, `2m` |
 //! | `hollow.twinstack.dev/stop-delay` | Pod | ends so long after it is deleted |
 //! | `hollow.twinstack.dev/run-for` | Pod | ends by itself, successfully, after so long |
+//! | `hollow.twinstack.dev/exit-code` | Pod | and then with this code: an error, unless it is 0 |
 //! | `hollow.twinstack.dev/fail` | Pod | `pull`: never starts; `ready`: runs and is never ready; `crash`: its containers end with an error |
 //! | `hollow.twinstack.dev/silent` | Node | `true`: it no longer says that it is alive |
 
@@ -31,8 +32,10 @@ pub struct Behaviour {
     pub start_delay: Duration,
     /// From deletion to the end.
     pub stop_delay: Duration,
-    /// From running to success.
+    /// From running to the end.
     pub run_for: Option<Duration>,
+    /// What its containers end with by themselves.
+    pub exit_code: i32,
     /// What goes wrong.
     pub failure: Option<Failure>,
 }
@@ -42,11 +45,12 @@ pub fn of(pod: &Pod, options: &HollowOptions) -> Behaviour {
     let given = |name: &str| annotation(&pod.metadata, name);
     let duration = |name: &str| given(name).and_then(go_duration::parse);
     let grace = pod.metadata.deletion_grace_period_seconds.and_then(|seconds| u64::try_from(seconds).ok());
-    let stop_delay = duration("stop-delay").unwrap_or(options.stop_delay);
+    let stop_delay = duration("stop-delay").unwrap_or_else(|| options.stop_delay.max(pre_stop(pod)));
     Behaviour {
         start_delay: duration("start-delay").unwrap_or(options.start_delay),
         stop_delay: grace.map_or(stop_delay, |grace| stop_delay.min(Duration::from_secs(grace))),
         run_for: duration("run-for"),
+        exit_code: given("exit-code").and_then(|code| code.parse().ok()).unwrap_or_default(),
         failure: match given("fail") {
             Some("pull") => Some(Failure::Pull),
             Some("ready") => Some(Failure::Ready),
@@ -54,6 +58,14 @@ pub fn of(pod: &Pod, options: &HollowOptions) -> Behaviour {
             _ => None,
         },
     }
+}
+
+/// How long its `preStop` hooks sleep: those are the kubelet's own, and need no container.
+fn pre_stop(pod: &Pod) -> Duration {
+    let containers = pod.spec.iter().flat_map(|spec| &spec.containers);
+    let hooks = containers.filter_map(|container| container.lifecycle.as_ref()?.pre_stop.as_ref()?.sleep.as_ref());
+    let longest = hooks.filter_map(|sleep| u64::try_from(sleep.seconds).ok()).max();
+    Duration::from_secs(longest.unwrap_or_default())
 }
 
 /// Whether a node is to stop saying that it is alive.

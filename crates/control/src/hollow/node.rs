@@ -41,10 +41,13 @@ pub(super) async fn run(context: &Context) -> Result<()> {
     let _nodes = nodes.on_change({
         let (queue, options) = (queue.clone(), options.clone());
         move |change| {
-            // Heartbeats come by the clock; this is for a node that was deleted or made silent.
+            // Heartbeats come by the clock; this is for a node that was deleted, made silent, or has got what it lacked.
             let key = change.key();
-            let silenced = |node: Option<&std::sync::Arc<Node>>| node.map(|node| behaviour::is_silent(&node.metadata));
-            if index(&key.name, &options).is_some() && silenced(change.old) != silenced(change.new) {
+            let told = |node: Option<&std::sync::Arc<Node>>| {
+                let extended = |node: &Node| node.status.as_ref().and_then(|status| status.capacity.clone());
+                node.map(|node| (behaviour::is_silent(&node.metadata), has_network(node), extended(node)))
+            };
+            if index(&key.name, &options).is_some() && told(change.old) != told(change.new) {
                 queue.add(key);
             }
         }
@@ -151,15 +154,23 @@ pub(super) fn status(node: &Node, number: u32, options: &HollowOptions, now: Tim
         "operatingSystem": "linux", "architecture": arch(), "osImage": "hollow", "kernelVersion": "", "machineID": "",
         "systemUUID": "", "bootID": ""});
     status.addresses = Some(addresses.chain([address("Hostname", name(number))]).collect());
-    status.capacity = Some(room.clone());
-    status.allocatable = Some(room);
+    // What others say that the node has, nobody here takes away: an extended resource is there for pods as soon as it is told.
+    let mut all: BTreeMap<String, Quantity> = status.capacity.take().unwrap_or_default();
+    all.extend(room);
+    status.capacity = Some(all.clone());
+    status.allocatable = Some(all);
     status.node_info = from_value(&info).ok();
     let mut conditions = status.conditions.take().unwrap_or_default();
+    let (ready, reason, message) = if has_network(node) {
+        ("True", "KubeletReady", "hollow node is posting ready status")
+    } else {
+        ("False", "KubeletNotReady", NO_NETWORK)
+    };
     for (kind, wanted, reason, message) in [
         ("MemoryPressure", "False", "KubeletHasSufficientMemory", "kubelet has sufficient memory available"),
         ("DiskPressure", "False", "KubeletHasNoDiskPressure", "kubelet has no disk pressure"),
         ("PIDPressure", "False", "KubeletHasSufficientPID", "kubelet has sufficient PID available"),
-        ("Ready", "True", "KubeletReady", "hollow node is posting ready status"),
+        ("Ready", ready, reason, message),
     ] {
         if conditions.iter().any(|one| one.type_ == kind && one.status == wanted) {
             continue;
@@ -171,6 +182,15 @@ pub(super) fn status(node: &Node, number: u32, options: &HollowOptions, now: Tim
     }
     status.conditions = Some(conditions);
     status
+}
+
+/// As a kubelet tells it whose network plugin has no range to give addresses from.
+const NO_NETWORK: &str = "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:Network plugin \
+     returns error: the node has no pod CIDR (spec.podCIDRs)";
+
+/// Whether pods on the node can have addresses.
+fn has_network(node: &Node) -> bool {
+    node.spec.as_ref().and_then(|spec| spec.pod_cidrs.as_ref()).is_some_and(|cidrs| !cidrs.is_empty())
 }
 
 /// Kubernetes' word for this machine's kind of processor.

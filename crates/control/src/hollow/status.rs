@@ -1,7 +1,7 @@
 //! What a pod's status says at each moment of its hollow life. Pure; called by `pod`.
 
 use super::behaviour::{Behaviour, Failure};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use k8s_openapi::{
     api::core::v1::{
         Container, ContainerState, ContainerStateRunning, ContainerStateTerminated, ContainerStateWaiting,
@@ -9,7 +9,11 @@ use k8s_openapi::{
     },
     apimachinery::pkg::apis::meta::v1::Time,
 };
+use runtime::backoff::Backoff;
 use std::{net::IpAddr, time::Duration};
+
+/// What containers end with that are told to stop and do not.
+const KILLED: i32 = 137;
 
 /// What to do about a pod.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,12 +42,38 @@ pub(super) struct View<'a> {
     pub(super) now: Timestamp,
 }
 
+/// A kubelet starts a container that ended again after so long, longer each time.
+const BACK_OFF: Backoff = Backoff { first: Duration::from_secs(10), cap: Duration::from_secs(300) };
+
+/// How often a container that crashes at once has been started again after `age`, how long it waits now, and how long that still takes.
+/// The first time nothing is waited for.
+fn crashes(age: Duration) -> (i32, Duration, Duration) {
+    let pause = |restarts: u32| BACK_OFF.delay(restarts, 0.0);
+    let mut restarts = 1;
+    let mut due = pause(restarts);
+    while due <= age {
+        restarts += 1;
+        due += pause(restarts);
+    }
+    (i32::try_from(restarts).unwrap_or(i32::MAX), pause(restarts), due - age)
+}
+
 /// How far a container is.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
     Waiting(&'static str),
-    Running { ready: bool },
-    Ended { code: i32 },
+    /// Started again so often, the last time so long after the first, and waiting for the next time.
+    Crashing {
+        restarts: i32,
+        pause: Duration,
+        last: Duration,
+    },
+    Running {
+        ready: bool,
+    },
+    Ended {
+        code: i32,
+    },
 }
 
 impl View<'_> {
@@ -52,6 +82,10 @@ impl View<'_> {
         if self.pod.metadata.deletion_timestamp.is_some() {
             return match behaviour.stop_delay.checked_sub(self.waited).filter(|left| !left.is_zero()) {
                 Some(left) => Step::Wait(left),
+                // Somebody waits to see how it ended: its containers were killed.
+                None if self.is_awaited() => {
+                    Step::Write(Box::new(self.status(Stage::Ended { code: KILLED })), Some(Duration::ZERO))
+                }
                 None => Step::Remove,
             };
         }
@@ -69,12 +103,16 @@ impl View<'_> {
             }
         }
         let end = behaviour.run_for.map(|run_for| behaviour.start_delay + run_for);
-        let left = end.and_then(|end| end.checked_sub(self.waited)).filter(|left| !left.is_zero());
+        let mut left = end.and_then(|end| end.checked_sub(self.waited)).filter(|left| !left.is_zero());
         let stage = match behaviour.failure {
             Some(Failure::Pull) => Stage::Waiting("ImagePullBackOff"),
-            Some(Failure::Crash) if self.restarts() => Stage::Waiting("CrashLoopBackOff"),
+            Some(Failure::Crash) if self.restarts() => {
+                let (restarts, pause, next) = crashes(self.age());
+                left = Some(next);
+                Stage::Crashing { restarts, pause, last: (self.age() + next).saturating_sub(pause) }
+            }
             Some(Failure::Crash) => Stage::Ended { code: 1 },
-            _ if end.is_some() && left.is_none() => Stage::Ended { code: 0 },
+            _ if end.is_some() && left.is_none() => self.ended(behaviour.exit_code),
             failure => Stage::Running { ready: failure != Some(Failure::Ready) },
         };
         let status = self.status(stage);
@@ -82,6 +120,23 @@ impl View<'_> {
             return left.map_or(Step::Nothing, Step::Wait);
         }
         Step::Write(Box::new(status), left)
+    }
+
+    /// Since it started, which a restart of this program does not change.
+    fn age(&self) -> Duration {
+        let started = self.pod.status.as_ref().and_then(|status| status.start_time.as_ref());
+        started.and_then(|time| self.now.duration_since(time.0).try_into().ok()).unwrap_or_default()
+    }
+
+    /// Where errors are tried again, a container that ends with one waits for its next start.
+    fn ended(&self, code: i32) -> Stage {
+        if code != 0 && self.restarts() { Stage::Waiting("CrashLoopBackOff") } else { Stage::Ended { code } }
+    }
+
+    /// Whether it outlives its own end, and has not come to it.
+    fn is_awaited(&self) -> bool {
+        let held = self.pod.metadata.finalizers.as_ref().is_some_and(|names| !names.is_empty());
+        held && !crate::workloads::pods::is_finished(self.pod)
     }
 
     fn restarts(&self) -> bool {
@@ -94,7 +149,7 @@ impl View<'_> {
         let old = self.pod.status.clone().unwrap_or_default();
         let phase = match stage {
             Stage::Waiting("ImagePullBackOff") => "Pending",
-            Stage::Waiting(_) | Stage::Running { .. } => "Running",
+            Stage::Waiting(_) | Stage::Crashing { .. } | Stage::Running { .. } => "Running",
             Stage::Ended { code: 0 } => "Succeeded",
             Stage::Ended { .. } => "Failed",
         };
@@ -169,9 +224,38 @@ impl View<'_> {
         let uid = self.pod.metadata.uid.as_deref().unwrap_or_default();
         let id = format!("hollow://{uid}/{}", container.name);
         let waiting = matches!(stage, Stage::Waiting(_));
+        let error = |at: Timestamp| ContainerStateTerminated {
+            exit_code: 1,
+            reason: Some("Error".to_owned()),
+            started_at: Some(Time(at)),
+            finished_at: Some(Time(at)),
+            container_id: Some(id.clone()),
+            ..ContainerStateTerminated::default()
+        };
+        let (restarts, last_state) = match stage {
+            Stage::Crashing { restarts: now, last, .. } => {
+                let at = SignedDuration::try_from(last).ok().and_then(|last| started.0.checked_add(last).ok());
+                let terminated = Some(error(at.unwrap_or(started.0)));
+                (restarts.max(now), ContainerState { terminated, ..ContainerState::default() })
+            }
+            _ => (restarts, ContainerState::default()),
+        };
         let state = match stage {
             Stage::Waiting(reason) => ContainerState {
                 waiting: Some(ContainerStateWaiting { reason: Some(reason.to_owned()), message: None }),
+                ..ContainerState::default()
+            },
+            Stage::Crashing { pause, .. } => ContainerState {
+                waiting: Some(ContainerStateWaiting {
+                    reason: Some("CrashLoopBackOff".to_owned()),
+                    message: Some(format!(
+                        "back-off {} restarting failed container={} pod={}_{}({uid})",
+                        api::go_duration::print(i64::try_from(pause.as_nanos()).unwrap_or(i64::MAX)),
+                        container.name,
+                        self.pod.metadata.name.as_deref().unwrap_or_default(),
+                        self.pod.metadata.namespace.as_deref().unwrap_or_default(),
+                    )),
+                }),
                 ..ContainerState::default()
             },
             Stage::Running { .. } => ContainerState {
@@ -183,7 +267,7 @@ impl View<'_> {
                     exit_code: code,
                     reason: Some(if code == 0 { "Completed" } else { "Error" }.to_owned()),
                     started_at: Some(started.clone()),
-                    finished_at: Some(started.clone()),
+                    finished_at: Some(if self.is_init(container) { started.clone() } else { Time(self.now) }),
                     container_id: Some(id.clone()),
                     ..ContainerStateTerminated::default()
                 }),
@@ -202,7 +286,7 @@ impl View<'_> {
             restart_count: restarts,
             state: Some(state),
             // The API fills this in; what is written should be what comes back.
-            last_state: Some(ContainerState::default()),
+            last_state: Some(last_state),
             ..ContainerStatus::default()
         }
     }

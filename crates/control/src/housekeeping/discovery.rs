@@ -10,29 +10,29 @@ use runtime::client::Api;
 use std::sync::Arc;
 
 #[derive(Clone, Debug)]
-pub(super) struct Kind {
-    pub(super) resource: ApiResource,
-    pub(super) namespaced: bool,
+pub(crate) struct Kind {
+    pub(crate) resource: ApiResource,
+    pub(crate) namespaced: bool,
     verbs: Vec<String>,
 }
 
 impl Kind {
     #[cfg(test)]
-    pub(super) fn new(resource: ApiResource, namespaced: bool) -> Self {
+    pub(crate) fn new(resource: ApiResource, namespaced: bool) -> Self {
         Self { resource, namespaced, verbs: ["list", "watch", "delete"].map(str::to_owned).into() }
     }
 
     /// `deployments.apps`.
-    pub(super) fn name(&self) -> String {
+    pub(crate) fn name(&self) -> String {
         format!("{}.{}", self.resource.plural, self.resource.group)
     }
 
-    pub(super) fn can(&self, verb: &str) -> bool {
+    pub(crate) fn can(&self, verb: &str) -> bool {
         self.verbs.iter().any(|known| known == verb)
     }
 
     /// The API of one namespace, or of the cluster for kinds that have none.
-    pub(super) fn api(&self, client: &Client, namespace: Option<&str>) -> Api<DynamicObject> {
+    pub(crate) fn api(&self, client: &Client, namespace: Option<&str>) -> Api<DynamicObject> {
         match namespace.filter(|_| self.namespaced) {
             Some(namespace) => Api::namespaced_with(client.clone(), namespace, &self.resource),
             None => Api::all_with(client.clone(), &self.resource),
@@ -41,7 +41,7 @@ impl Kind {
 }
 
 /// All kinds that can be listed and deleted, each in its most stable version.
-pub(super) async fn kinds(client: &Client) -> Result<Vec<Arc<Kind>>> {
+pub(crate) async fn kinds(client: &Client) -> Result<Vec<Arc<Kind>>> {
     let found = Discovery::new(client.clone()).run().await?;
     let all = found.groups().flat_map(|group| group.resources_by_stability());
     let kinds = all.map(|(resource, capabilities)| {

@@ -6,7 +6,8 @@ pub mod namespace;
 pub mod node_lifecycle;
 
 mod accounts;
-mod discovery;
+pub(crate) mod discovery;
+mod migration;
 mod pod_gc;
 
 #[cfg(test)]
@@ -64,6 +65,12 @@ pub const CONTROLLERS: &[Controller] = &[
         alias: "disruption",
         default_on: true,
         run: |context| Box::pin(disruption::run(context)),
+    },
+    Controller {
+        name: "storage-version-migrator-controller",
+        alias: "storage-version-migrator",
+        default_on: true,
+        run: |context| Box::pin(migration::run(context)),
     },
 ];
 

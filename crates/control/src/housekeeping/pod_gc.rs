@@ -4,7 +4,7 @@
 use super::HousekeepingOptions;
 use crate::{
     framework::{Context, Result, Store},
-    workloads::pods,
+    workloads::{disrupted, pods},
 };
 use jiff::Timestamp;
 use k8s_openapi::api::core::v1::{Node, Pod};
@@ -83,6 +83,18 @@ async fn remove(client: Client, pod: &Pod) -> kube::Result<()> {
         ..DeleteParams::default()
     };
     let api: Api<Pod> = Api::namespaced(client, &pod.namespace().unwrap_or_default());
+    let told = match pods::node_name(pod) {
+        _ if pods::is_finished(pod) => Ok(()),
+        "" => disrupted::fail(&api, pod).await,
+        _ => {
+            let marked = disrupted::mark(&api, pod, "DeletionByPodGC", "PodGC: node no longer exists").await;
+            if marked.is_ok() { disrupted::fail(&api, pod).await } else { marked }
+        }
+    };
+    match told {
+        Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => return Ok(()),
+        told => told?,
+    }
     match api.delete(&pod.name_any(), &params).await {
         Err(kube::Error::Api(status)) if matches!(status.code, 404 | 409) => Ok(()),
         answer => answer.map(drop),

@@ -74,7 +74,7 @@ async fn a_namespace_has_what_all_have_and_goes_with_everything_in_it() {
     let mut options = hollow(1);
     options.housekeeping.root_ca = Some("a certificate".to_owned());
     let lab = Lab::start(
-        "namespace,serviceaccount,root-ca-cert-publisher,deployment,replicaset,scheduler,hollow-node",
+        "namespace,serviceaccount,root-ca-cert-publisher,deployment,replicaset,scheduler,hollow-node,nodelifecycle",
         options,
     )
     .await;
@@ -113,7 +113,7 @@ async fn a_namespace_has_what_all_have_and_goes_with_everything_in_it() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn evictions_stop_at_the_budget() {
-    let lab = Lab::start("deployment,replicaset,scheduler,hollow-node,disruption", hollow(2)).await;
+    let lab = Lab::start("deployment,replicaset,scheduler,hollow-node,nodelifecycle,disruption", hollow(2)).await;
     let (deployments, pods) = (lab.api::<Deployment>(), lab.api::<Pod>());
     deployments.create(&PostParams::default(), &deployment("web", 3, "one")).await.unwrap();
     let budgets = lab.api::<PodDisruptionBudget>();

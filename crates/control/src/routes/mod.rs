@@ -21,7 +21,11 @@ use runtime::{
     cloud::{Route, Routes},
 };
 use serde_json::json;
-use std::{collections::BTreeMap, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::Arc,
+    time::Duration,
+};
 
 /// The controller of this room.
 pub const CONTROLLERS: &[Controller] = &[Controller {
@@ -91,22 +95,27 @@ impl Reconcile for NodeRoutes {
         let Some(cloud) = self.provider.routes() else { return Ok(Next::Done) };
         let nodes = self.nodes.all();
         let plan = plan(&nodes, &cloud.list(&nodes).await?, &self.options.clusters);
+        // One that cannot be deleted keeps no other from being.
+        let mut undeleted = None;
         for route in &plan.delete {
-            cloud.delete(route).await?;
+            if let Err(error) = cloud.delete(route).await {
+                undeleted.get_or_insert(error);
+            }
         }
         let failed = create(cloud, &nodes, &plan.create).await;
         for node in &nodes {
             self.report(node, failed.get(&node.name_any())).await?;
         }
-        Ok(Next::After(self.options.period))
+        undeleted.map_or(Ok(Next::After(self.options.period)), |error| Err(error.into()))
     }
 }
 
 /// Creates routes; what went wrong, by node.
 async fn create(cloud: &dyn Routes, nodes: &[Arc<Node>], routes: &[Route]) -> BTreeMap<String, String> {
     let mut failed = BTreeMap::new();
+    let by_name: HashMap<String, &Arc<Node>> = nodes.iter().map(|node| (node.name_any(), node)).collect();
     for route in routes {
-        let Some(node) = nodes.iter().find(|node| node.name_any() == route.node) else { continue };
+        let Some(node) = by_name.get(&route.node) else { continue };
         if let Err(error) = cloud.create(node, route).await {
             failed.insert(route.node.clone(), format!("route {} to {}: {error}", route.name, route.pods));
         }

@@ -9,7 +9,11 @@ use net::{
     legacy::{parse_stored_cidr, parse_stored_ip},
 };
 use runtime::cloud::Route;
-use std::{collections::BTreeSet, net::IpAddr, sync::Arc};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    net::IpAddr,
+    sync::Arc,
+};
 
 /// What has to change. Deletes come first: a route may have to make room.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,17 +24,32 @@ pub struct Plan {
     pub create: Vec<Route>,
 }
 
+/// Where a route leads: the node, and the pods behind it.
+type Target = (String, Cidr);
+
+fn target(route: &Route) -> Target {
+    (route.node.clone(), route.pods)
+}
+
 /// Plans the routes. Only those inside the cluster CIDRs are anybody's business here.
 #[must_use]
 pub fn plan(nodes: &[Arc<Node>], routes: &[Route], clusters: &[Cidr]) -> Plan {
     let ours = |cidr: &Cidr| clusters.iter().any(|cluster| cluster.contains_cidr(cidr));
     let wanted: BTreeSet<Route> =
         nodes.iter().flat_map(|node| of_node(node)).filter(|route| ours(&route.pods)).collect();
-    let is_same = |stored: &Route, wanted: &Route| {
-        stored.node == wanted.node && stored.pods == wanted.pods && (stored.via.is_none() || stored.via == wanted.via)
+    let by_target = |all: &mut dyn Iterator<Item = &'_ Route>| -> BTreeMap<Target, Vec<Option<IpAddr>>> {
+        let mut table: BTreeMap<Target, Vec<Option<IpAddr>>> = BTreeMap::new();
+        all.for_each(|route| table.entry(target(route)).or_default().push(route.via));
+        table
     };
-    let stale = routes.iter().filter(|route| ours(&route.pods) && !wanted.iter().any(|one| is_same(route, one)));
-    let missing = wanted.iter().filter(|one| !routes.iter().any(|route| is_same(route, one)));
+    let (there, asked) = (by_target(&mut routes.iter()), by_target(&mut wanted.iter()));
+    let stale = routes.iter().filter(|route| {
+        let asked = asked.get(&target(route)).is_some_and(|vias| route.via.is_none() || vias.contains(&route.via));
+        ours(&route.pods) && !asked
+    });
+    let missing = wanted
+        .iter()
+        .filter(|one| !there.get(&target(one)).is_some_and(|vias| vias.contains(&None) || vias.contains(&one.via)));
     Plan { delete: stale.cloned().collect(), create: missing.cloned().collect() }
 }
 

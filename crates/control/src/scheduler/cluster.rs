@@ -2,11 +2,14 @@
 
 use super::demand::{self, Amounts, Demand, HostPort};
 use crate::workloads::pods;
-use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::core::v1::{Node, Pod};
 use std::{
     collections::{HashMap, HashSet},
     sync::Arc,
 };
+
+/// Nodes by name.
+pub(super) type Nodes = HashMap<String, Arc<Node>>;
 
 /// A pod and its node.
 #[derive(Clone, Debug)]
@@ -25,6 +28,13 @@ pub(super) struct Cluster {
     /// Pods that keep others away from them.
     loners: HashSet<String>,
     used: HashMap<String, Amounts>,
+    /// Pods that others made room for, by UID: the node, and what they will take.
+    nominated: HashMap<String, (String, i32, Demand)>,
+}
+
+/// How much a pod matters.
+pub(super) fn priority(pod: &Pod) -> i32 {
+    pod.spec.as_ref().and_then(|spec| spec.priority).unwrap_or_default()
 }
 
 impl Cluster {
@@ -35,13 +45,46 @@ impl Cluster {
             self.forget(pod);
         } else if !node.is_empty() {
             self.place(pod, node);
+        } else {
+            let nominated = pod.status.as_ref().and_then(|status| status.nominated_node_name.as_deref());
+            self.nominate(pod, nominated.unwrap_or_default());
         }
+    }
+
+    /// Room is being made for the pod on this node; empty when it is not.
+    pub(super) fn nominate(&mut self, pod: &Pod, node: &str) {
+        let Some(uid) = pod.metadata.uid.clone() else { return };
+        if node.is_empty() || pod.metadata.deletion_timestamp.is_some() {
+            self.nominated.remove(&uid);
+        } else {
+            self.nominated.insert(uid, (node.to_owned(), priority(pod), demand::of(pod)));
+        }
+    }
+
+    /// What is kept on a node for pods that matter at least as much as this one.
+    pub(super) fn kept_from<'a>(&'a self, pod: &'a Pod, node: &'a str) -> impl Iterator<Item = &'a Demand> {
+        let kept = move |(uid, (on, matters, _)): &(&String, &(String, i32, Demand))| {
+            on == node && *matters >= priority(pod) && pod.metadata.uid.as_ref() != Some(*uid)
+        };
+        self.nominated.iter().filter(kept).map(|(_, (_, _, demand))| demand)
+    }
+
+    /// Pods that matter less than this one and for which room is being made on a node, by UID.
+    pub(super) fn nominated_below(&self, pod: &Pod, node: &str) -> Vec<String> {
+        let below = |(_, (on, matters, _)): &(&String, &(String, i32, Demand))| on == node && *matters < priority(pod);
+        self.nominated.iter().filter(below).map(|(uid, _)| uid.clone()).collect()
+    }
+
+    /// The pods on a node.
+    pub(super) fn on_node(&self, node: &str) -> impl Iterator<Item = &Placed> {
+        self.named(self.by_node.get(node))
     }
 
     /// The pod goes to this node.
     pub(super) fn place(&mut self, pod: &Arc<Pod>, node: &str) {
         self.forget(pod);
         let Some(uid) = pod.metadata.uid.clone() else { return };
+        self.nominated.remove(&uid);
         let demand = demand::of(pod);
         demand::add(self.used.entry(node.to_owned()).or_default(), &demand.amounts);
         self.by_node.entry(node.to_owned()).or_default().insert(uid.clone());
@@ -55,6 +98,9 @@ impl Cluster {
 
     /// The pod is gone.
     pub(super) fn forget(&mut self, pod: &Pod) {
+        if let Some(uid) = &pod.metadata.uid {
+            self.nominated.remove(uid);
+        }
         let Some((uid, placed)) = pod.metadata.uid.as_ref().and_then(|uid| self.placed.remove_entry(uid)) else {
             return;
         };

@@ -2,7 +2,9 @@
 //!
 //! Used by the scheduler and by DaemonSets.
 
-use k8s_openapi::api::core::v1::{Node, NodeSelectorRequirement, NodeSelectorTerm, PodSpec, Taint, Toleration};
+use k8s_openapi::api::core::v1::{
+    Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, PodSpec, Taint, Toleration,
+};
 use std::collections::BTreeMap;
 
 /// Whether `nodeSelector` and the required node affinity pick the node.
@@ -11,8 +13,12 @@ pub fn selects_node(spec: &PodSpec, node: &Node) -> bool {
     let selected = spec.node_selector.iter().flatten().all(|(key, value)| labels.get(key) == Some(value));
     let affinity = spec.affinity.as_ref().and_then(|affinity| affinity.node_affinity.as_ref());
     let required = affinity.and_then(|affinity| affinity.required_during_scheduling_ignored_during_execution.as_ref());
-    selected
-        && required.is_none_or(|required| required.node_selector_terms.iter().any(|term| picks(term, node, labels)))
+    selected && required.is_none_or(|required| meets_one(required, node))
+}
+
+/// Whether the node meets one of the terms.
+pub fn meets_one(selector: &NodeSelector, node: &Node) -> bool {
+    selector.node_selector_terms.iter().any(|term| picks(term, node, labels(node)))
 }
 
 /// The weight of the preferred node affinity terms that pick the node.

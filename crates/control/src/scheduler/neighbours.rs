@@ -1,6 +1,6 @@
 //! Affinity and anti-affinity between pods: who wants to be near whom, and who does not.
 
-use super::cluster::{Cluster, Placed};
+use super::cluster::{Cluster, Nodes, Placed};
 use crate::framework::matches_labels;
 use k8s_openapi::{
     api::core::v1::{Node, Pod, PodAffinityTerm},
@@ -39,7 +39,7 @@ pub(super) fn required_anti(pod: &Pod) -> impl Iterator<Item = &PodAffinityTerm>
 
 impl Neighbours {
     /// Looks at everybody whom the pod's terms, or whose terms, are about.
-    pub(super) fn of(pod: &Pod, cluster: &Cluster, nodes: &HashMap<&str, &Node>, namespaces: &Namespaces) -> Self {
+    pub(super) fn of(pod: &Pod, cluster: &Cluster, nodes: &Nodes, namespaces: &Namespaces) -> Self {
         let mut found = Self::default();
         let place = |placed: &Placed, key: &str| label(nodes.get(placed.node.as_str())?, key).map(str::to_owned);
         let places = |term: &PodAffinityTerm| -> Places {

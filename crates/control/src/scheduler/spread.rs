@@ -1,6 +1,10 @@
 //! Topology spread: no place may have many more of the matching pods than another.
 
-use super::{cluster::Cluster, fit, neighbours::label};
+use super::{
+    cluster::{Cluster, Nodes},
+    fit,
+    neighbours::label,
+};
 use crate::framework::matches_labels;
 use k8s_openapi::api::core::v1::{Node, Pod, TopologySpreadConstraint};
 use std::collections::HashMap;
@@ -32,7 +36,7 @@ pub(super) enum Objection {
 
 impl Spread {
     /// Counts the pods that the constraints are about.
-    pub(super) fn of(pod: &Pod, cluster: &Cluster, nodes: &HashMap<&str, &Node>) -> Self {
+    pub(super) fn of(pod: &Pod, cluster: &Cluster, nodes: &Nodes) -> Self {
         let constraints = pod.spec.as_ref().and_then(|spec| spec.topology_spread_constraints.as_ref());
         Self(constraints.into_iter().flatten().map(|constraint| count(constraint, pod, cluster, nodes)).collect())
     }
@@ -56,7 +60,7 @@ impl Spread {
     }
 }
 
-fn count(constraint: &TopologySpreadConstraint, pod: &Pod, cluster: &Cluster, nodes: &HashMap<&str, &Node>) -> Counted {
+fn count(constraint: &TopologySpreadConstraint, pod: &Pod, cluster: &Cluster, nodes: &Nodes) -> Counted {
     let mut counts: HashMap<String, i64> = HashMap::new();
     for node in nodes.values().filter(|node| is_counted(constraint, pod, node)) {
         if let Some(place) = label(node, &constraint.topology_key) {

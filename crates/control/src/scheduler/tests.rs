@@ -1,4 +1,9 @@
-use super::{cluster::Cluster, plan::choose};
+use super::{
+    cluster::{Cluster, Nodes},
+    plan::choose,
+    preempt,
+    volumes::Volumes,
+};
 use k8s_openapi::api::core::v1::{Node, Pod};
 use serde_json::{Value, from_value, json};
 use std::{collections::HashMap, sync::Arc};
@@ -44,9 +49,26 @@ impl Lab {
     }
 
     fn choose(&self, pod: &Pod) -> Result<String, String> {
-        let nodes: HashMap<&str, &Node> =
-            self.nodes.iter().map(|node| (node.metadata.name.as_deref().unwrap(), node)).collect();
-        choose(pod, &nodes, &self.cluster, &HashMap::new()).map(str::to_owned)
+        let nodes = self.nodes();
+        choose(pod, &nodes, &self.cluster, &HashMap::new(), &Volumes::default())
+            .map(str::to_owned)
+            .map_err(|refusal| refusal.why)
+    }
+
+    fn nodes(&self) -> Nodes {
+        self.nodes.iter().map(|node| (node.metadata.name.clone().unwrap(), Arc::new(node.clone()))).collect()
+    }
+
+    /// Who goes for this pod, and where.
+    fn preempt(&mut self, pod: &Pod, budgets: &[Value]) -> Result<(String, Vec<String>), String> {
+        let nodes = self.nodes();
+        let refusal = choose(pod, &nodes, &self.cluster, &HashMap::new(), &Volumes::default()).unwrap_err();
+        if let Some(why) = preempt::is_not_eligible(pod, &self.cluster) {
+            return Err(why.to_owned());
+        }
+        let budgets: Vec<_> = budgets.iter().map(|budget| Arc::new(from_value(budget.clone()).unwrap())).collect();
+        let found = preempt::choose(pod, &refusal.curable, &nodes, &mut self.cluster, &HashMap::new(), &budgets)?;
+        Ok((found.node, found.victims.iter().map(|pod| pod.metadata.name.clone().unwrap()).collect()))
     }
 
     fn fill(&mut self, count: usize, app: &str, spec: Value) -> Vec<String> {
@@ -178,4 +200,72 @@ fn wishes_come_before_balance() {
     let avoid = json!({"affinity": {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [
         {"weight": 5, "podAffinityTerm": {"topologyKey": "zone", "labelSelector": {"matchLabels": {"app": "web"}}}}]}}});
     assert_eq!(lab.choose(&pod("p", "x", avoid)), Ok("a1".to_owned()));
+}
+
+fn weighs(priority: i32, cpu: &str) -> Value {
+    json!({"priority": priority, "containers": [{"name": "c", "resources": {"requests": {"cpu": cpu}}}]})
+}
+
+#[test]
+fn who_matters_least_goes_and_nobody_in_vain() {
+    let low = |name: &str, priority, cpu: &str| pod(name, "low", weighs(priority, cpu));
+    let full = || {
+        Lab::new(vec![node("a", "a", json!({})), node("b", "b", json!({}))])
+            .with("a", &low("a-one", 10, "2"))
+            .with("a", &low("a-two", 5, "2"))
+            .with("b", &low("b-one", 7, "3"))
+            .with("b", &low("b-two", 1, "1"))
+    };
+    for (cpu, expected) in [
+        ("1", Ok(("b", vec!["b-two"]))),
+        ("2", Ok(("a", vec!["a-two"]))),
+        ("4", Ok(("b", vec!["b-one", "b-two"]))),
+        ("5", Err("0/2 nodes are available: 2 No preemption victims found for incoming pod.")),
+    ] {
+        let found = full().preempt(&pod("high", "high", weighs(1000, cpu)), &[]);
+        let expected = expected.map(|(node, pods)| (node.to_owned(), pods.into_iter().map(str::to_owned).collect()));
+        assert_eq!(found, expected.map_err(str::to_owned), "{cpu}");
+    }
+    let equal = full().preempt(&pod("equal", "x", weighs(1, "1")), &[]);
+    assert_eq!(equal, Err("0/2 nodes are available: 2 No preemption victims found for incoming pod.".to_owned()));
+    let mut never = weighs(1000, "1");
+    never["preemptionPolicy"] = "Never".into();
+    assert_eq!(
+        full().preempt(&pod("meek", "x", never), &[]),
+        Err("not eligible due to preemptionPolicy=Never.".to_owned())
+    );
+    let mut elsewhere = weighs(1000, "1");
+    elsewhere["nodeSelector"] = json!({"zone": "a"});
+    assert_eq!(full().preempt(&pod("picky", "x", elsewhere), &[]).unwrap().0, "a");
+}
+
+#[test]
+fn budgets_are_respected_where_there_is_a_choice() {
+    let mut lab = Lab::new(vec![node("a", "a", json!({})), node("b", "b", json!({}))])
+        .with("a", &pod("kept", "kept", weighs(0, "4")))
+        .with("b", &pod("free", "free", weighs(5, "4")));
+    let budget = json!({"metadata": {"name": "b", "namespace": "default"}, "spec": {"selector": {"matchLabels": {"app": "kept"}}},
+        "status": {"disruptionsAllowed": 0, "currentHealthy": 1, "desiredHealthy": 1, "expectedPods": 1}});
+    let high = pod("high", "high", weighs(1000, "4"));
+    assert_eq!(lab.preempt(&high, &[]).unwrap().0, "a", "the lower priority goes");
+    assert_eq!(lab.preempt(&high, std::slice::from_ref(&budget)).unwrap().0, "b", "the one that no budget keeps");
+}
+
+#[test]
+fn room_that_was_made_is_kept() {
+    let mut lab = Lab::new(vec![node("a", "a", json!({}))]);
+    let mut high = (*pod("high", "high", weighs(1000, "3"))).clone();
+    high.status = from_value(json!({"nominatedNodeName": "a"})).unwrap();
+    lab.cluster.see(&Arc::new(high.clone()));
+    assert!(lab.choose(&pod("low", "low", weighs(0, "2"))).is_err(), "it is not for those that matter less");
+    assert_eq!(lab.choose(&pod("low", "low", weighs(0, "1"))), Ok("a".to_owned()));
+    assert_eq!(lab.choose(&pod("higher", "x", weighs(2000, "2"))), Ok("a".to_owned()));
+    assert_eq!(lab.choose(&high), Ok("a".to_owned()));
+    let leaving = {
+        let mut leaving = (*pod("leaving", "low", weighs(0, "4"))).clone();
+        leaving.metadata.deletion_timestamp = from_value(json!("2026-01-01T00:00:00Z")).unwrap();
+        Arc::new(leaving)
+    };
+    lab.cluster.place(&leaving, "a");
+    assert_eq!(lab.preempt(&high, &[]), Err("not eligible due to a terminating pod on the nominated node.".to_owned()));
 }

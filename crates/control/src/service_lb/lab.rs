@@ -13,8 +13,8 @@ use std::{collections::HashMap, net::IpAddr, sync::Arc, time::Duration};
 /// The class of Services that want the lab though another provider is the default.
 pub const CLASS: &str = "twinstack.dev/lab";
 
-/// When to look again for an address in a pool that is full.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// When to look again for an address in a pool that is full, should nobody have told of one that was given back.
+pub(super) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Hands out the addresses of `--load-balancer-ip-range`.
 #[derive(Debug)]
@@ -85,9 +85,16 @@ impl Lab {
                 Some(host) => pool.reserve(host),
                 None => pool.reserve_any(),
             };
-            let later =
-                |error: &dyn std::fmt::Display| CloudError::Later { reason: error.to_string(), after: PATIENCE };
-            let reservation = reservation.map_err(|error| later(&error))?;
+            let reservation = reservation.map_err(|_| CloudError::Exhausted {
+                reason: match fixed {
+                    Some(ip) => format!("the load balancer address {ip} is taken"),
+                    None => format!(
+                        "no load balancer address of {family} is free in {}; delete a Service that has one, or widen --load-balancer-ip-range",
+                        pool.space().cluster()
+                    ),
+                },
+                after: PATIENCE,
+            })?;
             reserved.push(reservation);
             addresses.extend(reserved.last().map(|reservation: &net::Reservation<Cidr>| reservation.first()));
         }

@@ -27,7 +27,7 @@ use runtime::{
 };
 use serde_json::{Value, json};
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -58,16 +58,33 @@ impl Default for ServiceLbOptions {
 /// Keeps a Service from going before its load balancer; upstream's name.
 pub const FINALIZER: &str = "service.kubernetes.io/load-balancer-cleanup";
 
-/// Clouds count calls: as patient as upstream.
-const RETRY: Backoff = Backoff { first: Duration::from_secs(5), cap: Duration::from_secs(300) };
+/// Clouds count calls: as patient as upstream at first; but what is mended in the cloud is noticed within a minute.
+const RETRY: Backoff = Backoff { first: Duration::from_secs(5), cap: Duration::from_secs(60) };
+
+/// When to ask again for what was refused: the cloud may have changed meanwhile.
+const REFUSED: Duration = Duration::from_secs(60);
+
+/// After how long the same refusal is told again.
+const REMIND: Duration = Duration::from_secs(15 * 60);
 
 struct Balancers {
     client: Client,
     services: Store<Service>,
     nodes: Store<Node>,
+    /// Made when it is first asked for after a node changed.
+    eligible: Arc<Mutex<Option<Arc<Eligible>>>>,
     providers: Providers,
     events: Events,
+    queue: Queue<Key>,
     done: Mutex<HashMap<Key, Done>>,
+    /// Services that wait for what is used up.
+    waiting: Mutex<BTreeSet<Key>>,
+}
+
+/// The nodes that load balancers lead to, and what providers know them by, in order.
+struct Eligible {
+    nodes: Vec<Arc<Node>>,
+    names: Vec<String>,
 }
 
 /// What was last agreed with the provider about a Service.
@@ -75,9 +92,16 @@ struct Balancers {
 struct Done {
     asked: Asked,
     nodes: Vec<String>,
-    /// It said no; asking the same again would be no use, unless the cloud has changed meanwhile.
-    refused: bool,
+    /// It said no, for this reason.
+    refused: Option<Refusal>,
     at: Instant,
+}
+
+/// Why the provider said no, and when that was told.
+#[derive(Clone, Debug, PartialEq)]
+struct Refusal {
+    why: String,
+    told: Instant,
 }
 
 /// What of a Service matters to a load balancer.
@@ -108,9 +132,11 @@ async fn run(context: Context) -> Result<()> {
         let queue = queue.clone();
         move |change| queue.add(change.key())
     });
+    let known: Arc<Mutex<Option<Arc<Eligible>>>> = Arc::default();
     let _nodes = nodes.on_change({
-        let (queue, services) = (queue.clone(), services.clone());
+        let (queue, services, known) = (queue.clone(), services.clone(), Arc::clone(&known));
         move |change| {
+            *known.lock() = None;
             let counts = |node: &Arc<Node>| eligible(node).then(|| nodes::identity(node));
             if change.old.and_then(counts) != change.new.and_then(counts) {
                 services.by(balanced, "").iter().for_each(|service| queue.add(Key::of(&**service)));
@@ -121,9 +147,12 @@ async fn run(context: Context) -> Result<()> {
         client: context.client(),
         services,
         nodes,
+        eligible: known,
         providers: options.providers,
         events: context.events("service-controller"),
+        queue: queue.clone(),
         done: Mutex::default(),
+        waiting: Mutex::default(),
     };
     work(&queue, options.workers, &controller).await
 }
@@ -143,8 +172,10 @@ impl Reconcile for Balancers {
     async fn reconcile(&self, key: &Key) -> Result<Next> {
         let Some(service) = self.services.get(key) else {
             self.done.lock().remove(key);
+            self.waiting.lock().remove(key);
             return Ok(Next::Done);
         };
+        self.waiting.lock().remove(key);
         let outcome = match self.providers.wanted_by(&service) {
             Some(provider) => self.provide(key, &service, provider).await,
             None if has_finalizer(&service) && !self.providers.is_foreign(&service) => {
@@ -153,15 +184,22 @@ impl Reconcile for Balancers {
             None => Ok(()),
         };
         let provider = self.providers.wanted_by(&service);
-        let again = provider.and_then(LoadBalancers::look_again).map_or(Next::Done, Next::After);
+        let again = provider.and_then(|provider| self.look_again(key, provider)).map_or(Next::Done, Next::After);
         match outcome {
             Ok(()) => Ok(again),
             Err(CloudError::Later { reason, after }) => {
                 tracing::debug!(%key, reason, "waits");
                 Ok(Next::After(after))
             }
+            Err(CloudError::Exhausted { reason, after }) => {
+                self.waiting.lock().insert(key.clone());
+                self.events.warning(&reference(&*service), "SyncLoadBalancerFailed", reason).await;
+                Ok(Next::After(after))
+            }
             Err(CloudError::Refused(why)) => {
-                self.events.warning(&reference(&*service), "SyncLoadBalancerFailed", why).await;
+                if self.is_news(key, &why) {
+                    self.events.warning(&reference(&*service), "SyncLoadBalancerFailed", why).await;
+                }
                 Ok(again)
             }
             Err(CloudError::Failed(error)) => {
@@ -175,22 +213,26 @@ impl Reconcile for Balancers {
 
 impl Balancers {
     async fn provide(&self, key: &Key, service: &Arc<Service>, provider: &dyn LoadBalancers) -> Result<(), CloudError> {
-        let nodes: Vec<Arc<Node>> = self.nodes.all().into_iter().filter(|node| eligible(node)).collect();
-        let mut names: Vec<String> = nodes.iter().map(|node| nodes::identity(node)).collect();
-        names.sort_unstable();
+        let known = self.eligible();
+        let nodes = &known.nodes;
         let asked =
             Asked { uid: service.uid(), annotations: service.annotations().clone(), spec: service.spec.clone() };
         let before = self.done.lock().get(key).cloned().filter(|done| done.asked == asked);
-        let mut now = Done { asked, nodes: names, refused: false, at: Instant::now() };
+        let mut now = Done { asked, nodes: known.names.clone(), refused: None, at: Instant::now() };
         if let Some(before) = &before {
-            let settled = before.refused || (before.nodes == now.nodes && ingress(service).is_some());
-            let due = provider.look_again().is_some_and(|every| before.at.elapsed() >= every);
+            let settled = before.nodes == now.nodes && (before.refused.is_some() || ingress(service).is_some());
+            let due = self.look_again(key, provider).is_some_and(|every| before.at.elapsed() >= every);
             if settled && !due {
                 return Ok(());
             }
+            now.refused.clone_from(&before.refused);
         }
-        if let Some(before) = before.filter(|before| before.nodes != now.nodes && ingress(service).is_some()) {
-            provider.update_nodes(service, &nodes).await?;
+        // What is refused may have been mended in the cloud: asked for as a whole.
+        let only_nodes = |before: &Done| before.nodes != now.nodes && before.refused.is_none();
+        if let Some(before) = before.filter(|before| only_nodes(before) && ingress(service).is_some()) {
+            if let Err(error) = provider.update_nodes(service, nodes).await {
+                return Err(self.remember_refusal(key, now, error));
+            }
             if !(before.nodes.is_empty() && now.nodes.is_empty()) {
                 let note = format!("the load balancer now leads to {} nodes", now.nodes.len());
                 self.events.normal(&reference(&**service), "UpdatedLoadBalancer", note).await;
@@ -203,22 +245,59 @@ impl Balancers {
         if new {
             self.events.normal(&reference(&*service), "EnsuringLoadBalancer", "the load balancer is being made").await;
         }
-        let status = match provider.ensure(&service, &nodes).await {
+        let status = match provider.ensure(&service, nodes).await {
             Ok(status) => status,
-            Err(error) => {
-                now.refused = matches!(error, CloudError::Refused(_));
-                if now.refused {
-                    self.done.lock().insert(key.clone(), now);
-                }
-                return Err(error);
-            }
+            Err(error) => return Err(self.remember_refusal(key, now, error)),
         };
+        now.refused = None;
         if ingress(&service) != Some(&status) {
+            self.wake();
             self.status(&service, json!(status)).await?;
             self.events.normal(&reference(&*service), "EnsuredLoadBalancer", "the load balancer is there").await;
         }
         self.done.lock().insert(key.clone(), now);
         Ok(())
+    }
+
+    /// What was refused is not asked for again at once, as long as the Service and the nodes are the same.
+    fn remember_refusal(&self, key: &Key, now: Done, error: CloudError) -> CloudError {
+        if let CloudError::Refused(why) = &error {
+            let before = now.refused.filter(|before| before.why == *why && before.told.elapsed() < REMIND);
+            // Told by whoever asks whether it is news, and not before.
+            let refused = before.unwrap_or_else(|| Refusal { why: why.clone(), told: now.at });
+            self.done.lock().insert(key.clone(), Done { refused: Some(refused), ..now });
+        }
+        error
+    }
+
+    /// Whether a refusal was not told before, or long ago.
+    fn is_news(&self, key: &Key, why: &str) -> bool {
+        let done = self.done.lock();
+        let told = done.get(key).and_then(|done| Some((done.refused.as_ref()?, done.at)));
+        told.is_none_or(|(refusal, at)| refusal.why != why || refusal.told == at)
+    }
+
+    /// When to ask again though nothing has changed here.
+    fn look_again(&self, key: &Key, provider: &dyn LoadBalancers) -> Option<Duration> {
+        let every = provider.look_again()?;
+        let refused = self.done.lock().get(key).is_some_and(|done| done.refused.is_some());
+        Some(if refused { every.min(REFUSED) } else { every })
+    }
+
+    fn eligible(&self) -> Arc<Eligible> {
+        let mut known = self.eligible.lock();
+        let made = known.get_or_insert_with(|| {
+            let nodes: Vec<Arc<Node>> = self.nodes.all().into_iter().filter(|node| eligible(node)).collect();
+            let mut names: Vec<String> = nodes.iter().map(|node| nodes::identity(node)).collect();
+            names.sort_unstable();
+            Arc::new(Eligible { nodes, names })
+        });
+        Arc::clone(made)
+    }
+
+    /// Something may have been given back.
+    fn wake(&self) {
+        self.waiting.lock().iter().for_each(|key| self.queue.add(key.clone()));
     }
 
     async fn take_away(&self, key: &Key, service: &Arc<Service>) -> Result<(), CloudError> {
@@ -229,6 +308,7 @@ impl Balancers {
             let object = reference(&**service);
             self.events.normal(&object, "DeletingLoadBalancer", "the load balancer is being taken away").await;
             provider.delete(service).await?;
+            self.wake();
             self.events.normal(&object, "DeletedLoadBalancer", "the load balancer is gone").await;
         }
         self.done.lock().remove(key);

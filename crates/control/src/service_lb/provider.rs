@@ -18,6 +18,12 @@ impl Provider {
     pub fn shared(provider: Arc<dyn CloudProvider>) -> Self {
         Self(provider)
     }
+
+    /// For others to hold.
+    #[must_use]
+    pub fn share(&self) -> Arc<dyn CloudProvider> {
+        Arc::clone(&self.0)
+    }
 }
 
 impl Deref for Provider {

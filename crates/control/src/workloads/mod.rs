@@ -1,16 +1,22 @@
-//! Deployments, ReplicaSets and DaemonSets: pods made, replaced and counted as their owners ask.
+//! Deployments, ReplicaSets, ReplicationControllers, DaemonSets, StatefulSets, Jobs and CronJobs: pods made, replaced and counted as
+//! their owners ask.
 //!
 //! Each has a pure `plan` (what is missing, what is too much, what the status says) and a thin part that acts on it.
 //! Mirrors kube-controller-manager's controllers of the same names.
 
+pub mod cronjob;
 pub mod daemonset;
 pub mod deployment;
+pub mod job;
 pub mod pods;
 pub mod replicaset;
+pub mod statefulset;
 pub mod template;
 
 mod batches;
-mod owned;
+pub(crate) mod disrupted;
+mod history;
+pub(crate) mod owned;
 #[cfg(test)]
 pub(crate) mod tests;
 
@@ -37,6 +43,31 @@ pub const CONTROLLERS: &[Controller] = &[
         alias: "daemonset",
         default_on: true,
         run: |context| Box::pin(daemonset::run(context)),
+    },
+    Controller {
+        name: "replicationcontroller-controller",
+        alias: "replicationcontroller",
+        default_on: true,
+        run: |context| Box::pin(replicaset::run_replication_controllers(context)),
+    },
+    Controller {
+        name: "statefulset-controller",
+        alias: "statefulset",
+        default_on: true,
+        run: |context| Box::pin(statefulset::run(context)),
+    },
+    Controller { name: "job-controller", alias: "job", default_on: true, run: |context| Box::pin(job::run(context)) },
+    Controller {
+        name: "cronjob-controller",
+        alias: "cronjob",
+        default_on: true,
+        run: |context| Box::pin(cronjob::run(context)),
+    },
+    Controller {
+        name: "ttl-after-finished-controller",
+        alias: "ttl-after-finished",
+        default_on: true,
+        run: |context| Box::pin(job::ttl::run(context)),
     },
 ];
 

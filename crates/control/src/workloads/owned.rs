@@ -7,11 +7,12 @@ use k8s_openapi::{
 };
 use kube::{
     Client, Resource, ResourceExt,
-    api::{DeleteParams, Patch, PatchParams, Preconditions},
+    api::{DeleteParams, Patch, PatchParams, PostParams, Preconditions},
 };
+use objects::Encode;
 use runtime::client::{Api, Kind};
 use serde_json::{Value, json};
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
 /// What to do about one object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +34,21 @@ pub(crate) struct Owned<K> {
     pub(crate) store: Store<K>,
     controlled: Index,
     orphans: Index,
+}
+
+/// What an object must have, beside the labels, to belong to an owner.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Terms<'a> {
+    /// Part of its name: what is said of the whole name.
+    pub(crate) named: Option<&'a (dyn Fn(&str) -> bool + Sync)>,
+    /// Put onto what is adopted, taken off what is let go.
+    pub(crate) finalizer: Option<&'a str>,
+}
+
+impl Terms<'_> {
+    fn accept(&self, meta: &ObjectMeta) -> bool {
+        self.named.is_none_or(|named| named(meta.name.as_deref().unwrap_or_default()))
+    }
 }
 
 /// What all kinds that own and are owned have in common.
@@ -67,7 +83,7 @@ pub(crate) fn is_empty(selector: &LabelSelector) -> bool {
 pub(crate) fn owners_of<K: Object, O: Object>(
     change: &Change<'_, K>,
     owners: &Store<O>,
-    selector: fn(&O) -> &LabelSelector,
+    selector: fn(&O) -> Cow<'_, LabelSelector>,
 ) -> Vec<Key> {
     let mut keys = Vec::new();
     for object in change.both() {
@@ -77,7 +93,8 @@ pub(crate) fn owners_of<K: Object, O: Object>(
             Some(_) => {}
             None => {
                 let finds = |owner: &&Arc<O>| {
-                    !is_empty(selector(owner)) && matches_labels(selector(owner), object.meta().labels.as_ref())
+                    let selector = selector(owner);
+                    !is_empty(&selector) && matches_labels(&selector, object.meta().labels.as_ref())
                 };
                 keys.extend(owners.in_namespace(&namespace).iter().filter(finds).map(|owner| Key::of(&**owner)));
             }
@@ -110,6 +127,16 @@ impl<K: Object> Owned<K> {
 
     /// What `owner` owns, after adopting what its selector finds and letting go of what it no longer finds.
     pub(crate) async fn claim<O: Object>(&self, owner: &O, selector: &LabelSelector) -> Result<Vec<Arc<K>>> {
+        self.claim_on(owner, selector, Terms::default()).await
+    }
+
+    /// The same, on more terms than the labels.
+    pub(crate) async fn claim_on<O: Object>(
+        &self,
+        owner: &O,
+        selector: &LabelSelector,
+        terms: Terms<'_>,
+    ) -> Result<Vec<Arc<K>>> {
         let namespace = owner.namespace().unwrap_or_default();
         let uid = owner.uid().unwrap_or_default();
         let mut candidates = self.of(&uid);
@@ -117,12 +144,14 @@ impl<K: Object> Owned<K> {
         let mut may_adopt = None;
         let mut claimed = Vec::new();
         for object in candidates {
-            match claim(owner.meta(), selector, object.meta()) {
+            match claim(owner.meta(), selector, object.meta(), terms) {
                 Claim::Keep => claimed.push(object),
                 Claim::Ignore => {}
                 Claim::Release => {
                     let others = object.owner_references().iter().filter(|other| other.uid != uid).cloned().collect();
-                    self.set_owners(&object, others).await?;
+                    let mut finalizers = object.finalizers().to_vec();
+                    finalizers.retain(|name| Some(name.as_str()) != terms.finalizer);
+                    self.set_owners(&object, others, finalizers).await?;
                 }
                 Claim::Adopt => {
                     // The owner as we see it may be older than its deletion: ask before taking anything.
@@ -134,7 +163,10 @@ impl<K: Object> Owned<K> {
                     if may {
                         let mut owners = object.owner_references().to_vec();
                         owners.push(reference(owner));
-                        claimed.extend(self.set_owners(&object, owners).await?);
+                        let mut finalizers = object.finalizers().to_vec();
+                        let missing = terms.finalizer.filter(|name| finalizers.iter().all(|known| known != name));
+                        finalizers.extend(missing.map(str::to_owned));
+                        claimed.extend(self.set_owners(&object, owners, finalizers).await?);
                     }
                 }
             }
@@ -159,10 +191,32 @@ impl<K: Object> Owned<K> {
         Ok(())
     }
 
-    async fn set_owners(&self, object: &K, owners: Vec<OwnerReference>) -> Result<Option<Arc<K>>> {
+    /// Writes the status of an owner; one that is gone needs none.
+    pub(crate) async fn write_status(&self, changed: &K) -> Result<()>
+    where
+        K: Encode,
+    {
+        let api = self.api(&changed.namespace().unwrap_or_default());
+        match api.replace_status(&changed.name_any(), &PostParams::default(), changed).await {
+            Ok(stored) => self.store.remember(stored),
+            Err(kube::Error::Api(answer)) if answer.code == 404 => {}
+            Err(error) => return Err(error.into()),
+        }
+        Ok(())
+    }
+
+    async fn set_owners(
+        &self,
+        object: &K,
+        owners: Vec<OwnerReference>,
+        finalizers: Vec<String>,
+    ) -> Result<Option<Arc<K>>> {
         let meta = object.meta();
-        let patch: Value = json!({"metadata": {
+        let mut patch: Value = json!({"metadata": {
             "uid": meta.uid, "resourceVersion": meta.resource_version, "ownerReferences": owners}});
+        if finalizers != object.finalizers() {
+            patch["metadata"]["finalizers"] = json!(finalizers);
+        }
         let api = self.api(&object.namespace().unwrap_or_default());
         match api.patch(&object.name_any(), &PatchParams::default(), &Patch::Merge(patch)).await {
             Ok(changed) => {
@@ -182,8 +236,8 @@ impl<K: Object> Owned<K> {
 }
 
 /// Decides about one object of the owner's namespace.
-fn claim(owner: &ObjectMeta, selector: &LabelSelector, object: &ObjectMeta) -> Claim {
-    let matches = || !is_empty(selector) && matches_labels(selector, object.labels.as_ref());
+fn claim(owner: &ObjectMeta, selector: &LabelSelector, object: &ObjectMeta, terms: Terms<'_>) -> Claim {
+    let matches = || !is_empty(selector) && matches_labels(selector, object.labels.as_ref()) && terms.accept(object);
     let leaving = owner.deletion_timestamp.is_some();
     match controller_of(object) {
         Some(controller) if Some(&controller.uid) != owner.uid.as_ref() => Claim::Ignore,
@@ -221,9 +275,12 @@ mod tests {
                 json!({"labels": {"app": labels}, "ownerReferences": owners, "deletionTimestamp": time(deleted)}),
             )
             .unwrap();
-            assert_eq!(claim(&owner, &wanted, &object), expected, "{name}");
+            assert_eq!(claim(&owner, &wanted, &object, Terms::default()), expected, "{name}");
             if expected == Claim::Adopt {
-                assert_eq!(claim(&owner, &LabelSelector::default(), &object), Claim::Ignore, "nothing is selected");
+                let nothing = LabelSelector::default();
+                assert_eq!(claim(&owner, &nothing, &object, Terms::default()), Claim::Ignore, "nothing is selected");
+                let strange = Terms { named: Some(&|name| name == "web-0"), finalizer: None };
+                assert_eq!(claim(&owner, &wanted, &object, strange), Claim::Ignore, "of another name");
             }
         }
     }

@@ -3,20 +3,17 @@
 mod plan;
 
 use crate::{
-    framework::{Context, Index, Key, Next, Reconcile, Result, Store, matches_labels, work},
-    workloads::now,
+    framework::{Context, Index, Key, Next, Queue, Reconcile, Result, Store, Subscription, matches_labels, work},
+    workloads::{now, owned::controller_of},
 };
-use k8s_openapi::{
-    api::{
-        apps::v1::{Deployment, ReplicaSet},
-        core::v1::Pod,
-        policy::v1::PodDisruptionBudget,
-    },
-    apimachinery::pkg::apis::meta::v1::{ObjectMeta, OwnerReference},
+use k8s_openapi::api::{
+    apps::v1::{Deployment, ReplicaSet, StatefulSet},
+    core::v1::{Pod, ReplicationController},
+    policy::v1::PodDisruptionBudget,
 };
 use kube::{Client, ResourceExt, api::PostParams};
-use runtime::client::Api;
-use std::{collections::HashMap, sync::Arc, time::Duration};
+use runtime::client::{Api, Kind};
+use std::{collections::HashMap, time::Duration};
 
 struct Budgets {
     client: Client,
@@ -24,6 +21,8 @@ struct Budgets {
     pods: Store<Pod>,
     sets: Store<ReplicaSet>,
     deployments: Store<Deployment>,
+    stateful: Store<StatefulSet>,
+    controllers: Store<ReplicationController>,
     by_namespace: Index,
 }
 
@@ -31,6 +30,7 @@ struct Budgets {
 pub async fn run(context: Context) -> Result<()> {
     let (budgets, pods) = (context.store::<PodDisruptionBudget>(), context.store::<Pod>());
     let (sets, deployments) = (context.store::<ReplicaSet>(), context.store::<Deployment>());
+    let (stateful, controllers) = (context.store::<StatefulSet>(), context.store::<ReplicationController>());
     let queue = context.queue("disruption");
     let _budgets = budgets.on_change({
         let queue = queue.clone();
@@ -47,28 +47,37 @@ pub async fn run(context: Context) -> Result<()> {
         }
     });
     // The sizes of owners are what percentages are of.
-    let sized = |queue: &crate::framework::Queue<Key>, budgets: &Store<PodDisruptionBudget>, namespace: &str| {
-        budgets.in_namespace(namespace).iter().for_each(|budget| queue.add(Key::of(&**budget)));
-    };
-    let _sets = sets.on_change({
-        let (queue, budgets) = (queue.clone(), budgets.clone());
-        move |change| {
-            if change.old.map(|set| set.spec.replicas) != change.new.map(|set| set.spec.replicas) {
-                sized(&queue, &budgets, &change.key().namespace);
-            }
-        }
-    });
-    let _deployments = deployments.on_change({
-        let (queue, budgets) = (queue.clone(), budgets.clone());
-        move |change| {
-            if change.old.map(|one| one.spec.replicas) != change.new.map(|one| one.spec.replicas) {
-                sized(&queue, &budgets, &change.key().namespace);
-            }
-        }
-    });
-    context.synced(&[&budgets, &pods, &sets, &deployments]).await;
+    let _owners = (
+        on_resize(&sets, &queue, &budgets, |set: &ReplicaSet| set.spec.replicas),
+        on_resize(&deployments, &queue, &budgets, |one: &Deployment| one.spec.replicas),
+        on_resize(&stateful, &queue, &budgets, |set: &StatefulSet| set.spec.replicas),
+        on_resize(&controllers, &queue, &budgets, |one: &ReplicationController| size(one)),
+    );
+    context.synced(&[&budgets, &pods, &sets, &deployments, &stateful, &controllers]).await;
     let by_namespace = pods.index("namespace", |pod| vec![pod.namespace().unwrap_or_default()]);
-    work(&queue, 2, &Budgets { client: context.client(), budgets, pods, sets, deployments, by_namespace }).await
+    let client = context.client();
+    let all = Budgets { client, budgets, pods, sets, deployments, stateful, controllers, by_namespace };
+    work(&queue, 2, &all).await
+}
+
+/// Looks at the budgets of a namespace again when an owner there changes its size.
+fn on_resize<K: Kind>(
+    owners: &Store<K>,
+    queue: &Queue<Key>,
+    budgets: &Store<PodDisruptionBudget>,
+    size: fn(&K) -> Option<i32>,
+) -> Subscription {
+    let (queue, budgets) = (queue.clone(), budgets.clone());
+    owners.on_change(move |change| {
+        if change.old.map(|owner| size(owner)) != change.new.map(|owner| size(owner)) {
+            let there = budgets.in_namespace(&change.key().namespace);
+            there.iter().for_each(|budget| queue.add(Key::of(&**budget)));
+        }
+    })
+}
+
+fn size(controller: &ReplicationController) -> Option<i32> {
+    controller.spec.as_ref().and_then(|spec| spec.replicas)
 }
 
 /// Whether the budget is about this pod. A selector that says nothing is about all, an absent one about none.
@@ -114,20 +123,26 @@ impl Budgets {
     }
 
     fn owner_size(&self, pod: &Pod) -> Option<(String, i32)> {
-        let namespace = pod.namespace().unwrap_or_default();
-        let owner = controller(&pod.metadata, "ReplicaSet")?;
-        let set: Arc<ReplicaSet> =
-            self.sets.get(&Key::new(&namespace, &owner.name)).filter(|set| set.uid().as_ref() == Some(&owner.uid))?;
-        if let Some(owner) = controller(&set.metadata, "Deployment")
-            && let Some(deployment) = self.deployments.get(&Key::new(&namespace, &owner.name))
+        let owner = controller_of(&pod.metadata)?;
+        let key = Key::new(pod.namespace().unwrap_or_default(), &owner.name);
+        let is_it = |uid: Option<String>| uid.as_ref() == Some(&owner.uid);
+        let replicas = match owner.kind.as_str() {
+            "ReplicaSet" => return self.sets.get(&key).filter(|set| is_it(set.uid())).map(|set| self.set_size(&set)),
+            "StatefulSet" => self.stateful.get(&key).filter(|set| is_it(set.uid()))?.spec.replicas,
+            "ReplicationController" => size(&*self.controllers.get(&key).filter(|one| is_it(one.uid()))?),
+            _ => return None,
+        };
+        Some((owner.uid.clone(), replicas.unwrap_or(1)))
+    }
+
+    /// A ReplicaSet of a Deployment is as large as all of that.
+    fn set_size(&self, set: &ReplicaSet) -> (String, i32) {
+        if let Some(owner) = controller_of(&set.metadata).filter(|owner| owner.kind == "Deployment")
+            && let Some(deployment) = self.deployments.get(&Key::new(set.namespace().unwrap_or_default(), &owner.name))
             && deployment.uid().as_ref() == Some(&owner.uid)
         {
-            return Some((owner.uid.clone(), deployment.spec.replicas.unwrap_or(1)));
+            return (owner.uid.clone(), deployment.spec.replicas.unwrap_or(1));
         }
-        Some((owner.uid.clone(), set.spec.replicas.unwrap_or(1)))
+        (set.uid().unwrap_or_default(), set.spec.replicas.unwrap_or(1))
     }
-}
-
-fn controller<'a>(meta: &'a ObjectMeta, kind: &str) -> Option<&'a OwnerReference> {
-    meta.owner_references.as_ref()?.iter().find(|owner| owner.controller == Some(true) && owner.kind == kind)
 }

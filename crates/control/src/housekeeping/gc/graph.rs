@@ -181,10 +181,37 @@ impl Graph {
             uids.sort();
             return Verdict::Orphan(uids);
         }
-        let blocks = |dependent: &Item| {
-            dependent.owners.iter().any(|owner| owner.uid == item.uid && owner.block_owner_deletion == Some(true))
-        };
-        if item.has(FOREGROUND) && !dependents().any(blocks) { Verdict::Finish } else { Verdict::Keep }
+        let blocked = self.blockers(item).any(|blocker| !self.waits_for(blocker, item));
+        if item.has(FOREGROUND) && !blocked { Verdict::Finish } else { Verdict::Keep }
+    }
+
+    /// The dependents that an owner has to wait for.
+    fn blockers(&self, owner: &Item) -> impl Iterator<Item = &Item> {
+        let uid = owner.uid.clone();
+        let dependents = self.dependents.get(&uid).into_iter().flatten().filter_map(|uid| self.items.get(uid));
+        dependents.filter(move |dependent| {
+            dependent.owners.iter().any(|owner| owner.uid == uid && owner.block_owner_deletion == Some(true))
+        })
+    }
+
+    /// Whether a deleted owner waits, itself or through what it waits for, until `goal` is gone. In a circle somebody has to go
+    /// first. kube-controller-manager takes `blockOwnerDeletion` from the one that closes the circle, and leaves one that was
+    /// closed before it looked.
+    fn waits_for(&self, owner: &Item, goal: &Item) -> bool {
+        let mut seen = HashSet::new();
+        let mut next = vec![owner];
+        while let Some(item) = next.pop() {
+            if !item.waits_for_dependents() || !seen.insert(item.uid.as_str()) {
+                continue;
+            }
+            for blocker in self.blockers(item) {
+                if blocker.uid == goal.uid {
+                    return true;
+                }
+                next.push(blocker);
+            }
+        }
+        false
     }
 
     /// Takes the object's links away; its old owners that wait for it are concerned.

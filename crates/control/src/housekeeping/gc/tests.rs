@@ -80,6 +80,26 @@ fn foreground_owners_wait_for_dependents_that_block() {
 }
 
 #[test]
+fn a_circle_of_owners_that_wait_for_each_other_is_broken_by_whoever_is_looked_at_first() {
+    let circle = [("one", "three"), ("two", "one"), ("three", "two")];
+    let mut graph = graph(circle.map(|(name, owner)| item(name, &[owner], json!({}))));
+    graph.put(item("leaf", &["two"], json!({})));
+    for (name, owner) in circle {
+        graph.put(item(name, &[owner], deleting("foregroundDeletion")));
+        let closed = name == "three";
+        assert_eq!(graph.decide("one"), if closed { Verdict::Finish } else { Verdict::Keep }, "{name}");
+    }
+    assert_eq!(graph.decide("two"), Verdict::Keep, "what is outside of the circle still goes before its owner");
+    assert!(graph.remove("leaf").contains(&"two".to_owned()));
+    assert_eq!(graph.decide("two"), Verdict::Finish);
+    assert_eq!(graph.remove("two"), ["one", "three"]);
+    assert_eq!(graph.decide("one"), Verdict::Finish);
+    assert_eq!(graph.decide("three"), Verdict::Keep, "its dependent is still there, and waits for nobody");
+    assert_eq!(graph.remove("one"), ["three"]);
+    assert_eq!(graph.decide("three"), Verdict::Finish);
+}
+
+#[test]
 fn a_dependent_with_another_owner_survives_a_foreground_deletion() {
     let mut graph =
         graph([item("a", &[], json!({})), item("b", &[], json!({})), item("child", &["a", "b"], json!({}))]);

@@ -3,26 +3,31 @@
 pub mod plan;
 pub mod pod;
 
-mod history;
 #[cfg(test)]
 mod tests;
 
 use super::{
-    batches, now,
+    batches,
+    history::{self, History, Kept},
+    now,
     owned::{self, Owned, owners_of},
     pods,
     replicaset::is_namespace_leaving,
 };
 use crate::framework::{Change, Context, Events, Key, Next, Reconcile, Result, Store, reference, work};
 use k8s_openapi::api::{
-    apps::v1::{ControllerRevision, DaemonSet},
+    apps::v1::DaemonSet,
     core::v1::{Node, Pod},
 };
 use kube::{Client, ResourceExt, api::PostParams};
 use parking_lot::Mutex;
 use plan::{Plan, View};
-use runtime::{backoff::Backoff, client::Api};
+use runtime::{
+    backoff::Backoff,
+    client::{Api, error_line},
+};
 use std::{
+    borrow::Cow,
     collections::HashMap,
     sync::Arc,
     time::{Duration, Instant},
@@ -31,7 +36,7 @@ use std::{
 struct DaemonSets {
     client: Client,
     sets: Store<DaemonSet>,
-    revisions: Owned<ControllerRevision>,
+    history: History,
     pods: Owned<Pod>,
     nodes: Store<Node>,
     events: Events,
@@ -45,7 +50,7 @@ const PAUSES: Backoff = Backoff { first: Duration::from_secs(1), cap: Duration::
 /// Runs until it is dropped.
 pub async fn run(context: Context) -> Result<()> {
     let (sets, nodes) = (context.store::<DaemonSet>(), context.store::<Node>());
-    let (revisions, pods) = (Owned::<ControllerRevision>::new(&context), Owned::<Pod>::new(&context));
+    let (history, pods) = (History::new(&context, pod::HASH_LABEL), Owned::<Pod>::new(&context));
     let queue = context.queue("daemonset");
     let _sets = sets.on_change({
         let queue = queue.clone();
@@ -53,7 +58,10 @@ pub async fn run(context: Context) -> Result<()> {
     });
     let _pods = pods.store.on_change({
         let (queue, owners) = (queue.clone(), sets.clone());
-        move |change| owners_of(change, &owners, |set| &set.spec.selector).into_iter().for_each(|key| queue.add(key))
+        move |change| {
+            let keys = owners_of(change, &owners, |set| Cow::Borrowed(&set.spec.selector));
+            keys.into_iter().for_each(|key| queue.add(key));
+        }
     });
     let _nodes = nodes.on_change({
         let (queue, sets) = (queue.clone(), sets.clone());
@@ -63,10 +71,10 @@ pub async fn run(context: Context) -> Result<()> {
             }
         }
     });
-    context.synced(&[&sets, &revisions.store, &pods.store, &nodes]).await;
+    context.synced(&[&sets, history.store(), &pods.store, &nodes]).await;
     let events = context.events("daemonset-controller");
     let failures = Mutex::default();
-    work(&queue, 2, &DaemonSets { client: context.client(), sets, revisions, pods, nodes, events, failures }).await
+    work(&queue, 2, &DaemonSets { client: context.client(), sets, history, pods, nodes, events, failures }).await
 }
 
 /// Whether a node came, went, or changed in what decides about daemons.
@@ -139,53 +147,26 @@ impl DaemonSets {
 
     /// Makes the present template's revision the newest, drops those nobody needs; answers with its hash.
     async fn keep_history(&self, set: &DaemonSet) -> Result<String> {
-        let revisions = self.revisions.claim(set, &set.spec.selector).await?;
-        let all: Vec<&ControllerRevision> = revisions.iter().map(|revision| &**revision).collect();
-        let (present, old) = history::split(set, &all);
-        let next = history::next(&old);
-        let api = self.revisions.api(&set.namespace().unwrap_or_default());
-        let hash = match present {
-            None => {
-                let wanted = history::create(set, next);
-                let made = match api.create(&PostParams::default(), &wanted).await {
-                    Err(kube::Error::Api(status)) if status.code == 409 => {
-                        return self.collide(set, &wanted).await;
-                    }
-                    made => made?,
-                };
-                let hash = history::hash(&made).to_owned();
-                self.revisions.store.remember(made);
-                hash
+        let collisions = set.status.as_ref().and_then(|status| status.collision_count);
+        let kept = self.history.keep(set, &set.spec.selector, &set.spec.template, collisions).await?;
+        let (present, old) = match kept {
+            Kept::Revisions { present, old } => (present, old),
+            Kept::Taken(name) => {
+                let mut status = set.status.clone().unwrap_or_default();
+                status.collision_count = Some(status.collision_count.unwrap_or_default() + 1);
+                self.write_status(set, status).await?;
+                return Err(history::taken(&name));
             }
-            Some(present) if history::number(present) < next => {
-                let changed = ControllerRevision { revision: Some(next), ..present.clone() };
-                let stored = api.replace(&present.name_any(), &PostParams::default(), &changed).await?;
-                self.revisions.store.remember(stored);
-                history::hash(present).to_owned()
-            }
-            Some(present) => history::hash(present).to_owned(),
         };
         let pods = self.pods.of(&set.uid().unwrap_or_default());
-        let pods: Vec<&Pod> = pods.iter().map(|pod| &**pod).collect();
-        for revision in history::outdated(set, &old, &pods) {
-            self.revisions.delete(revision).await?;
+        let live =
+            |hash: &str| pods.iter().any(|pod| pod.labels().get(pod::HASH_LABEL).is_some_and(|label| label == hash));
+        let limit = usize::try_from(set.spec.revision_history_limit.unwrap_or(10)).unwrap_or_default();
+        let surplus = old.len().saturating_sub(limit);
+        for revision in old.iter().filter(|one| !live(self.history.hash(one))).take(surplus) {
+            self.history.delete(revision).await?;
         }
-        Ok(hash)
-    }
-
-    /// A revision of this name exists: ours, only not seen yet, or somebody's with the same hash.
-    async fn collide(&self, set: &DaemonSet, wanted: &ControllerRevision) -> Result<String> {
-        let known = self.revisions.api(&set.namespace().unwrap_or_default()).get(&wanted.name_any()).await?;
-        let ours = owned::controller_of(&known.metadata).map(|owner| &owner.uid) == set.metadata.uid.as_ref();
-        if ours && known.data == wanted.data {
-            let hash = history::hash(&known).to_owned();
-            self.revisions.store.remember(known);
-            return Ok(hash);
-        }
-        let mut status = set.status.clone().unwrap_or_default();
-        status.collision_count = Some(status.collision_count.unwrap_or_default() + 1);
-        self.write_status(set, status).await?;
-        Err(format!("ControllerRevision {} exists and is not ours; another name is tried", wanted.name_any()).into())
+        Ok(self.history.hash(&present).to_owned())
     }
 
     async fn change(&self, set: &DaemonSet, plan: &Plan<'_>, hash: &str) -> Result<()> {
@@ -215,7 +196,9 @@ impl DaemonSets {
             None => Ok(()),
             Some(error) if is_namespace_leaving(&error) => Ok(()),
             Some(error) => {
-                self.events.warning(&reference(set), "FailedCreate", format!("Error creating: {error}")).await;
+                self.events
+                    .warning(&reference(set), "FailedCreate", format!("Error creating: {}", error_line(&error)))
+                    .await;
                 Err(error.into())
             }
         }

@@ -1,7 +1,7 @@
-use super::{history, plan::View, pod};
+use super::{plan::View, pod};
 use jiff::Timestamp;
 use k8s_openapi::api::{
-    apps::v1::{ControllerRevision, DaemonSet},
+    apps::v1::DaemonSet,
     core::v1::{Node, Pod},
 };
 use serde_json::{Value, from_value, json};
@@ -148,23 +148,4 @@ fn the_status_counts_nodes() {
         json!({"desiredNumberScheduled": 3, "currentNumberScheduled": 2, "numberReady": 1, "numberAvailable": 1,
             "numberUnavailable": 2, "updatedNumberScheduled": 1, "numberMisscheduled": 1, "observedGeneration": 2}),
     );
-}
-
-#[test]
-fn history_numbers_templates_and_keeps_what_is_used() {
-    let (one, two, three) = (set(json!({}), "one"), set(json!({}), "two"), set(json!({}), "three"));
-    let first = history::create(&one, 1);
-    assert_eq!(first.data.0["spec"]["template"]["$patch"], "replace");
-    let second = history::create(&two, history::next(&[&first]));
-    let all = [&first, &second];
-    assert_eq!(history::split(&two, &all), (Some(&second), vec![&first]));
-    // Undone: the first becomes the newest.
-    let (present, old) = history::split(&one, &all);
-    assert_eq!((present, history::next(&old)), (Some(&first), 3));
-    let third = history::create(&three, 3);
-    let all: [&ControllerRevision; 3] = [&first, &second, &third];
-    let (_, old) = history::split(&three, &all);
-    assert_eq!(history::outdated(&three, &old, &[]), [&first], "one old one is kept");
-    let user = daemon("p", "a", history::hash(&first), "ready");
-    assert_eq!(history::outdated(&three, &old, &[&user]), [&second], "the first is in use");
 }

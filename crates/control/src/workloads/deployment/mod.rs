@@ -26,7 +26,7 @@ use kube::{Client, ResourceExt, api::PostParams};
 use plan::Step;
 use runtime::client::Api;
 use status::News;
-use std::{sync::Arc, time::Duration};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 struct Deployments {
     client: Client,
@@ -47,7 +47,10 @@ pub async fn run(context: Context) -> Result<()> {
     });
     let _sets = sets.store.on_change({
         let (queue, owners) = (queue.clone(), deployments.clone());
-        move |change| owners_of(change, &owners, |one| &one.spec.selector).into_iter().for_each(|key| queue.add(key))
+        move |change| {
+            let keys = owners_of(change, &owners, |one| Cow::Borrowed(&one.spec.selector));
+            keys.into_iter().for_each(|key| queue.add(key));
+        }
     });
     context.synced(&[&deployments, &sets.store, &pods.store]).await;
     let events = context.events("deployment-controller");

@@ -47,3 +47,8 @@ pub fn plan<'a>(view: &View<'a>) -> Plan<'a> {
     active.truncate(surplus);
     Plan::Delete(active)
 }
+
+/// Puts the more expendable pods first, for those who count pods and do not look at nodes.
+pub(crate) fn expendable_first(pods: &mut [&Pod], now: Timestamp) {
+    pods.sort_by(|one, other| order::expendable((one, 0), (other, 0), now));
+}

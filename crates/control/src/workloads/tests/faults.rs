@@ -20,7 +20,7 @@ use std::{
     time::Duration,
 };
 
-const WORKLOADS: &str = "deployment,replicaset,daemonset,scheduler,hollow-node";
+const WORKLOADS: &str = "deployment,replicaset,daemonset,scheduler,hollow-node,nodelifecycle";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn cut_off_after_any_write_and_started_again() {

@@ -97,7 +97,7 @@ impl Lab {
     }
 
     /// Waits until so many pods of an app are there and none other.
-    async fn pods(&self, app: &str, count: usize) -> Vec<Pod> {
+    pub(crate) async fn pods(&self, app: &str, count: usize) -> Vec<Pod> {
         let api = self.api::<Pod>();
         let params = ListParams::default().labels(&format!("app={app}"));
         self.eventually(&format!("{count} pods of {app}"), || {
@@ -128,7 +128,7 @@ pub(crate) fn deployment(name: &str, replicas: i32, image: &str) -> Deployment {
     .unwrap()
 }
 
-fn pod_template(app: &str, image: &str) -> Value {
+pub(crate) fn pod_template(app: &str, image: &str) -> Value {
     json!({"metadata": {"labels": {"app": app}}, "spec": {"containers": [{"name": "c", "image": image}]}})
 }
 
@@ -142,7 +142,7 @@ pub(crate) fn is_rolled_out(deployment: &Deployment) -> bool {
         && status.available_replicas == wanted
 }
 
-const WORKLOADS: &str = "deployment,replicaset,daemonset,scheduler,hollow-node";
+const WORKLOADS: &str = "deployment,replicaset,daemonset,scheduler,hollow-node,nodelifecycle";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_deployment_grows_rolls_goes_back_and_shrinks() {
@@ -187,7 +187,7 @@ async fn a_deployment_grows_rolls_goes_back_and_shrinks() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_replica_set_adopts_releases_and_replaces() {
-    let lab = Lab::start("replicaset,scheduler,hollow-node", hollow(1)).await;
+    let lab = Lab::start("replicaset,scheduler,hollow-node,nodelifecycle", hollow(1)).await;
     let (sets, pods) = (lab.api::<ReplicaSet>(), lab.api::<Pod>());
     let orphan: Pod = from_value(json!({"metadata": {"name": "orphan", "labels": {"app": "rs"}},
         "spec": {"containers": [{"name": "c", "image": "i"}]}}))
@@ -251,20 +251,24 @@ async fn a_daemon_set_covers_the_nodes_and_rolls() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pod_that_fits_nowhere_says_why_and_goes_when_it_fits() {
-    let lab = Lab::start("scheduler,hollow-node", hollow(1)).await;
+    let lab = Lab::start("scheduler,hollow-node,nodelifecycle", hollow(1)).await;
     let pods = lab.api::<Pod>();
     let pod: Pod = from_value(json!({"metadata": {"name": "picky"}, "spec": {"nodeSelector": {"disk": "fast"},
         "containers": [{"name": "c", "image": "i"}]}}))
     .unwrap();
     pods.create(&PostParams::default(), &pod).await.unwrap();
-    let refused = lab
-        .until(&pods, "picky", "refused", |pod| {
-            super::super::pods::condition(pod, "PodScheduled")
-                .is_some_and(|one| one.status == "False" && one.reason.as_deref() == Some("Unschedulable"))
+    // The node's own taint goes first.
+    const WHY: &str = "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector. preemption: \
+               0/1 nodes are available: 1 Preemption is not helpful for scheduling.";
+    let refused = |pod: &Pod| {
+        let scheduled = super::super::pods::condition(pod, "PodScheduled");
+        scheduled.is_some_and(|one| {
+            one.status == "False"
+                && one.reason.as_deref() == Some("Unschedulable")
+                && one.message.as_deref() == Some(WHY)
         })
-        .await;
-    let message = super::super::pods::condition(&refused, "PodScheduled").unwrap().message.clone().unwrap();
-    assert_eq!(message, "0/1 nodes are available: 1 node(s) didn't match Pod's node affinity/selector.");
+    };
+    lab.until(&pods, "picky", "refused", refused).await;
     let nodes: Api<Node> = Api::all(lab.client.clone());
     let label = Patch::Merge(json!({"metadata": {"labels": {"disk": "fast"}}}));
     nodes.patch("hollow-0", &PatchParams::default(), &label).await.unwrap();

@@ -1,7 +1,9 @@
 //! What the controllers of workloads share, and all of them on a whole API server in memory.
 
+mod batch;
 mod faults;
 pub(crate) mod in_process;
+mod stateful;
 
 use super::*;
 
