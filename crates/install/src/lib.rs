@@ -15,6 +15,7 @@ mod fields;
 mod gates;
 pub mod image;
 mod install_config;
+mod joining;
 mod kubeadm;
 mod load;
 mod names;
@@ -25,6 +26,7 @@ mod secrets;
 
 pub use cluster::{Arg, Aws, Cluster, Etcd, Merge, Node, Platform};
 pub use directory::{Overwrite, WriteError, write};
+pub use joining::joining;
 pub use load::{LoadError, objects, settings};
 pub use plan::{File, plan};
 pub use secrets::paths as secret_paths;

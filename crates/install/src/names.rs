@@ -7,10 +7,7 @@ pub(crate) use api::kinds::names::is_domain;
 pub(crate) fn infrastructure_name(name: &str, domain: &str) -> String {
     const LETTERS: &[u8; 32] = b"bcdfghjklmnpqrstvwxz234567890aeu";
     let short: String = name.chars().take(21).collect();
-    // FNV-1a, written out so that the name never changes with a library.
-    let mut hash = format!("{name}.{domain}")
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
+    let mut hash = runtime::stable_hash(format!("{name}.{domain}").as_bytes());
     hash ^= hash >> 32;
     let suffix: String = (0..5).map(|at| char::from(LETTERS[(hash >> (5 * at)) as usize & 31])).collect();
     format!("{}-{suffix}", short.trim_end_matches('-'))

@@ -5,9 +5,12 @@
 
 mod libraries;
 mod oci;
+mod pause;
+mod recipe;
 mod tar;
 
 pub use oci::{Summary, write};
+pub use recipe::Recipe;
 
 use std::{
     collections::BTreeMap,
@@ -40,6 +43,12 @@ pub enum ImageError {
     /// No archive can say it.
     #[error("{0} is too long a path for an archive")]
     LongPath(String),
+    /// No program is written for this machine.
+    #[error("there is no pause for {0}; known are x86_64 and aarch64")]
+    Architecture(&'static str),
+    /// It must run in any container.
+    #[error("{0} needs {1}: install busybox-static")]
+    NotStatic(String, String),
     /// A file changed while it was read: try again.
     #[error("{0} changed while it was read; try again")]
     Changed(String),
@@ -60,6 +69,19 @@ pub enum Node {
     Copy(PathBuf),
     /// These words.
     Text(&'static str),
+    /// A program, byte by byte.
+    Program(Vec<u8>),
+    /// Leads to another path.
+    Link(String),
+}
+
+/// What a container of it starts with, and what it holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Image {
+    pub tree: Tree,
+    pub entrypoint: Vec<String>,
+    /// Words after the entrypoint, which a Pod's `args` replace.
+    pub command: Vec<String>,
 }
 
 /// Where twinstack is in an image.
@@ -71,8 +93,8 @@ const USERS: &str = "root:x:0:0:root:/:/sbin/nologin\nnobody:x:65534:65534:nobod
 const GROUPS: &str = "root:x:0:\nnogroup:x:65534:\n";
 const NAMES: &str = "passwd: files\ngroup: files\nhosts: files dns\n";
 
-/// Twinstack, and other programs by their names on the PATH, with everything that they load.
-pub fn tree(twinstack: &Path, with: &[String], path: &str) -> Result<Tree, ImageError> {
+/// What every program expects to find.
+fn base() -> Tree {
     let mut tree = Tree::from([
         ("etc/group".to_owned(), Node::Text(GROUPS)),
         ("etc/nsswitch.conf".to_owned(), Node::Text(NAMES)),
@@ -83,19 +105,16 @@ pub fn tree(twinstack: &Path, with: &[String], path: &str) -> Result<Tree, Image
     for file in [AUTHORITIES, CACHE].into_iter().filter(|file| Path::new(file).exists()) {
         tree.insert(inside(file), Node::Copy(file.into()));
     }
-    tree.insert(inside(PROGRAM), Node::Copy(twinstack.to_owned()));
-    let mut programs = vec![twinstack.to_owned()];
-    for name in with {
-        let program = find(name, path).ok_or_else(|| ImageError::NoProgram(name.clone()))?;
-        tree.insert(inside(&program.to_string_lossy()), Node::Copy(program.clone()));
-        programs.push(program);
+    tree
+}
+
+/// Puts a program of this machine where `place` says, and everything that it loads where it is here.
+fn add(tree: &mut Tree, program: &Path, place: &str) -> Result<(), ImageError> {
+    tree.insert(inside(place), Node::Copy(program.to_owned()));
+    for library in libraries::of(program)? {
+        tree.insert(inside(&library), Node::Copy(library.into()));
     }
-    for program in programs {
-        for library in libraries::of(&program)? {
-            tree.insert(inside(&library), Node::Copy(library.into()));
-        }
-    }
-    Ok(with_folders(tree))
+    Ok(())
 }
 
 fn inside(path: &str) -> String {
@@ -126,7 +145,8 @@ mod tests {
     #[test]
     fn a_program_comes_with_what_it_loads_and_the_folders_on_the_way() {
         let own = std::env::current_exe().unwrap();
-        let tree = tree(&own, &["sh".to_owned()], "/nowhere:/bin:/usr/bin").unwrap();
+        let recipe = Recipe::Twinstack { with: vec!["sh".to_owned()] };
+        let tree = recipe.image(&own, "/nowhere:/bin:/usr/bin").unwrap().tree;
         assert_eq!(tree["usr/bin/twinstack"], Node::Copy(own));
         assert_eq!(tree["bin/sh"], Node::Copy("/bin/sh".into()));
         assert_eq!((&tree["usr"], &tree["tmp"]), (&Node::Folder(0o755), &Node::Folder(0o1777)));
@@ -138,7 +158,8 @@ mod tests {
     #[test]
     fn a_program_that_is_not_there_is_named() {
         let own = std::env::current_exe().unwrap();
-        let error = tree(&own, &["no-such-program".to_owned()], "/bin").unwrap_err().to_string();
+        let recipe = Recipe::Twinstack { with: vec!["no-such-program".to_owned()] };
+        let error = recipe.image(&own, "/bin").unwrap_err().to_string();
         assert_eq!(error, "no-such-program is not on the PATH; install it, or leave it out of --with");
     }
 }

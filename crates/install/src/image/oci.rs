@@ -1,7 +1,7 @@
 //! The archive of an image: one layer, its configuration and manifest, and the indexes by which OCI's tools and docker find them.
 
 use super::{
-    ImageError, Node, PROGRAM, Tree,
+    Image, ImageError, Node, Tree,
     tar::{Tar, at},
 };
 use aws_lc_rs::digest::{Context, SHA256};
@@ -29,13 +29,14 @@ pub struct Summary {
 }
 
 /// Writes the archive of an image with this name, `host/path:tag`. The files are read twice: a layer's name is its digest, and comes before it.
-pub fn write(tree: &Tree, name: &str, out: impl Write) -> Result<Summary, ImageError> {
+pub fn write(image: &Image, name: &str, out: impl Write) -> Result<Summary, ImageError> {
+    let Image { tree, entrypoint, command } = image;
     let layer = layer(tree, Hashed::new(io::sink()))?.blob();
     let config = json!({
         "created": MADE,
         "architecture": architecture(),
         "os": "linux",
-        "config": {"Entrypoint": [PROGRAM], "Env": ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"], "WorkingDir": "/"},
+        "config": {"Entrypoint": entrypoint, "Cmd": command, "Env": ["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"], "WorkingDir": "/"},
         "rootfs": {"type": "layers", "diff_ids": [layer.digest()]},
         "history": [{"created": MADE, "created_by": "twinstack image"}],
     });
@@ -96,6 +97,8 @@ fn layer<W: Write>(tree: &Tree, out: W) -> Result<W, ImageError> {
     for (path, node) in tree {
         match node {
             Node::Folder(mode) => tar.folder(path, *mode)?,
+            Node::Link(target) => tar.link(path, target)?,
+            Node::Program(bytes) => tar.file(path, 0o755, bytes.len() as u64, bytes.as_slice())?,
             Node::Text(text) => tar.file(path, 0o644, text.len() as u64, text.as_bytes())?,
             Node::Copy(source) => {
                 let name = source.display().to_string();
@@ -187,13 +190,15 @@ mod tests {
 
     #[test]
     fn the_same_files_give_the_same_image_and_others_another() {
-        let tree = Tree::from([("etc".to_owned(), Node::Folder(0o755)), ("etc/x".to_owned(), Node::Text("abc"))]);
+        let image = |text| {
+            let tree = Tree::from([("etc".to_owned(), Node::Folder(0o755)), ("etc/x".to_owned(), Node::Text(text))]);
+            Image { tree, entrypoint: vec!["/x".to_owned()], command: Vec::new() }
+        };
         let (mut first, mut second) = (Vec::new(), Vec::new());
-        let summary = write(&tree, "x:1", &mut first).unwrap();
-        assert_eq!(write(&tree, "x:1", &mut second).unwrap(), summary);
+        let summary = write(&image("abc"), "x:1", &mut first).unwrap();
+        assert_eq!(write(&image("abc"), "x:1", &mut second).unwrap(), summary);
         assert!(first == second);
         assert_eq!((summary.files, summary.size), (1, 5 * 512));
-        let other = Tree::from([("etc".to_owned(), Node::Folder(0o755)), ("etc/x".to_owned(), Node::Text("abd"))]);
-        assert_ne!(write(&other, "x:1", Vec::new()).unwrap().digest, summary.digest);
+        assert_ne!(write(&image("abd"), "x:1", Vec::new()).unwrap().digest, summary.digest);
     }
 }

@@ -16,13 +16,19 @@ impl<W: Write> Tar<W> {
     }
 
     pub(super) fn folder(&mut self, path: &str, mode: u32) -> Result<(), ImageError> {
-        let header = header(&format!("{path}/"), mode, 0, b'5')?;
+        let header = header(&format!("{path}/"), mode, 0, b'5', "")?;
+        self.put(path, &header)
+    }
+
+    /// A symbolic link.
+    pub(super) fn link(&mut self, path: &str, target: &str) -> Result<(), ImageError> {
+        let header = header(path, 0o777, 0, b'2', target)?;
         self.put(path, &header)
     }
 
     /// A file of exactly `size` bytes.
     pub(super) fn file(&mut self, path: &str, mode: u32, size: u64, content: impl Read) -> Result<(), ImageError> {
-        let header = header(path, mode, size, b'0')?;
+        let header = header(path, mode, size, b'0', "")?;
         self.put(path, &header)?;
         let copied = io::copy(&mut content.take(size), &mut self.out).map_err(|source| at(path, source))?;
         if copied != size {
@@ -38,7 +44,7 @@ impl<W: Write> Tar<W> {
         size: u64,
         write: impl FnOnce(&mut W) -> Result<(), ImageError>,
     ) -> Result<Self, ImageError> {
-        let header = header(path, 0o644, size, b'0')?;
+        let header = header(path, 0o644, size, b'0', "")?;
         self.put(path, &header)?;
         write(&mut self.out)?;
         self.pad(path, size)?;
@@ -67,9 +73,9 @@ pub(super) fn at(path: &str, source: io::Error) -> ImageError {
     ImageError::File { path: path.to_owned(), source }
 }
 
-fn header(path: &str, mode: u32, size: u64, kind: u8) -> Result<[u8; BLOCK], ImageError> {
-    // The name has 100 bytes, the size eleven digits.
-    if path.len() > 100 || size >= 1 << 33 {
+fn header(path: &str, mode: u32, size: u64, kind: u8, target: &str) -> Result<[u8; BLOCK], ImageError> {
+    // Names have 100 bytes, the size eleven digits.
+    if path.len() > 100 || target.len() > 100 || size >= 1 << 33 {
         return Err(ImageError::LongPath(path.to_owned()));
     }
     let mut block = [0; BLOCK];
@@ -82,6 +88,7 @@ fn header(path: &str, mode: u32, size: u64, kind: u8) -> Result<[u8; BLOCK], Ima
     put(136, b"00000000000\0");
     put(148, b"        ");
     put(156, &[kind]);
+    put(157, target.as_bytes());
     put(257, b"ustar\x0000");
     let sum: u32 = block.iter().map(|byte| u32::from(*byte)).sum();
     block[148..156].copy_from_slice(format!("{sum:06o}\0 ").as_bytes());
@@ -97,8 +104,10 @@ mod tests {
         let mut tar = Tar::new(Vec::new());
         tar.folder("etc", 0o755).unwrap();
         tar.file("etc/x", 0o644, 3, &b"abc"[..]).unwrap();
+        tar.link("etc/y", "x").unwrap();
         let bytes = tar.finish().unwrap();
-        assert_eq!(bytes.len(), 5 * BLOCK);
+        assert_eq!(bytes.len(), 6 * BLOCK);
+        assert_eq!(bytes[3 * BLOCK + 156..3 * BLOCK + 159], *b"2x\0");
         assert_eq!((&bytes[..5], &bytes[BLOCK..BLOCK + 6]), (&b"etc/\0"[..], &b"etc/x\0"[..]));
         assert_eq!(&bytes[2 * BLOCK..2 * BLOCK + 4], b"abc\0");
         let header = &bytes[BLOCK..2 * BLOCK];

@@ -48,7 +48,8 @@ pub(super) fn read(document: Option<(Version, &Value)>, notes: &mut Notes) -> In
     }
     registration.end(notes);
 
-    fields.unused(&["bootstrapTokens", "certificateKey"], "nodes join with kubeconfigs, not with tokens", notes);
+    fields.unused(&["bootstrapTokens"], "make tokens with kubeadm token create once the cluster runs", notes);
+    fields.unused(&["certificateKey"], "certificates are copied by hand, not through the cluster", notes);
     fields.unused(&["patches"], "patch the manifests where they are written", notes);
     fields.pass_over(&["skipPhases"]);
     if version > Version::V1Beta3 {

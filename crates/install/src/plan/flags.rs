@@ -89,6 +89,7 @@ fn api_server(cluster: &Cluster) -> Vec<(&'static str, String)> {
         ("cert-dir", cluster.certificates_dir.clone()),
         ("data-dir", DATA_DIR.to_owned()),
         ("enable-admission-plugins", "NodeRestriction".to_owned()),
+        ("enable-bootstrap-token-auth", "true".to_owned()),
         ("kubelet-certificate-authority", pki("ca.crt")),
         ("kubelet-client-certificate", pki("apiserver-kubelet-client.crt")),
         ("kubelet-client-key", pki("apiserver-kubelet-client.key")),
@@ -116,6 +117,8 @@ fn controller_manager(cluster: &Cluster) -> Vec<(&'static str, String)> {
         ("cluster-name", cluster.name.clone()),
         ("kubeconfig", format!("{ROOT}/controller-manager.conf")),
         ("leader-elect", "true".to_owned()),
+        ("cluster-signing-cert-file", format!("{}/ca.crt", cluster.certificates_dir)),
+        ("cluster-signing-key-file", format!("{}/ca.key", cluster.certificates_dir)),
         ("root-ca-file", format!("{}/ca.crt", cluster.certificates_dir)),
         ("service-cluster-ip-range", list(&cluster.services)),
     ];

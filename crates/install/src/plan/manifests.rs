@@ -120,8 +120,20 @@ fn mounts(component: Component, cluster: &Cluster, flags: &[(String, String)]) -
                 let value = flags.iter().find(|(name, _)| name == flag).map(|(_, value)| value.clone());
                 value.filter(|path| path.starts_with('/')).map(|path| Mount::read_only(name, path, "File"))
             };
-            let named = [("kubeconfig", "kubeconfig"), ("cloud-config", "cloud-config"), ("root-ca", "root-ca-file")];
-            named.into_iter().filter_map(file).collect()
+            let named = [
+                ("kubeconfig", "kubeconfig"),
+                ("cloud-config", "cloud-config"),
+                ("root-ca", "root-ca-file"),
+                ("signing-certificate", "cluster-signing-cert-file"),
+                ("signing-key", "cluster-signing-key-file"),
+            ];
+            let mut mounts: Vec<Mount> = Vec::new();
+            for mount in named.into_iter().filter_map(file) {
+                if !mounts.iter().any(|known| known.path == mount.path) {
+                    mounts.push(mount);
+                }
+            }
+            mounts
         }
     }
 }
