@@ -36,6 +36,8 @@ pub struct Entry {
     sort: (u16, u16, bool, bool),
     /// Response code.
     pub rcode: u16,
+    /// Authoritative answer.
+    pub aa: bool,
     /// Recursion available.
     pub ra: bool,
     /// Authentic data.
@@ -65,6 +67,7 @@ impl Entry {
             name: key.name.wire().into(),
             sort: key.sort(),
             rcode: 0,
+            aa: false,
             ra: false,
             ad: false,
             counts: [0; 3],

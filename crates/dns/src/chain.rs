@@ -11,12 +11,14 @@ use std::sync::Arc;
 
 /// What a server block does with a query.
 pub struct Chain {
-    /// In the order of `plugin::ORDER`.
-    pub plugins: Vec<Box<dyn Plugin>>,
+    /// In the order of `plugin::ORDER`; all zones of a block share them.
+    pub plugins: Arc<[Box<dyn Plugin>]>,
     /// Metrics and logs.
     pub observers: Observers,
     /// The server's name for clients that ask for it.
     pub nsid: Option<Vec<u8>>,
+    /// Whether a plugin looks at clients' EDNS options on the way down.
+    pub reads_options: bool,
 }
 
 impl Chain {
@@ -33,10 +35,7 @@ impl Chain {
                 Some(plugin) => plugin.later(query, reply, Rest { routes, chain: self, at }).await,
             };
             let outcome = match step {
-                Step::Done => {
-                    self.up(at, query, reply);
-                    Ok(())
-                }
+                Step::Done => self.up(at, query, reply),
                 Step::Next | Step::Later => self.down(at + 1, query, reply),
             };
             match outcome {
@@ -90,28 +89,41 @@ impl Chain {
             match plugin.before(query, reply) {
                 Step::Next => {}
                 Step::Later => return Err(at),
-                Step::Done => {
-                    self.up(at, query, reply);
-                    return Ok(());
-                }
+                Step::Done => return self.up(at, query, reply),
             }
         }
         nobody(reply);
-        self.up(self.plugins.len(), query, reply);
-        Ok(())
+        self.up(self.plugins.len(), query, reply)
     }
 
-    /// `at` is the plugin that answered; those above it see the answer.
-    fn up(&self, at: usize, query: &mut Query, reply: &mut Reply) {
+    /// `at` is the plugin that answered; those above it see the answer. `Err` names one that must wait before it goes on.
+    fn up(&self, at: usize, query: &mut Query, reply: &mut Reply) -> Result<(), usize> {
         if reply.by.is_empty() {
             reply.by = self.plugins.get(at).map_or("", |plugin| plugin.name());
         }
-        self.plugins[..at].iter().rev().for_each(|plugin| plugin.after(query, reply));
+        for (index, plugin) in self.plugins[..at].iter().enumerate().rev() {
+            plugin.after(query, reply);
+            if std::mem::take(&mut reply.waits) {
+                return Err(index);
+            }
+        }
+        Ok(())
     }
 }
 
 fn nobody(reply: &mut Reply) {
     reply.fail(rcode::SERVFAIL, Some("no plugin answers for this name".to_owned()));
+}
+
+/// A question whose answer is to be fetched anew, beside whoever was given the old one.
+pub(crate) type Stale = (Arc<Routes>, Arc<Chain>, Query);
+
+/// Has an answer fetched anew by the job of the Corefile. There is at most one such question for each answer that is kept.
+pub(crate) fn refresh_beside(routes: &Arc<Routes>, chain: Arc<Chain>, query: Query) {
+    if let Some(refreshes) = &routes.refreshes {
+        // Who has stopped meanwhile needs no fresh answers.
+        let _ = refreshes.send((Arc::clone(routes), chain, query));
+    }
 }
 
 /// What a waiting plugin may ask of the others.
@@ -128,10 +140,10 @@ impl Rest<'_> {
         let mut query = query.derived(name, rtype)?;
         let mut reply = Reply::new();
         reply.reset(&query.request.name, rtype, query.request.class);
-        let chain = Arc::clone(self.routes.chain(&query.lower)?);
+        let chain = Arc::clone(self.routes.chain(&query)?);
         Box::pin(chain.run(self.routes, &mut query, &mut reply)).await;
         if query.refresh == Refresh::Wanted {
-            Box::pin(chain.refresh(self.routes, query)).await;
+            refresh_beside(self.routes, chain, query);
         }
         reply.message()
     }

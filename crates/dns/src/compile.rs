@@ -1,8 +1,8 @@
 //! From a Corefile to something that answers: every block's plugins set up, every mistake with its place.
 
 use crate::{
-    chain::Chain,
-    corefile::{Address, Block, Corefile, Problem, Token},
+    chain::{Chain, Stale},
+    corefile::{Address, Block, Corefile, Problem, Scheme, Token},
     metrics::Counters,
     observe::Observers,
     plugin::{self, Plugin, kubernetes::Cluster},
@@ -10,7 +10,10 @@ use crate::{
     sha512::sha512,
     wire::{Name, code::rcode},
 };
-use futures::future::BoxFuture;
+use futures::{
+    future::BoxFuture,
+    stream::{FuturesUnordered, StreamExt},
+};
 use parking_lot::Mutex;
 use std::{
     collections::{BTreeMap, HashMap},
@@ -19,6 +22,7 @@ use std::{
     sync::{Arc, Weak},
     time::Duration,
 };
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 use tokio_util::sync::CancellationToken;
 
 /// Where queries come in: an address of the machine, or all of both families.
@@ -28,6 +32,7 @@ pub struct Endpoint {
     pub address: Option<IpAddr>,
     /// For UDP and TCP.
     pub port: u16,
+    pub scheme: Scheme,
 }
 
 /// What outlives a reload.
@@ -129,6 +134,14 @@ pub struct Building<'a> {
     pub(crate) autopath: Option<(Token, Arc<std::sync::OnceLock<Arc<plugin::kubernetes::Kubernetes>>>)>,
     /// Whether a plugin answers classes other than IN.
     pub other_classes: bool,
+    /// See [`Chain::reads_options`].
+    pub reads_options: bool,
+    /// From `timeouts`.
+    pub timeouts: Option<plugin::timeouts::Timeouts>,
+    /// From `tls`.
+    pub tls: Option<Arc<plugin::tls::ServerTls>>,
+    /// From `view`.
+    pub view: Option<plugin::view::View>,
 }
 
 /// Sets up everything in a Corefile. Nothing runs yet: jobs are started by the server.
@@ -147,12 +160,39 @@ pub fn compile(corefile: &Corefile, folder: PathBuf, port: u16, lasting: &Lastin
     for block in &corefile.blocks {
         set_up(block, &folder, port, lasting, &mut whole, &mut routes)?;
     }
+    let (refreshes, stale) = unbounded_channel();
+    whole.jobs.push(refreshing(stale));
     let counted = |(endpoint, mut routes): (Endpoint, Routes)| {
-        routes.dropped = Some(Observers::dropped(lasting, endpoint.port));
+        routes.refreshes = Some(refreshes.clone());
+        routes.dropped = Some(Observers::dropped(lasting, endpoint.scheme, endpoint.port));
         (endpoint, Arc::new(routes))
     };
     whole.routes = routes.into_iter().map(counted).collect();
     Ok(whole)
+}
+
+/// Fetches answers anew, as many at a time as there are.
+fn refreshing(stale: UnboundedReceiver<Stale>) -> Job {
+    let stale = Arc::new(tokio::sync::Mutex::new(stale));
+    let run = move |stop: CancellationToken| {
+        let stale = Arc::clone(&stale);
+        let work = async move {
+            let mut stale = stale.lock().await;
+            let mut running = FuturesUnordered::new();
+            loop {
+                tokio::select! {
+                    () = stop.cancelled() => return Ok(()),
+                    Some(()) = running.next(), if !running.is_empty() => {}
+                    asked = stale.recv() => match asked {
+                        Some((routes, chain, query)) => running.push(async move { chain.refresh(&routes, query).await }),
+                        None => return Ok(()),
+                    },
+                }
+            }
+        };
+        Box::pin(work) as BoxFuture<'static, Result<(), JobError>>
+    };
+    Job { name: "dns-refresh".to_owned(), run: Box::new(run) }
 }
 
 fn set_up(
@@ -170,6 +210,9 @@ fn set_up(
     for directive in &block.directives {
         let known = || plugin::names();
         if !known().any(|name| name == directive.name.text) {
+            if let Some(why) = plugin::absent(&directive.name.text) {
+                return Err(Problem::at(&directive.name, format!("this plugin of CoreDNS is not built here: {why}")));
+            }
             let near = runtime::suggest::nearest(&directive.name.text, known());
             let near = near.map(|near| format!("; did you mean {near}?")).unwrap_or_default();
             let known: Vec<&str> = known().collect();
@@ -194,8 +237,12 @@ fn set_up(
         cluster: None,
         autopath: None,
         other_classes: false,
+        reads_options: false,
+        timeouts: None,
+        tls: None,
+        view: None,
     };
-    for (name, setup) in plugin::ORDER {
+    for (name, setup) in plugin::order(&block.directives) {
         let lines: Vec<_> = block.directives.iter().filter(|directive| directive.name.text == *name).collect();
         if !lines.is_empty() {
             setup(&lines, &mut building).map_err(|problem| problem.within(name))?;
@@ -211,16 +258,36 @@ fn set_up(
         // Nobody else sets it.
         let _ = waiting.set(cluster);
     }
-    let Building { mut plugins, observers, nsid, addresses: bound, other_classes, .. } = building;
+    let Building {
+        mut plugins,
+        observers,
+        nsid,
+        addresses: bound,
+        other_classes,
+        reads_options,
+        timeouts,
+        tls,
+        view,
+        ..
+    } = building;
+    let view = view.map(Arc::new);
+
     if plugins.is_empty() {
         // Nothing to ask: not even a failure.
         plugins.push(Box::new(Refuse));
     }
-    let chain = Arc::new(Chain { plugins, observers, nsid });
+    let plugins: Arc<[Box<dyn Plugin>]> = plugins.into();
     let bound: Vec<Option<IpAddr>> = if bound.is_empty() { vec![None] } else { bound.into_iter().map(Some).collect() };
     for (key, address) in &addresses {
+        if address.scheme != Scheme::Dns && tls.is_none() {
+            return Err(Problem::at(key, "needs a tls line with a certificate in this block"));
+        }
+        // Every zone counts for itself.
+        let observers = observers.of_zone(lasting, (address.scheme, address.port), &address.zone);
+        let chain = Chain { plugins: Arc::clone(&plugins), observers, nsid: nsid.clone(), reads_options };
+        let chain = Arc::new(chain);
         for bound in &bound {
-            let endpoint = Endpoint { address: *bound, port: address.port };
+            let endpoint = Endpoint { address: *bound, port: address.port, scheme: address.scheme };
             let overlap = routes.keys().any(|other| {
                 other.port == endpoint.port && endpoint.port != 0 && other.address.is_none() != bound.is_none()
             });
@@ -230,7 +297,12 @@ fn set_up(
             }
             let server = routes.entry(endpoint).or_default();
             server.other_classes |= other_classes;
-            if !server.add(&address.zone, &chain) {
+            if address.scheme != Scheme::Dns {
+                // The first block of an address decides who it is, as only one certificate can be shown.
+                server.tls = server.tls.take().or_else(|| tls.clone());
+            }
+            server.timeouts = timeouts.unwrap_or(server.timeouts);
+            if !server.add_view(&address.zone, view.as_ref(), &chain) {
                 return Err(Problem::at(key, "this zone and port are already served by another block"));
             }
         }

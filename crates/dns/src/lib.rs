@@ -7,6 +7,7 @@ pub mod cache;
 pub mod chain;
 pub mod compile;
 pub mod corefile;
+mod fetch;
 mod hash;
 pub mod metrics;
 pub mod observe;

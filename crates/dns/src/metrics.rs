@@ -25,6 +25,8 @@ pub struct Counters {
     pub responses: Family<Labels, Counter>,
     /// Packets that are no query and get no answer.
     pub ignored: Family<Labels, Counter>,
+    /// TCP connections that made room for others.
+    pub closed_connections: Counter,
     /// Queries that want DNSSEC.
     pub dnssec: Family<Labels, Counter>,
     /// Time from packet to packet.
@@ -69,16 +71,34 @@ pub struct Counters {
     pub template_failures: Family<Labels, Counter>,
     /// Templates whose text was no record.
     pub template_records: Family<Labels, Counter>,
+    /// How long `/health` takes, as this server sees itself.
+    pub health: Histogram,
+    /// Times that it did not answer.
+    pub health_failures: Counter,
+    /// From the change of an endpoint to its record, by kind of Service.
+    pub programming: Family<Labels, Histogram, fn() -> Histogram>,
+    /// Answers that `dns64` made, by server.
+    pub dns64: Family<Labels, Counter>,
     /// Queries by what `acl` did with them.
     pub acl: [Family<Labels, Counter>; 4],
 }
 
 const DURATIONS: [f64; 16] =
     [0.00025, 0.0005, 0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 2.048, 4.096, 8.192];
+/// Powers of ten, as CoreDNS has them for what is rarely slow.
+const SLIM: [f64; 5] = [0.00025, 0.0025, 0.025, 0.25, 2.5];
+const PROGRAMMING: [f64; 20] = [
+    0.001, 0.002, 0.004, 0.008, 0.016, 0.032, 0.064, 0.128, 0.256, 0.512, 1.024, 2.048, 4.096, 8.192, 16.384, 32.768,
+    65.536, 131.072, 262.144, 524.288,
+];
 const SIZES: [f64; 14] =
     [0.0, 100.0, 200.0, 300.0, 400.0, 511.0, 1023.0, 2047.0, 4095.0, 8291.0, 16e3, 32e3, 48e3, 64e3];
 /// What `acl` can do, as its metrics name it.
 pub const ACL: [&str; 4] = ["allowed", "blocked", "filtered", "dropped"];
+
+fn programming() -> Histogram {
+    Histogram::new(&PROGRAMMING, 1e-9)
+}
 
 fn durations() -> Histogram {
     Histogram::new(&DURATIONS, 1e-9)
@@ -96,6 +116,7 @@ impl Default for Counters {
             requests: Family::default(),
             responses: Family::default(),
             ignored: Family::default(),
+            closed_connections: Counter::default(),
             dnssec: Family::default(),
             durations: times(),
             request_sizes: lengths(),
@@ -119,6 +140,10 @@ impl Default for Counters {
             template_matches: Family::default(),
             template_failures: Family::default(),
             template_records: Family::default(),
+            health: Histogram::new(&SLIM, 1e-9),
+            health_failures: Counter::default(),
+            programming: Family::new_with_constructor(programming as fn() -> Histogram),
+            dns64: Family::default(),
             acl: Default::default(),
         }
     }
@@ -136,6 +161,11 @@ impl Counters {
         metrics.register("coredns_dns_requests", "Queries", self.requests.clone());
         metrics.register("coredns_dns_responses", "Answers by code and plugin", self.responses.clone());
         metrics.register("twinstack_dns_ignored_packets", "Packets that are no query", self.ignored.clone());
+        metrics.register(
+            "twinstack_dns_closed_connections",
+            "Connections that made room for others",
+            self.closed_connections.clone(),
+        );
         metrics.register("coredns_dns_do_requests", "Queries with the DO bit", self.dnssec.clone());
         metrics.register("coredns_dns_request_duration_seconds", "Time per query", self.durations.clone());
         metrics.register("coredns_dns_request_size_bytes", "Length of queries", self.request_sizes.clone());
@@ -167,6 +197,18 @@ impl Counters {
         metrics.register("coredns_template_matches", "Templates that matched", self.template_matches.clone());
         metrics.register("coredns_template_template_failures", "Templates that failed", self.template_failures.clone());
         metrics.register("coredns_template_rr_failures", "Templates without a record", self.template_records.clone());
+        metrics.register("coredns_health_request_duration_seconds", "Time of /health", self.health.clone());
+        metrics.register(
+            "coredns_health_request_failures",
+            "Times that /health did not answer",
+            self.health_failures.clone(),
+        );
+        metrics.register(
+            "coredns_kubernetes_dns_programming_duration_seconds",
+            "From the change of an endpoint to its record",
+            self.programming.clone(),
+        );
+        metrics.register("coredns_dns64_requests_translated", "Answers made from IPv4", self.dns64.clone());
         for (family, what) in self.acl.iter().zip(ACL) {
             metrics.register(&format!("coredns_acl_{what}_requests"), "Queries that acl decided on", family.clone());
         }
@@ -212,7 +254,7 @@ impl EncodeMetric for Histogram {
     fn encode(&self, mut encoder: MetricEncoder<'_>) -> fmt::Result {
         let Inner { bounds, counts, sum, unit } = &*self.inner;
         let counts: Vec<u64> = counts.iter().map(|count| count.load(Ordering::Relaxed)).collect();
-        let bounds = bounds.iter().copied().chain([f64::MAX]);
+        let bounds = bounds.iter().copied().chain([f64::INFINITY]);
         let buckets: Vec<(f64, u64)> = bounds.zip(counts.iter().copied()).collect();
         let sum = sum.load(Ordering::Relaxed) as f64 * unit;
         encoder.encode_histogram::<NoLabelSet>(sum, counts.iter().sum(), &buckets, None)
@@ -220,5 +262,22 @@ impl EncodeMetric for Histogram {
 
     fn metric_type(&self) -> MetricType {
         Self::TYPE
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_bucket_is_for_everything() {
+        let counters = Counters::default();
+        let metrics = runtime::metrics::Metrics::new();
+        counters.register(&metrics);
+        let labels = vec![("zone", ".".to_owned())];
+        counters.durations.get_or_create(&labels).observe(20_000_000_000);
+        let text = metrics.render(runtime::metrics::TextFormat::Classic).body;
+        let last = r#"coredns_dns_request_duration_seconds_bucket{le="+Inf",zone="."} 1"#;
+        assert!(text.contains(last), "{text}");
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::{
     compile::Lasting,
+    corefile::Scheme,
     metrics::{Counters, Histogram, Labels},
     plugin::{errors::Errors, log::Log},
     query::{Query, Transport},
@@ -49,9 +50,9 @@ const DROPPED: &str = "dropped";
 /// The observers of a block.
 pub struct Observers {
     /// From `log`.
-    pub log: Option<Log>,
+    pub log: Option<Arc<Log>>,
     /// From `errors`.
-    pub errors: Option<Errors>,
+    pub errors: Option<Arc<Errors>>,
     counters: Arc<Counters>,
     labels: Labels,
     requests: [[[OnceLock<Counter>; TYPES.len() + 1]; 2]; 2],
@@ -67,21 +68,37 @@ impl Observers {
     #[must_use]
     pub fn new(lasting: &Lasting, zones: &[Name], ports: &[u16]) -> Self {
         let port = ports.first().copied().unwrap_or(53);
-        Self::of(lasting, port, zones.first().map_or_else(|| ".".to_owned(), Name::to_string))
+        Self::of(lasting, (Scheme::Dns, port), zones.first().map_or_else(|| ".".to_owned(), Name::to_string))
     }
 
     /// Of what comes to a port and is answered before it is for any block: malformed, another version of EDNS, nobody's zone.
     #[must_use]
-    pub fn dropped(lasting: &Lasting, port: u16) -> Self {
-        Self::of(lasting, port, DROPPED.to_owned())
+    pub fn dropped(lasting: &Lasting, scheme: Scheme, port: u16) -> Self {
+        Self::of(lasting, (scheme, port), DROPPED.to_owned())
     }
 
-    fn of(lasting: &Lasting, port: u16, zone: String) -> Self {
+    /// The same for one zone of the block, on this port.
+    #[must_use]
+    pub fn of_zone(&self, lasting: &Lasting, server: (Scheme, u16), zone: &Name) -> Self {
+        let mut own = Self::of(lasting, server, zone.to_string());
+        (own.log, own.errors) = (self.log.clone(), self.errors.clone());
+        own.set_view(self.labels.iter().find(|(name, _)| *name == "view").map_or("", |(_, view)| view.as_str()));
+        own
+    }
+
+    /// Labels of a block that is for some questions alone.
+    pub fn set_view(&mut self, view: &str) {
+        for (_, value) in self.labels.iter_mut().filter(|(name, _)| *name == "view") {
+            view.clone_into(value);
+        }
+    }
+
+    fn of(lasting: &Lasting, (scheme, port): (Scheme, u16), zone: String) -> Self {
         Self {
             log: None,
             errors: None,
             counters: Arc::clone(&lasting.counters),
-            labels: vec![("server", format!("dns://:{port}")), ("zone", zone), ("view", String::new())],
+            labels: vec![("server", format!("{}://:{port}", scheme.text())), ("zone", zone), ("view", String::new())],
             requests: Default::default(),
             responses: Default::default(),
             ignored: Default::default(),

@@ -5,7 +5,7 @@ use crate::{
     corefile::{self, Disk},
     query::{Query, Transport},
     routes::Routes,
-    server::resolve,
+    server::{finish, resolve},
     wire::{
         Edns, Name, Record, Reply, Request,
         code::{class, rcode, rtype},
@@ -87,7 +87,7 @@ impl Asked {
 
     /// Shows a plugin an answer on its way up.
     pub(crate) fn after(&self, plugin: &str, mut query: Query, make: impl FnOnce(&mut Reply)) {
-        let chain = self.routes.chain(&query.lower).expect("a block");
+        let chain = self.routes.chain(&query).expect("a block");
         let mut reply = Reply::new();
         reply.reset(&query.request.name, query.request.rtype, query.request.class);
         make(&mut reply);
@@ -95,10 +95,20 @@ impl Asked {
         own.after(&mut query, &mut reply);
     }
 
+    /// From the bytes of a question to those of its answer.
+    pub(crate) fn exchange(&self, packet: &[u8]) -> Vec<u8> {
+        let request = Request::parse(packet).expect("a question");
+        let mut query = Query::new(request, "192.0.2.1:4000".parse().unwrap(), Transport::Udp, packet.len());
+        let mut reply = Reply::new();
+        reply.reset(&query.request.name, query.request.rtype, query.request.class);
+        let chain = self.runtime.block_on(resolve(&self.routes, packet, &mut query, &mut reply));
+        finish(&self.routes, chain.as_deref(), &query, &mut reply).expect("an answer").to_vec()
+    }
+
     pub(crate) fn answer(&self, mut query: Query) -> Reply {
         let mut reply = Reply::new();
         reply.reset(&query.request.name, query.request.rtype, query.request.class);
-        self.runtime.block_on(resolve(&self.routes, &mut query, &mut reply));
+        self.runtime.block_on(resolve(&self.routes, &[], &mut query, &mut reply));
         reply
     }
 }

@@ -5,10 +5,35 @@ use crate::wire::Name;
 use std::net::IpAddr;
 
 /// How packets come.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Scheme {
     /// Plain DNS over UDP and TCP.
     Dns,
+    /// Over TLS (RFC 7858).
+    Tls,
+    /// Over HTTPS (RFC 8484).
+    Https,
+}
+
+impl Scheme {
+    /// As keys and metrics write it.
+    #[must_use]
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Dns => "dns",
+            Self::Tls => "tls",
+            Self::Https => "https",
+        }
+    }
+
+    /// The port where none is named; that of plain DNS can be chosen.
+    fn port(self, plain: u16) -> u16 {
+        match self {
+            Self::Dns => plain,
+            Self::Tls => 853,
+            Self::Https => 443,
+        }
+    }
 }
 
 /// What one key of a server block asks for.
@@ -24,22 +49,25 @@ impl Address {
     /// Reads a key; a CIDR may give several zones.
     pub fn parse(key: &Token, default_port: u16) -> Result<Vec<Self>, Problem> {
         let text = key.text.as_str();
-        let rest = match text.split_once("://") {
-            None => text,
-            Some(("dns", rest)) => rest,
-            Some((scheme @ ("tls" | "quic" | "grpc" | "https" | "https3" | "unix"), _)) => {
-                return Err(Problem::at(key, format!("{scheme}:// is not served here; accepted: dns://")));
+        let accepted = "accepted: dns://, tls://, https://";
+        let (scheme, rest) = match text.split_once("://") {
+            None => (Scheme::Dns, text),
+            Some(("dns", rest)) => (Scheme::Dns, rest),
+            Some(("tls", rest)) => (Scheme::Tls, rest),
+            Some(("https", rest)) => (Scheme::Https, rest),
+            Some((scheme @ ("quic" | "grpc" | "https3" | "unix"), _)) => {
+                return Err(Problem::at(key, format!("{scheme}:// is not served here; {accepted}")));
             }
-            Some(_) => return Err(Problem::at(key, "unknown scheme; accepted: dns://")),
+            Some(_) => return Err(Problem::at(key, format!("unknown scheme; {accepted}"))),
         };
         let (zone, port) = split_port(rest);
         let port = match port {
-            None => default_port,
+            None => scheme.port(default_port),
             Some(port) => port.parse().map_err(|_| Problem::at(key, "the port is not a number up to 65535"))?,
         };
         let zone = if zone.is_empty() { "." } else { zone };
         let zones = zones(zone).map_err(|problem| Problem::at(key, problem))?;
-        Ok(zones.into_iter().map(|zone| Self { scheme: Scheme::Dns, zone, port }).collect())
+        Ok(zones.into_iter().map(|zone| Self { scheme, zone, port }).collect())
     }
 }
 

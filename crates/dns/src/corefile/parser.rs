@@ -250,8 +250,12 @@ impl Parser<'_> {
         let Some(what) = what.map(|word| Token { text: self.filled_in(&word.token.text), ..word.token }) else {
             return Err(Problem::at(import, "needs the name of a file or a snippet"));
         };
-        if let Some(more) = self.peek().filter(|word| !word.first && !word.is("}")) {
-            return Err(Problem::at(&more.token, "import takes one file or snippet"));
+        let mut given: Vec<String> = Vec::new();
+        while let Some(word) = self.peek().filter(|word| !word.first && !word.is("}")) {
+            if word.is("{") {
+                return Err(Problem::at(&word.token, "import takes no block"));
+            }
+            given.extend(self.next().map(|word| self.filled_in(&word.token.text)));
         }
         self.imports += 1;
         if self.imports > IMPORTS {
@@ -261,6 +265,11 @@ impl Parser<'_> {
             Some(snippet) => snippet.clone(),
             None => self.imported_files(&what)?,
         };
+        if !given.is_empty() {
+            for word in &mut words {
+                word.token.text = with_arguments(&word.token, &given)?;
+            }
+        }
         if self.words.len() + words.len() > WORDS {
             return Err(Problem::at(&what, format!("with its imports the file has more than {WORDS} words")));
         }
@@ -315,4 +324,28 @@ impl Parser<'_> {
         }
         filled
     }
+}
+
+/// `{args[0]}` and `{args.0}` in what is imported stand for the words after its name.
+fn with_arguments(token: &Token, given: &[String]) -> Result<String, Problem> {
+    let mut filled = token.text.clone();
+    for (open, close) in [("{args[", "]}"), ("{args.", "}")] {
+        let mut done = String::new();
+        let mut rest = filled.as_str();
+        while let Some((before, after)) = rest.split_once(open) {
+            let Some((number, behind)) = after.split_once(close) else { break };
+            let Ok(number) = number.parse::<usize>() else { break };
+            let Some(word) = given.get(number) else {
+                let (count, plural) = (given.len(), if given.len() == 1 { "" } else { "s" });
+                let problem = format!("the import gives {count} argument{plural}, which are counted from 0");
+                return Err(Problem::at(token, problem));
+            };
+            done.push_str(before);
+            done.push_str(word);
+            rest = behind;
+        }
+        done.push_str(rest);
+        filled = done;
+    }
+    Ok(filled)
 }

@@ -91,7 +91,7 @@ fn problems_say_where_and_what() {
         (". {\n x \"abc\n}", "conf/Corefile:2:4: \"abc\\n}\": this quote is never closed"),
         (". {\n import\n}", "conf/Corefile:2:2: \"import\": needs the name of a file or a snippet"),
         (". {\n import none.conf\n}", "conf/Corefile:2:9: \"none.conf\": cannot be imported: entity not found"),
-        (". {\n import a b\n}", "conf/Corefile:2:11: \"b\": import takes one file or snippet"),
+        (". {\n import a b {\n }\n}", "conf/Corefile:2:13: \"{\": import takes no block"),
         (". {\n import *?\n}", "conf/Corefile:2:9: \"*?\": at most one * or ? may be in a pattern"),
         (
             ". {\n import loop.conf\n}",
@@ -131,8 +131,8 @@ fn keys_become_zones_and_ports_and_networks_become_reverse_zones() {
         assert_eq!(shown.join(", "), expected, "{text}");
     }
     for (text, expected) in [
-        ("tls://.", "tls:// is not served here; accepted: dns://"),
-        ("ftp://.", "unknown scheme; accepted: dns://"),
+        ("quic://.", "quic:// is not served here; accepted: dns://, tls://, https://"),
+        ("ftp://.", "unknown scheme; accepted: dns://, tls://, https://"),
         (".:99999", "the port is not a number up to 65535"),
         ("10.0.0.0/33", "the prefix length is not a number up to 32"),
         ("a..b", "the zone has an empty label"),
@@ -159,4 +159,44 @@ proptest! {
         let _ = read(&text);
         let _ = zones(&text);
     }
+}
+
+#[test]
+fn what_is_imported_is_given_words() {
+    let text = "(up) {
+ forward {args[0]} {args[1]} {
+  policy {args.2}
+ }
+ hosts {
+  192.0.2.1 \"x{args[1]}y\"
+ }
+}
+a {
+ import up . 192.0.2.1 random
+}
+b {
+ import up b 192.0.2.2 sequential
+}";
+    let expected = "a {
+ forward . 192.0.2.1 {
+  policy random
+ }
+ hosts {
+  192.0.2.1 x192.0.2.1y
+ }
+}
+b {
+ forward b 192.0.2.2 {
+  policy sequential
+ }
+ hosts {
+  192.0.2.1 x192.0.2.2y
+ }
+}";
+    assert_eq!(parse("Corefile", text, &Disk).unwrap(), parse("Corefile", expected, &Disk).unwrap());
+    let missing = parse("Corefile", "(s) {\n errors {args[1]}\n}\n. {\n import s one\n}", &Disk).unwrap_err();
+    assert_eq!(
+        missing.to_string(),
+        "Corefile:2:9: \"{args[1]}\": the import gives 1 argument, which are counted from 0"
+    );
 }

@@ -54,6 +54,7 @@ pub(super) async fn run(context: Context<OperatorOptions>) -> Result<()> {
         pods: context.store_in(NAMESPACE),
         bundles: context.store_in(CONFIG_NAMESPACE),
         options: context.options().clone(),
+        client: client.clone(),
         children: Children::new(client.clone(), MANAGER),
         events: context.events(MANAGER),
         discovery: Discovery::new(client, OPTIONAL).await?,
@@ -125,6 +126,7 @@ struct Operator {
     /// In the namespace of the configuration.
     bundles: Store<ConfigMap>,
     options: OperatorOptions,
+    client: kube::Client,
     children: Children,
     events: Events,
     discovery: Discovery,
@@ -158,6 +160,11 @@ impl Reconcile for Operator {
         let cluster = self.cluster();
         let bundles = self.bundles(&dns.spec);
         let outcome = self.decide(&dns.spec, &cluster, &bundles);
+        // What stays is served with the authorities that it names, whatever has become of them since.
+        let bundles = match &outcome.text {
+            Some(_) => bundles,
+            None => self.kept_bundles(),
+        };
         let managed = dns.spec.management_state != "Unmanaged";
         if managed {
             self.write(&dns, &cluster, &bundles, outcome.text.as_deref()).await?;
@@ -241,6 +248,12 @@ impl Operator {
         outcome.base.extend(base.err().into_iter().flatten());
         outcome.templates.extend(templates.err().into_iter().flatten());
         outcome
+    }
+
+    /// The authorities of the Corefile that stays, as the servers have them.
+    fn kept_bundles(&self) -> Vec<Bundle> {
+        let copies = self.maps.all();
+        objects::bundles_of(&self.live_corefile().unwrap_or_default(), copies.iter().map(AsRef::as_ref))
     }
 
     fn live_corefile(&self) -> Option<String> {
@@ -328,12 +341,16 @@ impl Operator {
         let reports = self.options.reports.all();
         let domain = self.options.cluster_domain.to_string();
         let domain = domain.trim_end_matches('.');
-        let templates = cluster.templates.then_some(Templates {
-            count: dns.spec.templates.len(),
-            mistakes: &outcome.templates,
-            exclusions: &outcome.exclusions,
-            domain,
-        });
+        let templates = match cluster.templates {
+            false => None,
+            true => Some(Templates {
+                count: dns.spec.templates.len(),
+                defined: !dns.spec.templates.is_empty() || self.has_templates().await,
+                mistakes: &outcome.templates,
+                exclusions: &outcome.exclusions,
+                domain,
+            }),
+        };
         let operand = match &self.options.operand {
             Operand::Process(_) => Running::Process,
             Operand::Workload { .. } => {
@@ -371,6 +388,18 @@ impl Operator {
         Ok(settling)
     }
 
+    /// Whether the definition of the resource has templates; one that somebody else made may not, and drops them.
+    async fn has_templates(&self) -> bool {
+        match definitions::properties(&self.client, "dnses.operator.openshift.io", "v1", "spec").await {
+            Ok(properties) => properties.iter().any(|name| name == "templates"),
+            // Nothing is claimed that was not seen.
+            Err(error) => {
+                tracing::debug!(%error, "the definition of the resource cannot be read");
+                true
+            }
+        }
+    }
+
     /// Tells what has changed to those who look at the resource.
     async fn report(&self, dns: &OperatorDns, before: &[OperatorCondition], after: &[OperatorCondition]) {
         for one in after {
@@ -404,9 +433,11 @@ impl Operator {
         if let Operand::Process(_) = self.options.operand {
             return std::future::pending().await;
         }
+        let mut memory = servers::Memory::default();
         loop {
-            let reports = servers::ask(&self.pods).await;
+            let heard = servers::ask(&self.pods).await;
             let wanted = self.wanted.lock().clone();
+            let reports = memory.judge(heard, &wanted);
             let all = reports.values().all(|report| report.hash.as_ref().is_some_and(|hash| wanted.contains(hash)));
             self.options.reports.set(reports);
             tokio::time::sleep(if all { self.options.poll.max(CALM) } else { self.options.poll }).await;

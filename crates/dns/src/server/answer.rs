@@ -5,7 +5,7 @@ use crate::{
     query::{Query, Refresh, Transport},
     routes::Routes,
     wire::{
-        Limits, Reject, Reply,
+        Limits, Reject, Reply, Request,
         code::{class, rcode, rtype},
     },
 };
@@ -26,13 +26,22 @@ pub(super) enum Begun<'a> {
     Waits(&'a Arc<Chain>, usize),
 }
 
-/// Takes a query as far as it goes without waiting. The reply was reset to its question.
-pub(super) fn begin<'a>(routes: &'a Routes, query: &mut Query, reply: &mut Reply) -> Begun<'a> {
+/// Takes a query as far as it goes without waiting. The reply was reset to its question; the packet is the one that it came in.
+pub(super) fn begin<'a>(routes: &'a Routes, packet: &[u8], query: &mut Query, reply: &mut Reply) -> Begun<'a> {
     let Some(chain) = routed(routes, query, reply) else { return Begun::Done(None) };
+    if chain.reads_options && query.request.edns.is_some() {
+        query.options = Request::options(packet);
+    }
     let run = catch_unwind(AssertUnwindSafe(|| chain.run_now(query, reply)));
     match run {
         Ok(Ok(())) => Begun::Done(Some(chain)),
-        Ok(Err(at)) => Begun::Waits(chain, at),
+        Ok(Err(at)) => {
+            // Only who asks others passes options on: what is answered here spares the copies.
+            if !chain.reads_options && query.request.edns.is_some() {
+                query.options = Request::options(packet);
+            }
+            Begun::Waits(chain, at)
+        }
         Err(_) => {
             panicked(chain, query, reply);
             Begun::Done(Some(chain))
@@ -49,8 +58,13 @@ pub(super) async fn go_on(routes: &Arc<Routes>, chain: &Chain, at: usize, query:
 }
 
 /// From a question to its reply, however long it takes. The block that answered, if one did.
-pub(crate) async fn resolve(routes: &Arc<Routes>, query: &mut Query, reply: &mut Reply) -> Option<Arc<Chain>> {
-    match begin(routes, query, reply) {
+pub(crate) async fn resolve(
+    routes: &Arc<Routes>,
+    packet: &[u8],
+    query: &mut Query,
+    reply: &mut Reply,
+) -> Option<Arc<Chain>> {
+    match begin(routes, packet, query, reply) {
         Begun::Done(chain) => chain.cloned(),
         Begun::Waits(chain, at) => {
             go_on(routes, chain, at, query, reply).await;
@@ -69,8 +83,8 @@ fn routed<'a>(routes: &'a Routes, query: &Query, reply: &mut Reply) -> Option<&'
     let transfer = matches!(query.request.rtype, rtype::AXFR | rtype::IXFR);
     let answered = !transfer && (query.request.class == class::IN || routes.other_classes);
     let chain = match query.request.rtype {
-        rtype::DS => routes.parent_chain(&query.lower),
-        _ => routes.chain(&query.lower),
+        rtype::DS => routes.parent_chain(query),
+        _ => routes.chain(query),
     };
     let chain = chain.filter(|_| answered);
     if chain.is_none() {
@@ -104,7 +118,7 @@ pub(super) fn rejected(
 }
 
 /// The packet to send, noted; `None` when nothing is to be sent. Without a block it was answered before one could.
-pub(super) fn finish<'a>(
+pub(crate) fn finish<'a>(
     routes: &Routes,
     chain: Option<&Chain>,
     query: &Query,
@@ -169,7 +183,7 @@ empty.example {
         let routes = Arc::clone(instance.routes.values().next().unwrap());
         let mut reply = Reply::new();
         reply.reset(&query.request.name, query.request.rtype, query.request.class);
-        let Begun::Done(chain) = begin(&routes, query, &mut reply) else { panic!("nothing here waits") };
+        let Begun::Done(chain) = begin(&routes, &[], query, &mut reply) else { panic!("nothing here waits") };
         let shown = testing::shown(&reply);
         (shown, finish(&routes, chain.map(AsRef::as_ref), query, &mut reply).unwrap().to_vec())
     }

@@ -3,6 +3,7 @@
 
 pub mod addresses;
 mod answer;
+mod doh;
 mod http;
 mod reload;
 mod sockets;
@@ -12,6 +13,8 @@ mod udp;
 
 pub use supervise::{LONGEST_STOP, Settings, StartError, Started, start, start_within};
 
+#[cfg(test)]
+pub(crate) use answer::finish;
 #[cfg(test)]
 pub(crate) use answer::resolve;
 

@@ -17,7 +17,7 @@ pub enum LoadError {
         error: std::io::Error,
     },
     /// It says something that is not understood.
-    #[error("{0}")]
+    #[error(transparent)]
     Problem(#[from] Problem),
     /// It has no server block.
     #[error("{}: there is no server block in it", .0.display())]

@@ -2,7 +2,7 @@
 //! addresses is told to which of them a packet was sent.
 
 use super::addresses;
-use crate::compile::Endpoint;
+use crate::{compile::Endpoint, corefile::Scheme};
 use socket2::{Domain, Protocol, Socket, Type};
 use std::{
     io,
@@ -78,7 +78,8 @@ fn open_once(endpoint: Endpoint, threads: usize) -> Result<Opened, OpenError> {
         }
     }
     let mut udp: Vec<Vec<UdpSocket>> = (0..threads).map(|_| Vec::new()).collect();
-    for sockets in &mut udp {
+    // Only plain DNS comes in datagrams.
+    for sockets in udp.iter_mut().filter(|_| endpoint.scheme == Scheme::Dns) {
         for host in &hosts {
             let address = scoped(*host, port);
             match datagrams(address) {
@@ -143,7 +144,7 @@ mod tests {
 
     #[test]
     fn one_port_is_open_in_both_families_for_every_thread() {
-        let opened = open(Endpoint { address: None, port: 0 }, 2).unwrap();
+        let opened = open(Endpoint { address: None, port: 0, scheme: Scheme::Dns }, 2).unwrap();
         assert_eq!(opened.udp.len(), 2);
         let hosts = [IpAddr::from(Ipv4Addr::LOCALHOST), IpAddr::from(Ipv6Addr::LOCALHOST)];
         for host in hosts.into_iter().filter(|host| addresses::local().contains(host)) {
@@ -162,7 +163,8 @@ mod tests {
         for host in [IpAddr::from(Ipv4Addr::LOCALHOST), IpAddr::from(Ipv6Addr::LOCALHOST)] {
             let taken = TcpListener::bind((host, 0)).unwrap();
             let address = taken.local_addr().unwrap();
-            let error = open(Endpoint { address: Some(host), port: address.port() }, 1).err().unwrap();
+            let error =
+                open(Endpoint { address: Some(host), port: address.port(), scheme: Scheme::Dns }, 1).err().unwrap();
             assert_eq!(error.to_string(), format!("cannot listen on TCP {address}: the port is in use"));
         }
     }

@@ -1,6 +1,7 @@
 //! Start, reload and stop. Sockets outlive a reload: only what they serve is exchanged, so that no query is lost.
 
 use super::{
+    doh,
     http::{self, Current, Status},
     reload::{self, LoadError},
     sockets::{self, OpenError},
@@ -9,6 +10,7 @@ use super::{
 };
 use crate::{
     compile::{Endpoint, Instance, Job, Lasting},
+    corefile::Scheme,
     plugin::kubernetes::STARTUP,
     random,
     routes::Routes,
@@ -50,16 +52,16 @@ pub struct Settings {
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The Corefile.
-    #[error("{0}")]
+    #[error(transparent)]
     Load(#[from] LoadError),
     /// A socket for queries.
-    #[error("{0}")]
+    #[error(transparent)]
     Open(#[from] OpenError),
     /// A socket for health, readiness or metrics.
-    #[error("{0}")]
+    #[error(transparent)]
     Listen(#[from] ListenError),
     /// Threads or signals.
-    #[error("{0}")]
+    #[error(transparent)]
     System(#[from] std::io::Error),
 }
 
@@ -87,6 +89,7 @@ pub async fn start_within(
     let lasting = Lasting::default();
     lasting.counters.register(&admin.metrics);
     let instance = reload::load(&settings.conf, settings.port, &lasting)?;
+    let clients = tcp::Clients::new(lasting.counters.closed_connections.clone());
     let mut server = Server {
         threads: (0..settings.threads.max(1)).map(Thread::start).collect::<Result<_, _>>()?,
         settings,
@@ -94,7 +97,7 @@ pub async fn start_within(
         metrics: admin.metrics,
         lasting,
         status: Arc::default(),
-        clients: tcp::Clients::new(),
+        clients,
         endpoints: BTreeMap::new(),
         http: BTreeMap::new(),
         connections: JoinSet::new(),
@@ -223,6 +226,10 @@ impl Server {
         let mut listening = Vec::new();
         for listener in tcp {
             listening.push(listener.local_addr()?);
+            if endpoint.scheme == Scheme::Https {
+                self.connections.spawn(doh::serve(listener, Arc::clone(&routes), stop.clone()));
+                continue;
+            }
             let listener = tokio::net::TcpListener::from_std(listener)?;
             let work = tcp::serve(listener, Arc::clone(&routes), self.clients.clone(), stop.clone());
             self.connections.spawn(work);

@@ -2,7 +2,7 @@
 
 use super::answer;
 use crate::{
-    chain::Chain,
+    chain::{Chain, refresh_beside},
     query::{Query, Transport},
     routes::Routes,
     wire::{Reply, Request},
@@ -10,70 +10,119 @@ use crate::{
 use arc_swap::ArcSwap;
 use futures::stream::{FuturesUnordered, StreamExt};
 use parking_lot::Mutex;
+use prometheus_client::metrics::counter::Counter;
 use std::{
-    collections::HashMap,
+    collections::{BTreeMap, HashMap},
     io,
     net::{IpAddr, SocketAddr},
-    sync::Arc,
-    time::Duration,
+    sync::{
+        Arc, OnceLock,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
 };
 use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     net::{TcpListener, TcpStream},
-    sync::Semaphore,
     task::JoinSet,
     time::timeout,
 };
 use tokio_util::sync::CancellationToken;
 
-/// Connections at a time, and of one client.
-const CONNECTIONS: usize = 4096;
-const PER_CLIENT: usize = 256;
+/// Connections at a time.
+const CONNECTIONS: usize = 8192;
 /// Queries of one connection that are being answered at a time.
 const PIPELINED: usize = 32;
-/// How long a connection may be silent, and how long a query or an answer may take on its way.
-const IDLE: Duration = Duration::from_secs(10);
-const TRANSFER: Duration = Duration::from_secs(5);
 const DRAIN: Duration = Duration::from_secs(5);
 
-/// Connections by client, over all listeners.
+/// Connections by client, over all listeners. There is no limit for one client, since a node's cache or an address that many
+/// share may be a whole cluster; when there are too many, one makes room that was silent for longest, of who has most.
 #[derive(Clone)]
 pub(super) struct Clients {
-    room: Arc<Semaphore>,
-    count: Arc<Mutex<HashMap<IpAddr, usize>>>,
+    open: Arc<Mutex<Open>>,
+    most: usize,
+    closed: Counter,
+}
+
+#[derive(Default)]
+struct Open {
+    next: u64,
+    count: usize,
+    clients: HashMap<IpAddr, BTreeMap<u64, Arc<Link>>>,
+}
+
+/// One connection.
+struct Link {
+    /// Milliseconds of the last word, since the server began.
+    heard: AtomicU64,
+    close: CancellationToken,
 }
 
 impl Clients {
-    pub(super) fn new() -> Self {
-        Self { room: Arc::new(Semaphore::new(CONNECTIONS)), count: Arc::default() }
+    pub(super) fn new(closed: Counter) -> Self {
+        Self { open: Arc::default(), most: CONNECTIONS, closed }
     }
 
-    /// A place for one more connection of a client, if it has not too many.
-    fn enter(&self, client: IpAddr) -> Option<Guest> {
-        let mut count = self.count.lock();
-        let own = count.entry(client).or_default();
-        if *own >= PER_CLIENT {
-            return None;
-        }
-        *own += 1;
-        Some(Guest { clients: self.clone(), client })
+    #[cfg(test)]
+    fn with(most: usize) -> Self {
+        Self { most, ..Self::new(Counter::default()) }
     }
+
+    /// A place for one more connection of a client.
+    fn enter(&self, client: IpAddr) -> Guest {
+        let mut open = self.open.lock();
+        if open.count >= self.most {
+            self.make_room(&mut open);
+        }
+        let number = open.next;
+        let link = Arc::new(Link { heard: AtomicU64::new(moment()), close: CancellationToken::new() });
+        open.next += 1;
+        open.count += 1;
+        open.clients.entry(client).or_default().insert(number, Arc::clone(&link));
+        Guest { clients: self.clone(), client, number, link }
+    }
+
+    fn make_room(&self, open: &mut Open) {
+        let Some((client, links)) = open.clients.iter().max_by_key(|(_, links)| links.len()) else { return };
+        let Some((number, link)) = links.iter().min_by_key(|(_, link)| link.heard.load(Ordering::Relaxed)) else {
+            return;
+        };
+        link.close.cancel();
+        let (client, number) = (*client, *number);
+        tracing::debug!(%client, most = self.most, "too many connections: one that was silent is closed");
+        self.closed.inc();
+        open.remove(client, number);
+    }
+}
+
+impl Open {
+    fn remove(&mut self, client: IpAddr, number: u64) {
+        let Some(links) = self.clients.get_mut(&client) else { return };
+        if links.remove(&number).is_some() {
+            self.count -= 1;
+        }
+        if links.is_empty() {
+            self.clients.remove(&client);
+        }
+    }
+}
+
+/// Milliseconds since the first of these.
+fn moment() -> u64 {
+    static BEGINNING: OnceLock<Instant> = OnceLock::new();
+    BEGINNING.get_or_init(Instant::now).elapsed().as_millis() as u64
 }
 
 struct Guest {
     clients: Clients,
     client: IpAddr,
+    number: u64,
+    link: Arc<Link>,
 }
 
 impl Drop for Guest {
     fn drop(&mut self) {
-        let mut count = self.clients.count.lock();
-        if let Some(own) = count.get_mut(&self.client) {
-            *own -= 1;
-            if *own == 0 {
-                count.remove(&self.client);
-            }
-        }
+        self.clients.open.lock().remove(self.client, self.number);
     }
 }
 
@@ -90,15 +139,14 @@ pub(super) async fn serve(
             biased;
             () = stop.cancelled() => break,
             Some(_) = connections.join_next() => continue,
-            accepted = accept(&listener, &clients) => accepted,
+            accepted = listener.accept() => accepted,
         };
         match accepted {
-            Ok((stream, source, permit)) => {
-                let Some(guest) = clients.enter(source.ip()) else { continue };
+            Ok((stream, source)) => {
+                let guest = clients.enter(source.ip());
                 let (routes, stop) = (Arc::clone(&routes), stop.clone());
                 connections.spawn(async move {
-                    let _room = (permit, guest);
-                    if let Err(error) = connection(stream, source, &routes, &stop).await {
+                    if let Err(error) = begin(stream, source, &routes, &guest.link, &stop).await {
                         tracing::debug!(%error, %source, "connection ended");
                     }
                 });
@@ -114,50 +162,72 @@ pub(super) async fn serve(
     let _the_rest_is_too_late = timeout(DRAIN, finished).await;
 }
 
-async fn accept(
-    listener: &TcpListener,
-    clients: &Clients,
-) -> io::Result<(TcpStream, SocketAddr, tokio::sync::OwnedSemaphorePermit)> {
-    let permit = Arc::clone(&clients.room).acquire_owned().await.map_err(|_| io::ErrorKind::Other)?;
-    let (stream, source) = listener.accept().await?;
-    Ok((stream, source, permit))
+/// Serves a connection, after a handshake where the endpoint has TLS.
+async fn begin(
+    stream: TcpStream,
+    source: SocketAddr,
+    routes: &ArcSwap<Routes>,
+    link: &Link,
+    stop: &CancellationToken,
+) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let tls = routes.load().tls.clone();
+    match tls {
+        None => {
+            let (reader, writer) = stream.into_split();
+            connection((reader, writer), source, routes, link, stop).await
+        }
+        Some(tls) => {
+            let patience = routes.load().timeouts.read;
+            let shaken = timeout(patience, tls.accept(stream)).await.map_err(|_| io::ErrorKind::TimedOut)??;
+            connection(tokio::io::split(shaken), source, routes, link, stop).await
+        }
+    }
 }
 
 /// Reads queries and writes answers as they are ready, in whatever order (RFC 7766, section 7).
 async fn connection(
-    stream: TcpStream,
+    (mut reader, mut writer): (impl AsyncRead + Unpin, impl AsyncWrite + Unpin),
     source: SocketAddr,
     routes: &ArcSwap<Routes>,
+    link: &Link,
     stop: &CancellationToken,
 ) -> io::Result<()> {
-    stream.set_nodelay(true)?;
-    let (mut reader, mut writer) = stream.into_split();
     let mut received: Vec<u8> = Vec::new();
     let mut running = FuturesUnordered::new();
-    let mut open = true;
+    let (mut open, mut taken) = (true, 0);
     loop {
+        let times = routes.load().timeouts;
         while running.len() < PIPELINED
+            && times.queries.is_none_or(|most| taken < most)
             && let Some(packet) = message(&mut received)
         {
             running.push(answered(packet, source, routes.load_full()));
+            taken += 1;
+            open &= times.queries.is_none_or(|most| taken < most);
         }
         if !open && running.is_empty() {
             return Ok(());
         }
         // A message that has begun must end soon; between messages there is more time.
-        let patience = if received.is_empty() { IDLE } else { TRANSFER };
+        let patience = if received.is_empty() { times.idle } else { times.read };
         tokio::select! {
             () = stop.cancelled(), if open => open = false,
+            () = link.close.cancelled(), if open => open = false,
             Some(answer) = running.next(), if !running.is_empty() => {
                 let Some((framed, refresh)) = answer else { return Ok(()) };
-                timeout(TRANSFER, writer.write_all(&framed)).await.map_err(|_| io::ErrorKind::TimedOut)??;
+                let sent = async {
+                    writer.write_all(&framed).await?;
+                    writer.flush().await
+                };
+                timeout(times.write, sent).await.map_err(|_| io::ErrorKind::TimedOut)??;
                 if let Some((chain, query)) = refresh {
-                    chain.refresh(&routes.load_full(), query).await;
+                    refresh_beside(&routes.load_full(), chain, query);
                 }
             }
             read = timeout(patience, reader.read_buf(&mut received)), if open && running.len() < PIPELINED => match read {
                 Ok(Ok(0)) => open = false,
-                Ok(Ok(_)) => {}
+                Ok(Ok(_)) => link.heard.store(moment(), Ordering::Relaxed),
                 Ok(Err(error)) => return Err(error),
                 // Silence while an answer is being made is no fault of the client.
                 Err(_) if !running.is_empty() => {}
@@ -200,10 +270,10 @@ async fn answered(packet: Vec<u8>, source: SocketAddr, routes: Arc<Routes>) -> O
     let mut query = Query::new(request, source, Transport::Tcp, packet.len());
     let mut reply = Reply::new();
     reply.reset(&query.request.name, query.request.rtype, query.request.class);
-    let chain = answer::resolve(&routes, &mut query, &mut reply).await;
-    let packet = framed(answer::finish(&routes, chain.as_deref(), &query, &mut reply)?);
+    let chain = answer::resolve(&routes, &packet, &mut query, &mut reply).await;
+    let answer = framed(answer::finish(&routes, chain.as_deref(), &query, &mut reply)?);
     let refresh = chain.filter(|_| answer::wants_refresh(&query)).map(|chain| (chain, query));
-    Some((packet, refresh))
+    Some((answer, refresh))
 }
 
 #[cfg(test)]
@@ -230,7 +300,7 @@ mod tests {
             let listener = TcpListener::bind(address).await.unwrap();
             let server = listener.local_addr().unwrap();
             let stop = CancellationToken::new();
-            let serving = serve(listener, routes, Clients::new(), stop.clone());
+            let serving = serve(listener, routes, Clients::with(CONNECTIONS), stop.clone());
             let asking = async {
                 let mut stream = TcpStream::connect(server).await.unwrap();
                 let query = testing::query("a.test.", 1).request;
@@ -252,14 +322,35 @@ mod tests {
         }
     }
 
-    #[test]
-    fn one_client_cannot_have_all_connections() {
-        let clients = Clients::new();
-        let (one, other) = ("192.0.2.1".parse().unwrap(), "2001:db8::1".parse().unwrap());
-        let mut guests: Vec<Guest> = (0..PER_CLIENT).filter_map(|_| clients.enter(one)).collect();
-        assert_eq!(guests.len(), PER_CLIENT);
-        assert!(clients.enter(one).is_none() && clients.enter(other).is_some());
-        guests.pop();
-        assert!(clients.enter(one).is_some());
+    #[tokio::test]
+    async fn a_crowd_behind_one_address_is_served_and_the_idlest_makes_room() {
+        let instance = testing::build(". {\n hosts {\n 192.0.2.1 a.test\n }\n}").unwrap();
+        let routes = Arc::new(ArcSwap::new(Arc::clone(instance.routes.values().next().unwrap())));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let server = listener.local_addr().unwrap();
+        let stop = CancellationToken::new();
+        let serving = serve(listener, routes, Clients::with(300), stop.clone());
+        let asking = async {
+            let query = framed(&testing::query("a.test.", 1).request.to_wire(7));
+            let mut streams = Vec::new();
+            for _ in 0..320 {
+                let mut stream = TcpStream::connect(server).await.unwrap();
+                stream.write_all(&query).await.unwrap();
+                let mut answer = [0; 2];
+                stream.read_exact(&mut answer).await.unwrap();
+                let mut answer = vec![0; usize::from(u16::from_be_bytes(answer))];
+                stream.read_exact(&mut answer).await.unwrap();
+                streams.push(stream);
+            }
+            // The first are closed in order, the last is still there.
+            let mut rest = Vec::new();
+            assert_eq!(streams[0].read_to_end(&mut rest).await.unwrap(), 0);
+            let last = streams.last_mut().unwrap();
+            last.write_all(&query).await.unwrap();
+            last.read_exact(&mut [0; 2]).await.unwrap();
+            stop.cancel();
+            drop(streams);
+        };
+        tokio::join!(serving, asking);
     }
 }

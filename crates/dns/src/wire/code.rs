@@ -85,6 +85,16 @@ pub mod option {
     pub const NSID: u16 = 3;
     /// RFC 7873.
     pub const COOKIE: u16 = 10;
+    /// How long a connection may be idle, RFC 7828.
+    pub const KEEPALIVE: u16 = 11;
+    /// RFC 7830.
+    pub const PADDING: u16 = 12;
     /// Extended error, RFC 8914.
     pub const EDE: u16 = 15;
+
+    /// Whether an option is between two hosts, and goes no further than to the next.
+    #[must_use]
+    pub fn is_between_hosts(code: u16) -> bool {
+        matches!(code, COOKIE | KEEPALIVE | PADDING)
+    }
 }

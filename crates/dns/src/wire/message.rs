@@ -45,9 +45,29 @@ pub struct Message {
     pub sections: [Vec<Record>; 3],
     /// Whether it had an OPT record.
     pub edns: bool,
+    /// What the OPT record has to say, by code.
+    pub options: Vec<(u16, Vec<u8>)>,
 }
 
 impl Message {
+    /// An answer that is nothing but a code, to this question.
+    #[must_use]
+    pub fn failure(id: u16, rcode: u16, question: (Name, u16, u16)) -> Self {
+        Self {
+            id,
+            response: true,
+            aa: false,
+            tc: false,
+            ra: false,
+            ad: false,
+            rcode,
+            question,
+            sections: Default::default(),
+            edns: false,
+            options: Vec::new(),
+        }
+    }
+
     /// Reads a packet, all of it.
     pub fn parse(packet: &[u8]) -> Result<Self, Malformed> {
         let flags = read::u16(packet, 2)?;
@@ -66,6 +86,7 @@ impl Message {
             question: (name, read::u16(packet, at)?, read::u16(packet, at + 2)?),
             sections: Default::default(),
             edns: false,
+            options: Vec::new(),
         };
         let mut at = at + 4;
         for (index, section) in Section::ALL.into_iter().enumerate() {
@@ -74,6 +95,7 @@ impl Message {
                 if read::u16(packet, place.fixed)? == rtype::OPT {
                     message.edns = true;
                     message.rcode |= u16::from(packet[place.fixed + 4]) << 4;
+                    message.options = read::options(packet, place)?;
                 } else {
                     message.sections[section as usize].push(Record::read(packet, place)?);
                 }

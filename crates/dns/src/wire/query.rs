@@ -105,8 +105,27 @@ impl Request {
         Ok(Self { id, rd: flags & RD != 0, ad: flags & AD != 0, cd: flags & CD != 0, name, rtype, class, edns })
     }
 
-    /// The packet that asks this of another server, under another id. Cookies and other options stay behind: they are
-    /// between two hosts. So does the size that the client takes, where it is more than is sure to arrive.
+    /// The options of a packet that was read as a request, but for those that are between two hosts.
+    #[must_use]
+    pub fn options(packet: &[u8]) -> Vec<(u16, Vec<u8>)> {
+        let opt = || -> Result<Vec<(u16, Vec<u8>)>, Malformed> {
+            let mut at = read::skip_name(packet, 12)? + 4;
+            while at < packet.len() {
+                let place = read::place(packet, at)?;
+                if read::u16(packet, place.fixed)? == rtype::OPT {
+                    return read::options(packet, place);
+                }
+                at = place.end;
+            }
+            Ok(Vec::new())
+        };
+        let mut options = opt().unwrap_or_default();
+        options.retain(|(code, _)| !option::is_between_hosts(*code));
+        options
+    }
+
+    /// The packet that asks this of another server, under another id, without options.
+    /// The size that the client takes stays behind where it is more than is sure to arrive.
     #[must_use]
     pub fn to_wire(&self, id: u16) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(64 + self.name.wire().len());

@@ -88,3 +88,16 @@ pub(super) fn place(packet: &[u8], start: usize) -> Result<RecordSpan, Malformed
     }
     Ok(RecordSpan { start, fixed, data, end })
 }
+
+/// What the OPT record at `place` has to say, by code.
+pub(super) fn options(packet: &[u8], place: RecordSpan) -> Result<Vec<(u16, Vec<u8>)>, Malformed> {
+    let mut found = Vec::new();
+    let mut at = place.data;
+    while at < place.end {
+        let (code, length) = (u16(packet, at)?, usize::from(u16(packet, at + 2)?));
+        let value = packet[..place.end].get(at + 4..at + 4 + length).ok_or(Malformed)?;
+        found.push((code, value.to_vec()));
+        at += 4 + length;
+    }
+    Ok(found)
+}

@@ -61,6 +61,16 @@ impl Record {
         Self { name, rtype, class: class::IN, ttl, data }
     }
 
+    /// The address of an A or AAAA record.
+    #[must_use]
+    pub fn ip(&self) -> Option<IpAddr> {
+        match self.rtype {
+            rtype::A => <[u8; 4]>::try_from(self.data.as_slice()).ok().map(IpAddr::from),
+            rtype::AAAA => <[u8; 16]>::try_from(self.data.as_slice()).ok().map(IpAddr::from),
+            _ => None,
+        }
+    }
+
     /// A record of class IN whose data is a name: CNAME, NS, PTR.
     #[must_use]
     pub fn pointer(name: Name, rtype: u16, ttl: u32, target: &Name) -> Self {

@@ -75,7 +75,7 @@ fn wrong(routes: &Arc<Routes>, name: Name) -> Option<String> {
     let mut reply = Reply::new();
     reply.reset(&name, rtype::AAAA, class::IN);
     // A plugin that wants to wait has rendered a CNAME, which is seen below.
-    let _ = routes.chain(&query.lower)?.run_now(&mut query, &mut reply);
+    let _ = routes.chain(&query)?.run_now(&mut query, &mut reply);
     if let Some(error) = &reply.error {
         return Some(format!("fails for {name}: {}", error.trim_start_matches("plugin/template: ")));
     }

@@ -33,6 +33,8 @@ pub struct Observed<'a> {
 pub struct Templates<'a> {
     /// How many the resource has.
     pub count: usize,
+    /// Whether the definition of the resource has a place for them.
+    pub defined: bool,
     /// What is wrong with them.
     pub mistakes: &'a [Mistake],
     /// Template and zone where a filter leaves the cluster domain out.
@@ -220,15 +222,37 @@ fn lagging(seen: &Observed<'_>) -> Option<String> {
     };
     let running = seen.reports.values().filter(runs).count();
     let all = expected.max(seen.reports.len());
-    let late = seen.reports.iter().filter(|(_, report)| !runs(report)).map(|(name, _)| name.as_str());
-    let late: Vec<&str> = late.take(5).collect();
+    let silent = seen.reports.values().filter(|report| report.silence.is_some()).count();
+    // As many may be silent as may be away: a node that died must not hold up everything for ever.
+    let away = match seen.operand {
+        Running::Workload(Some(numbers)) if running > 0 => {
+            silent.min(usize::try_from(threshold(numbers.desired)).unwrap_or(0))
+        }
+        _ => 0,
+    };
+    if running + away >= all {
+        return None;
+    }
+    let named = |(name, report): (&String, &Report)| match &report.silence {
+        Some(why) => format!("{name} ({why})"),
+        None => name.clone(),
+    };
+    let late = seen.reports.iter().filter(|(_, report)| !runs(report)).map(named);
+    let late: Vec<String> = late.take(5).collect();
     let named = if late.is_empty() { String::new() } else { format!("; not {}", late.join(", ")) };
-    (running < all).then(|| format!("{running} of {all} servers run the newest configuration{named}"))
+    Some(format!("{running} of {all} servers run the newest configuration{named}"))
 }
 
 fn valid(templates: &Templates<'_>) -> OperatorCondition {
     let kind = "TemplateConfigurationValid";
     match (templates.mistakes, templates.count) {
+        ([], 0) if !templates.defined => condition(
+            kind,
+            false,
+            "NotInDefinition",
+            "the definition dnses.operator.openshift.io has no spec.templates, so that the API drops them; \
+             `kubectl annotate crd dnses.operator.openshift.io twinstack.dev/release=0.0.0` hands it over to be brought up to date",
+        ),
         ([], 0) => condition(kind, true, "NoTemplates", "there are no templates"),
         ([], count) => condition(kind, true, EXPECTED, format!("{count} templates are valid")),
         (mistakes, _) => {
@@ -255,7 +279,9 @@ fn applied(seen: &Observed<'_>, templates: &Templates<'_>) -> OperatorCondition 
         Some(_) if !refused.is_empty() => condition(kind, false, "ReloadFailed", refused.join("\n")),
         Some(message) => condition(kind, false, "Reloading", message),
         None => {
-            let message = format!("{} templates run on {} servers", templates.count, seen.reports.len());
+            let silent = seen.reports.values().filter(|report| report.silence.is_some()).count();
+            let away = if silent == 0 { String::new() } else { format!("; {silent} do not answer") };
+            let message = format!("{} templates run on {} servers{away}", templates.count, seen.reports.len() - silent);
             condition(kind, true, EXPECTED, message)
         }
     }

@@ -9,9 +9,13 @@ pub use daemonset::daemonset;
 
 use super::{DNS, NAME, NAMESPACE, OWNER_LABEL, Operand, process::FOLDER_ANNOTATION};
 use api::config::NodePlacement;
+use k8s_openapi::api::core::v1::ConfigMap;
 use runtime::operator::Served;
 use serde_json::{Value, json};
 use std::{collections::BTreeMap, net::IpAddr};
+
+/// What names of copies of bundles begin with.
+const COPY: &str = "ca-";
 
 /// A bundle of authorities that servers need.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,8 +37,19 @@ impl Bundle {
     /// Name of the copy beside the servers.
     #[must_use]
     pub fn copy(&self) -> String {
-        format!("ca-{}", self.name)
+        format!("{COPY}{}", self.name)
     }
+}
+
+/// The bundles that a Corefile names, from the copies that the servers have.
+pub fn bundles_of<'a>(corefile: &str, copies: impl Iterator<Item = &'a ConfigMap>) -> Vec<Bundle> {
+    let bundle = |copy: &ConfigMap| {
+        let name = copy.metadata.name.as_ref()?.strip_prefix(COPY)?.to_owned();
+        let folder = copy.metadata.annotations.as_ref()?.get(FOLDER_ANNOTATION)?.clone();
+        let certificates = copy.data.as_ref()?.get("ca-bundle.crt")?.clone();
+        Some(Bundle { name, certificates, folder }).filter(|bundle| corefile.contains(&bundle.file()))
+    };
+    copies.filter_map(bundle).collect()
 }
 
 /// What the objects depend on.

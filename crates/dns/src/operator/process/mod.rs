@@ -238,7 +238,7 @@ impl Process {
         let refusal = newly.then(|| "the server refused the newest Corefile; its log says why".to_owned());
         let problem = self.problem.clone().or(refusal);
         let addresses = self.started.clone().unwrap_or_default();
-        let reports = BTreeMap::from([(SERVER.to_owned(), Report { hash, problem, addresses })]);
+        let reports = BTreeMap::from([(SERVER.to_owned(), Report { hash, problem, addresses, ..Report::default() })]);
         self.reports.set(reports);
     }
 }

@@ -15,7 +15,7 @@ use crate::{
     query::{Query, Refresh},
     text,
     wire::{
-        Message, Reply, Section,
+        Message, Record, Reply, Section,
         code::{rcode, rtype},
     },
 };
@@ -121,15 +121,16 @@ impl Kept {
         let keep = self.options.keep_ttl && left.is_some();
         reply.add_written(entry.counts, &entry.records, &entry.lifetimes, |ttl| if keep { ttl } else { seconds });
         reply.rcode = entry.rcode;
-        // Some stub resolvers throw away answers that are not authoritative.
-        reply.aa = true;
+        // What is kept is as authoritative as it was when it came.
+        reply.aa = entry.aa;
         reply.ra = entry.ra;
         reply.ad = entry.ad && (query.request.ad || query.request.edns.is_some_and(|edns| edns.dnssec_ok));
     }
 
     fn keep(&self, query: &Query, reply: &mut Reply) {
-        let Some((sort, ttl)) = reply.message().and_then(|message| judge(&message, query.request.rtype)) else {
-            return;
+        let Some(message) = reply.message() else { return };
+        let Some((sort, ttl)) = judge(&message, query.request.rtype) else {
+            return self.bound(&message, reply);
         };
         let limits = if sort == Sort::Success { &self.options.success } else { &self.options.denial };
         if text::longest(&limits.disabled, &query.lower).is_some() {
@@ -144,7 +145,7 @@ impl Kept {
         }
         let (key, now) = (key(query), Instant::now());
         let mut entry = Entry::new(&key, now, ttl);
-        (entry.rcode, entry.ra, entry.ad) = (reply.rcode, reply.ra, reply.ad);
+        (entry.rcode, entry.aa, entry.ra, entry.ad) = (reply.rcode, reply.aa, reply.ra, reply.ad);
         entry.counts = reply.counts();
         entry.records = reply.records().into();
         entry.lifetimes = reply.lifetimes().into();
@@ -165,6 +166,44 @@ impl Kept {
             reply.add_written(counts, &records, &lifetimes, |_| ttl.as_secs() as u32);
         }
     }
+
+    /// What is not kept lives no longer than what is.
+    fn bound(&self, message: &Message, reply: &mut Reply) {
+        let limits = &self.options.success;
+        let ttl = least(message).clamp(limits.least, limits.most.max(limits.least));
+        if !self.options.keep_ttl {
+            let (counts, records, lifetimes) = (reply.counts(), reply.records().to_vec(), reply.lifetimes());
+            reply.add_written(counts, &records, &lifetimes, |_| ttl);
+        }
+    }
+}
+
+/// The shortest time that a record of a message has.
+fn least(message: &Message) -> u32 {
+    message.sections.iter().flatten().map(|record| record.ttl).min().unwrap_or(WITHOUT_TTL)
+}
+
+/// Whether the answer has a record of the type asked for, at the end of the chain of CNAMEs that begins with the question.
+fn reaches(message: &Message, asked: u16) -> bool {
+    let mut name = message.question.0;
+    if matches!(asked, rtype::ANY | rtype::CNAME) {
+        return message
+            .answer()
+            .iter()
+            .any(|record| record.name == name && [record.rtype, rtype::ANY].contains(&asked));
+    }
+    // A chain that is longer than the answer goes round.
+    for _ in 0..=message.answer().len() {
+        let mut targets = message.answer().iter().filter(|record| record.rtype == rtype::CNAME && record.name == name);
+        let Some(target) = targets.next().and_then(Record::target) else {
+            return message.answer().iter().any(|record| record.rtype == asked && record.name == name);
+        };
+        if targets.any(|other| other.target() != Some(target)) {
+            return false;
+        }
+        name = target;
+    }
+    false
 }
 
 /// Into which table an answer belongs, and for how many seconds; `None` when it must not be kept.
@@ -173,22 +212,24 @@ fn judge(message: &Message, asked: u16) -> Option<(Sort, u32)> {
         return None;
     }
     let soa = message.authority().iter().find(|record| record.rtype == rtype::SOA);
-    let least = message.sections.iter().flatten().map(|record| record.ttl).min().unwrap_or(WITHOUT_TTL);
+    let least = least(message);
     // RFC 2308: a denial lives no longer than the SOA's last number says.
     let denied = soa.map(|soa| {
         let minimum = soa.data.last_chunk::<4>().map_or(u32::MAX, |bytes| u32::from_be_bytes(*bytes));
         least.min(minimum)
     });
     match message.rcode {
-        rcode::NOERROR if !message.answer().is_empty() => {
-            let reached = message.answer().iter().any(|record| record.rtype == asked) || asked == rtype::ANY;
-            (reached || soa.is_some()).then_some((Sort::Success, least))
-        }
+        rcode::NOERROR if reaches(message, asked) => Some((Sort::Success, least)),
+        // A chain to a name without such records: a denial, if it says for how long (RFC 2308, section 2.2).
+        rcode::NOERROR if !message.answer().is_empty() => denied.map(|ttl| (Sort::Denial, ttl)),
         rcode::NOERROR => match denied {
             Some(ttl) => Some((Sort::Denial, ttl)),
             None => Some((Sort::Success, least.min(WITHOUT_TTL))),
         },
-        rcode::NXDOMAIN if message.answer().is_empty() => denied.map(|ttl| (Sort::Denial, ttl)),
+        // Also at the end of a chain (RFC 2308, section 2.1); CoreDNS keeps only those without one.
+        rcode::NXDOMAIN if message.answer().iter().all(|record| record.rtype == rtype::CNAME) => {
+            denied.map(|ttl| (Sort::Denial, ttl))
+        }
         rcode::SERVFAIL | rcode::NOTIMP => Some((Sort::Denial, WITHOUT_TTL)),
         _ => None,
     }

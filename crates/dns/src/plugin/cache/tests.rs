@@ -1,11 +1,7 @@
 //! What is kept and for how long, as a table; and hits through a block with an upstream of ours.
 
 use super::*;
-use crate::{
-    plugin::forward::testing::Upstream,
-    testing::Asked,
-    wire::{Name, Record},
-};
+use crate::{plugin::forward::testing::Upstream, testing::Asked, wire::Name};
 
 fn message(rcode: u16, answer: &[&str], authority: &[&str]) -> Message {
     let records = |texts: &[&str]| -> Vec<Record> { texts.iter().map(|text| text.parse().unwrap()).collect() };
@@ -20,6 +16,7 @@ fn message(rcode: u16, answer: &[&str], authority: &[&str]) -> Message {
         question: (Name::parse("a.test").unwrap(), rtype::A, 1),
         sections: [records(answer), records(authority), Vec::new()],
         edns: false,
+        options: Vec::new(),
     }
 }
 
@@ -39,9 +36,14 @@ fn answers_are_kept_as_the_rfcs_say() {
         ("no name", message(3, &[], &[soa]), Some((Sort::Denial, 60))),
         ("no name without SOA", message(3, &[], &[]), None),
         ("no name with an answer", message(3, &[a], &[soa]), None),
+        ("a chain to no name", message(3, &[cname], &[soa]), Some((Sort::Denial, 60))),
+        ("a chain to no name without SOA", message(3, &[cname], &[]), None),
         ("nothing at all", message(0, &[], &[]), Some((Sort::Success, 5))),
         ("a chain that leads nowhere", message(0, &[cname], &[]), None),
-        ("a chain to nothing", message(0, &[cname], &[soa]), Some((Sort::Success, 300))),
+        ("a chain to nothing", message(0, &[cname], &[soa]), Some((Sort::Denial, 60))),
+        ("a chain with another's end", message(0, &[cname, "c.test 300 IN A 192.0.2.1"], &[]), None),
+        ("a chain with its end", message(0, &[cname, "B.test 200 IN A 192.0.2.1"], &[]), Some((Sort::Success, 200))),
+        ("a ring", message(0, &[cname, "b.test 300 IN CNAME a.test"], &[]), None),
         ("a failure", message(2, &[], &[]), Some((Sort::Denial, 5))),
         ("refused", message(5, &[], &[]), None),
         ("cut", Message { tc: true, ..message(0, &[a], &[]) }, None),
@@ -61,7 +63,7 @@ fn a_second_question_is_not_asked_again_and_ttls_are_bounded() {
     }
     assert_eq!(upstream.asked(), 1);
     let mixed = asked.ask("WWW.Test.", "A");
-    assert_eq!(mixed, "NOERROR aa ra | WWW.Test. 60 IN A 192.0.2.1");
+    assert_eq!(mixed, "NOERROR ra | WWW.Test. 60 IN A 192.0.2.1");
     assert_eq!(upstream.asked(), 1);
     for _ in 0..2 {
         let denied = asked.ask("none.test.", "A");
@@ -88,7 +90,7 @@ fn a_failure_is_answered_with_the_last_good_answer_if_that_is_wanted() {
     drop(upstream);
     query.started += Duration::from_secs(10);
     let reply = asked.answer(query);
-    assert_eq!(crate::testing::shown(&reply), "NOERROR aa ra | www.test. 0 IN A 192.0.2.1");
+    assert_eq!(crate::testing::shown(&reply), "NOERROR ra | www.test. 0 IN A 192.0.2.1");
 }
 
 #[test]
@@ -104,7 +106,7 @@ fn outlived_answers_have_their_ttl_and_are_not_checked_again_at_once() {
     for seconds in [10, 11, 12] {
         query.started += Duration::from_secs(seconds);
         let reply = asked.answer(query.clone());
-        assert_eq!(crate::testing::shown(&reply), "NOERROR aa ra | www.test. 30 IN A 192.0.2.1");
+        assert_eq!(crate::testing::shown(&reply), "NOERROR ra | www.test. 30 IN A 192.0.2.1");
     }
     assert_eq!(before, 1);
 }
@@ -157,5 +159,20 @@ fn mistakes_are_named() {
     ] {
         let problem = crate::testing::refused(&format!(". {{\n {text}\n}}"));
         assert!(problem.contains(expected), "{problem}");
+    }
+}
+
+#[test]
+fn answers_that_are_not_kept_have_bounded_lifetimes_as_well() {
+    let upstream = Upstream::start(&["alias.test. 86400 IN CNAME elsewhere.example."]);
+    let asked = Asked::new(&format!(". {{\n cache 60\n forward . {}\n}}", upstream.address()));
+    let answer = asked.ask("alias.test.", "CNAME");
+    assert!(answer.ends_with("| alias.test. 60 IN CNAME elsewhere.example."), "{answer}");
+    let upstream = Upstream::start(&["alias.test. 86400 IN CNAME elsewhere.example."]);
+    let asked = Asked::new(&format!(". {{\n cache 60\n forward . {}\n}}", upstream.address()));
+    for times in 1..3 {
+        let answer = asked.ask("alias.test.", "A");
+        assert!(answer.ends_with("| alias.test. 60 IN CNAME elsewhere.example."), "{answer}");
+        assert_eq!(upstream.asked(), times);
     }
 }

@@ -39,7 +39,7 @@ enum Level {
 }
 
 pub(crate) fn setup(lines: &[&Directive], building: &mut Building<'_>) -> Result<(), Problem> {
-    building.observers.errors = Some(parse(only(lines)?)?);
+    building.observers.errors = Some(std::sync::Arc::new(parse(only(lines)?)?));
     Ok(())
 }
 

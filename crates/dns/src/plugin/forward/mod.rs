@@ -90,6 +90,8 @@ impl Forward {
                 }
             }
         }
+        // Who was silent a moment ago comes last, until a check hears it again.
+        order.sort_by_key(|index| self.upstreams[*index].is_suspect());
         order
     }
 
@@ -196,6 +198,7 @@ impl Plugin for Forward {
                         record.name = request.name;
                     }
                     reply.set_message(&message);
+                    reply.options = message.options;
                     reply.cacheable = true;
                 }
                 Err(error) => {

@@ -1,6 +1,9 @@
 //! An upstream server of a few records on loopback.
 
-use crate::wire::{Limits, Record, Reply, Request, Section, code::rcode};
+use crate::wire::{
+    Limits, Record, Reply, Request, Section,
+    code::{rcode, rtype},
+};
 use std::{
     io::{Read, Write},
     net::{SocketAddr, TcpListener, UdpSocket},
@@ -126,7 +129,7 @@ fn answer(records: &[Record], packet: &[u8], size: usize) -> Vec<u8> {
     reply.reset(&request.name, request.rtype, request.class);
     reply.ra = true;
     let own: Vec<&Record> = records.iter().filter(|record| record.name == request.name).collect();
-    for record in own.iter().filter(|record| record.rtype == request.rtype) {
+    for record in own.iter().filter(|record| [request.rtype, rtype::CNAME].contains(&record.rtype)) {
         reply.add(Section::Answer, record);
     }
     if own.is_empty() {

@@ -162,3 +162,103 @@ fn mistakes_are_named() {
     let many = (1..=16).map(|n| format!("192.0.2.{n}")).collect::<Vec<_>>().join(" ");
     assert!(refused(&format!(". {{\n forward . {many}\n}}")).contains("has 16 servers; accepted: up to 15"));
 }
+
+/// An upstream that answers one datagram after another by hand.
+fn by_hand(mut answer: impl FnMut(&[u8]) -> Option<Vec<u8>> + Send + 'static) -> std::net::SocketAddr {
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap();
+    socket.set_read_timeout(Some(std::time::Duration::from_secs(20))).unwrap();
+    std::thread::spawn(move || {
+        let mut buffer = [0; 1500];
+        while let Ok((length, client)) = socket.recv_from(&mut buffer) {
+            if let Some(answer) = answer(&buffer[..length]) {
+                socket.send_to(&answer, client).unwrap();
+            }
+        }
+    });
+    address
+}
+
+/// A question for `a.test` with these options, each with its code and length in front.
+fn with_options(options: &[u8]) -> Vec<u8> {
+    let mut packet = vec![0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 1, 1, b'a', 4, b't', b'e', b's', b't', 0, 0, 1, 0, 1];
+    packet.extend([0, 0, 41, 0x04, 0xd0, 0, 0, 0, 0, 0, options.len() as u8]);
+    packet.extend(options);
+    packet
+}
+
+#[test]
+fn options_of_clients_go_upstream_and_those_of_upstreams_come_back() {
+    let (seen, got) = std::sync::mpsc::channel();
+    let address = by_hand(move |packet| {
+        seen.send(packet.to_vec()).unwrap();
+        // The same back, with another scope and a name.
+        let mut answer = packet.to_vec();
+        answer[2] |= 0x80;
+        let scope = answer.windows(2).position(|two| two == [24, 0]).unwrap();
+        answer[scope + 1] = 16;
+        Some(answer)
+    });
+    let asked = Asked::new(&format!(". {{\n forward . {address}\n}}"));
+    let subnet = [0, 8, 0, 7, 0, 1, 24, 0, 192, 0, 2];
+    let (nsid, cookie, padding) = ([0, 3, 0, 0], [0, 10, 0, 8, 1, 2, 3, 4, 5, 6, 7, 8], [0, 12, 0, 1, 0]);
+    let answer = asked.exchange(&with_options(&[&subnet[..], &nsid, &cookie, &padding].concat()));
+    let sent = got.recv().unwrap();
+    // Cookies and padding are between two hosts.
+    assert!(sent.ends_with(&[&subnet[..], &nsid].concat()), "{sent:?}");
+    let found = |wanted: &[u8]| answer.windows(wanted.len()).any(|part| part == wanted);
+    assert!(found(&[0, 8, 0, 7, 0, 1, 24, 16, 192, 0, 2]), "{answer:?}");
+    assert!(found(&[0, 10, 0, 24, 1, 2, 3, 4, 5, 6, 7, 8]), "{answer:?}");
+}
+
+#[test]
+fn an_upstream_that_does_not_know_edns_is_asked_without() {
+    let address = by_hand(|packet| {
+        let mut answer = packet.to_vec();
+        answer[2] |= 0x80;
+        if packet[11] == 1 {
+            answer.truncate(12);
+            answer[3] |= 1;
+            answer[4..12].fill(0);
+        }
+        Some(answer)
+    });
+    let asked = Asked::new(&format!(". {{\n forward . {address}\n}}"));
+    assert_eq!(asked.ask("a.test.", "A"), "NOERROR");
+}
+
+#[test]
+fn an_answer_that_is_only_a_header_is_an_answer() {
+    for (code, expected) in [(1, "FORMERR"), (2, "SERVFAIL"), (4, "NOTIMP"), (5, "REFUSED")] {
+        let (seen, got) = std::sync::mpsc::channel();
+        let address = by_hand(move |packet| {
+            seen.send(()).unwrap();
+            let mut answer = packet[..12].to_vec();
+            answer[2] |= 0x80;
+            answer[3] = answer[3] & 0xf0 | code;
+            answer[4..12].fill(0);
+            Some(answer)
+        });
+        let asked = Asked::new(&format!(". {{\n forward . {address}\n}}"));
+        assert_eq!(asked.ask("a.test.", "A"), expected);
+        assert!(got.try_iter().count() <= 2, "{expected}");
+    }
+}
+
+#[test]
+fn an_upstream_that_is_silent_comes_last_until_it_is_heard_again() {
+    let upstream = Upstream::start(&["www.test. 300 IN A 192.0.2.1"]);
+    let (seen, got) = std::sync::mpsc::channel();
+    let silent = by_hand(move |_| {
+        seen.send(()).unwrap();
+        None
+    });
+    let asked = Asked::new(&format!(
+        ". {{\n forward . {silent} {} {{\n policy sequential\n read_timeout 200ms\n }}\n}}",
+        upstream.address()
+    ));
+    for _ in 0..5 {
+        assert_eq!(asked.ask("www.test.", "A"), "NOERROR ra | www.test. 300 IN A 192.0.2.1");
+    }
+    assert_eq!(got.try_iter().count(), 1);
+}

@@ -18,7 +18,7 @@ use std::{
     net::SocketAddr,
     sync::{
         Arc,
-        atomic::{AtomicU32, Ordering},
+        atomic::{AtomicBool, AtomicU32, Ordering},
     },
     time::{Duration, Instant},
 };
@@ -33,6 +33,8 @@ pub(super) struct Upstream {
     check: (Duration, Request),
     /// Checks that failed in a row.
     fails: AtomicU32,
+    /// A query got no answer, and no check has been answered since.
+    suspect: AtomicBool,
     suspected: Notify,
     idle: Mutex<Vec<Idle>>,
     counters: Arc<Counters>,
@@ -65,6 +67,7 @@ impl Upstream {
             max_fails: options.max_fails,
             check: (options.check_every, check),
             fails: AtomicU32::new(0),
+            suspect: AtomicBool::new(false),
             suspected: Notify::new(),
             idle: Mutex::new(Vec::new()),
             counters: Arc::clone(counters),
@@ -79,8 +82,14 @@ impl Upstream {
         self.max_fails > 0 && self.fails.load(Ordering::Relaxed) > self.max_fails
     }
 
+    pub(super) fn is_suspect(&self) -> bool {
+        self.suspect.load(Ordering::Relaxed)
+    }
+
     /// A query got no answer: the next thing is a check.
     pub(super) fn failed(&self) {
+        // Without checks nobody would find it innocent.
+        self.suspect.store(self.max_fails > 0, Ordering::Relaxed);
         self.suspected.notify_one();
     }
 
@@ -103,11 +112,30 @@ impl Upstream {
                 tokio::time::sleep(*every).await;
             }
             self.fails.store(0, Ordering::Relaxed);
+            self.suspect.store(false, Ordering::Relaxed);
         }
     }
 
-    /// Asks and waits for the answer to exactly this question.
+    /// Asks and waits for the answer to exactly this question. Who does not know EDNS is asked again without (RFC 6891,
+    /// section 7).
     pub(super) async fn exchange(
+        &self,
+        request: &Request,
+        options: &[(u16, Vec<u8>)],
+        over_tcp: bool,
+        patience: Duration,
+    ) -> io::Result<Message> {
+        let begun = Instant::now();
+        let answer = self.exchange_once(request, options, over_tcp, patience).await?;
+        let sent = request.edns.is_some() || !options.is_empty();
+        let unknown = matches!(answer.rcode, rcode::FORMERR | rcode::NOTIMP) && !answer.edns;
+        match patience.checked_sub(begun.elapsed()).filter(|_| sent && unknown) {
+            Some(left) => self.exchange_once(&Request { edns: None, ..*request }, &[], over_tcp, left).await,
+            None => Ok(answer),
+        }
+    }
+
+    async fn exchange_once(
         &self,
         request: &Request,
         options: &[(u16, Vec<u8>)],
@@ -170,6 +198,15 @@ pub(super) struct Expected {
 impl Expected {
     /// The message, if it is the one; anything else may be forged.
     pub(super) fn read(&self, packet: &[u8]) -> Option<Message> {
+        // Some answer what they do not like with a header alone.
+        if let [a, b, flags, code, 0, 0, ..] = packet
+            && packet.len() >= 12
+            && u16::from_be_bytes([*a, *b]) == self.id
+            && flags & 0x80 != 0
+            && code & 15 != rcode::NOERROR as u8
+        {
+            return Some(Message::failure(self.id, u16::from(code & 15), (self.name, self.rtype, self.class)));
+        }
         let message = Message::parse(packet).ok()?;
         let same = message.response && message.id == self.id && message.question == (self.name, self.rtype, self.class);
         same.then_some(message)

@@ -2,12 +2,24 @@
 
 use super::only;
 use crate::{
-    compile::{Building, HttpPath},
+    compile::{Building, HttpPath, Job, JobError},
     corefile::{Directive, Problem, Token},
+    fetch,
+    metrics::Counters,
     text,
 };
+use futures::future::BoxFuture;
 use runtime::listen::Machine;
-use std::net::{IpAddr, Ipv6Addr, SocketAddr};
+use std::{
+    net::{IpAddr, Ipv6Addr, SocketAddr},
+    sync::Arc,
+    time::{Duration, Instant},
+};
+use tokio_util::sync::CancellationToken;
+
+/// How often this server looks at itself, and how long that may take.
+const EVERY: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(5);
 
 pub(crate) fn setup(lines: &[&Directive], building: &mut Building<'_>) -> Result<(), Problem> {
     let line = only(lines)?;
@@ -18,7 +30,45 @@ pub(crate) fn setup(lines: &[&Directive], building: &mut Building<'_>) -> Result
             _ => return Err(line.unknown(&["lameduck"])),
         }
     }
+    if let Some(address) = building.whole.http.iter().find(|(_, paths)| paths.contains(&HttpPath::Health)) {
+        let (address, counters) = (reachable(*address.0), Arc::clone(&building.lasting.counters));
+        building.whole.jobs.push(watch(address, counters));
+    }
     Ok(())
+}
+
+/// Where this machine reaches what listens everywhere.
+fn reachable(address: SocketAddr) -> SocketAddr {
+    match address.ip().is_unspecified() {
+        true => SocketAddr::new(Machine::look().loopback(), address.port()),
+        false => address,
+    }
+}
+
+/// Asks once a second how long an answer takes: a process that is short of time is slow here first.
+fn watch(address: SocketAddr, counters: Arc<Counters>) -> Job {
+    let run = move |stop: CancellationToken| {
+        let counters = Arc::clone(&counters);
+        let work = async move {
+            let mut ticks = tokio::time::interval(EVERY);
+            ticks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+            // The first one comes at once, before anything listens.
+            ticks.tick().await;
+            loop {
+                tokio::select! {
+                    () = stop.cancelled() => return Ok(()),
+                    _ = ticks.tick() => {}
+                }
+                let begun = Instant::now();
+                match tokio::time::timeout(PATIENCE, fetch::text(address, "/health")).await {
+                    Ok(Ok(_)) => counters.health.observe(begun.elapsed().as_nanos() as u64),
+                    _ => _ = counters.health_failures.inc(),
+                }
+            }
+        };
+        Box::pin(work) as BoxFuture<'static, Result<(), JobError>>
+    };
+    Job { name: "dns-health".to_owned(), run: Box::new(run) }
 }
 
 /// Adds an HTTP path at the address that a line gives, or at a default one.

@@ -107,8 +107,15 @@ impl Kubernetes {
         if self.pods == Pods::Disabled || !self.exposed(namespace) {
             return None;
         }
-        let address = undashed(address)?;
-        let is_there = || self.cluster.records.namespace_of_pod(address).is_some_and(|of| *of == *namespace);
+        let label = address;
+        let address = undashed(label)?;
+        let is_there = || {
+            // Pods are found by the text of their address: another way to write it is another name.
+            let text = address.to_string();
+            let same = |(one, other): (u8, &u8)| one == *other || *other == b'-' && matches!(one, b'.' | b':');
+            let is_written_so = text.len() == label.len() && text.bytes().zip(label).all(same);
+            is_written_so && self.cluster.records.has_pod(address, namespace)
+        };
         (self.pods == Pods::Insecure || is_there()).then_some(address)
     }
 
@@ -117,6 +124,7 @@ impl Kubernetes {
         let there = match labels.meaning() {
             Meaning::Empty => true,
             Meaning::Namespace(namespace) => self.exposed(namespace),
+            Meaning::PodNamespace(namespace) => self.pods != Pods::Disabled && self.exposed(namespace),
             _ => self.exists_with_records(labels),
         };
         if there { Found::NoData } else { Found::NoName }

@@ -63,6 +63,8 @@ pub struct Index {
     owners: HashMap<IpAddr, Vec<Key>>,
     namespaces: BTreeSet<String>,
     pods: HashMap<Object, Vec<IpAddr>>,
+    /// Namespaces that have or had Pods.
+    tenants: std::collections::HashSet<Arc<[u8]>>,
     /// Objects seen since a list began.
     seen: BTreeMap<Sort, BTreeSet<Object>>,
     /// Lists that were not complete yet.
@@ -83,6 +85,7 @@ impl Index {
             owners: HashMap::new(),
             namespaces: BTreeSet::new(),
             pods: HashMap::new(),
+            tenants: Default::default(),
             seen: BTreeMap::new(),
             waiting: sorts.iter().copied().collect(),
         }
@@ -213,19 +216,28 @@ impl Index {
     }
 
     fn set_pod(&mut self, object: Object, addresses: Vec<IpAddr>) {
-        let namespace: Box<[u8]> = object.0.to_lowercase().into_bytes().into();
+        let namespace = self.tenant(&object.0.to_lowercase());
         let old = match addresses.is_empty() {
             true => self.pods.remove(&object),
             false => self.pods.insert(object, addresses.clone()),
         };
-        for address in old.unwrap_or_default() {
-            if !addresses.contains(&address) {
-                self.records().pods.set(&bytes(address), None);
-            }
+        let old = old.unwrap_or_default();
+        for address in old.iter().filter(|address| !addresses.contains(address)) {
+            self.records().count_pod(*address, &namespace, false);
         }
-        for address in addresses {
-            self.records().pods.set(&bytes(address), Some(namespace.clone()));
+        for address in addresses.iter().filter(|address| !old.contains(address)) {
+            self.records().count_pod(*address, &namespace, true);
         }
+    }
+
+    /// One copy of a namespace's name for all of its Pods.
+    fn tenant(&mut self, namespace: &str) -> Arc<[u8]> {
+        if let Some(known) = self.tenants.get(namespace.as_bytes()) {
+            return Arc::clone(known);
+        }
+        let new: Arc<[u8]> = namespace.as_bytes().into();
+        self.tenants.insert(Arc::clone(&new));
+        new
     }
 
     fn publish_namespaces(&self) {
@@ -405,7 +417,11 @@ fn pod_addresses(pod: &core::Pod) -> Vec<IpAddr> {
         return Vec::new();
     }
     let all = status.pod_ips.iter().flatten().map(|address| address.ip.as_str());
-    let mut addresses: Vec<IpAddr> = all.chain(status.pod_ip.as_deref()).filter_map(|ip| ip.parse().ok()).collect();
-    addresses.dedup();
+    let mut addresses: Vec<IpAddr> = Vec::new();
+    for address in all.chain(status.pod_ip.as_deref()).filter_map(|ip| ip.parse().ok()) {
+        if !addresses.contains(&address) {
+            addresses.push(address);
+        }
+    }
     addresses
 }

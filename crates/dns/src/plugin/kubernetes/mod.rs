@@ -85,13 +85,14 @@ fn watched(options: &KubernetesOptions, building: &mut Building<'_>) -> Arc<Clus
     let records = Arc::new(Records::new(options.ttl));
     let cluster = Arc::new(Cluster { records: Arc::clone(&records), _watched: stop.clone().drop_guard() });
     clusters.insert(key, Arc::downgrade(&cluster));
-    let watch = options.watch.clone();
+    let (watch, counters) = (options.watch.clone(), Arc::clone(&building.lasting.counters));
     let run = move |ended: CancellationToken| {
         let (records, watch, stop) = (Arc::clone(&records), watch.clone(), stop.clone());
+        let counters = Arc::clone(&counters);
         let work = async move {
             tokio::select! {
                 () = stop.cancelled() => Ok(()),
-                result = api::follow(&watch, records, ended) => result,
+                result = api::follow(&watch, records, counters, ended) => result,
             }
         };
         Box::pin(work) as BoxFuture<'static, Result<(), JobError>>
@@ -116,7 +117,7 @@ impl Kubernetes {
     }
 
     /// The namespace of the Pod that has this address; needs `pods verified`.
-    pub(crate) fn namespace_of(&self, address: IpAddr) -> Option<Box<[u8]>> {
+    pub(crate) fn namespace_of(&self, address: IpAddr) -> Option<Arc<[u8]>> {
         self.cluster.records.namespace_of_pod(address)
     }
 

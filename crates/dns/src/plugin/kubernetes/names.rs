@@ -16,8 +16,10 @@ pub(super) struct Labels<'a> {
 pub(super) enum Meaning<'a> {
     /// The zone itself, `svc`, `pod`: there is such a name, and nothing to it.
     Empty,
-    /// `ns.svc` or `ns.pod`.
+    /// `ns.svc`.
     Namespace(&'a [u8]),
+    /// `ns.pod`.
+    PodNamespace(&'a [u8]),
     /// `svc.ns.svc` with what stands before it.
     Service { key: &'a [u8], namespace: &'a [u8], part: Part<'a> },
     /// `1-2-3-4.ns.pod`.
@@ -73,7 +75,8 @@ impl<'a> Labels<'a> {
             [] | [b"svc" | b"pod"] => Meaning::Empty,
             // Addresses are the only names there.
             _ if self.reverse => Meaning::None,
-            [namespace, b"svc" | b"pod"] => Meaning::Namespace(namespace),
+            [namespace, b"svc"] => Meaning::Namespace(namespace),
+            [namespace, b"pod"] => Meaning::PodNamespace(namespace),
             [address, namespace, b"pod"] => Meaning::Pod { address, namespace },
             [before @ .., service, namespace, b"svc"] => {
                 let skipped: usize = before.iter().map(|label| 1 + label.len()).sum();
@@ -143,7 +146,7 @@ mod tests {
             ("svc", Meaning::Empty),
             ("pod", Meaning::Empty),
             ("n.svc", Meaning::Namespace(namespace)),
-            ("n.pod", Meaning::Namespace(namespace)),
+            ("n.pod", Meaning::PodNamespace(namespace)),
             ("s.n.svc", service(Part::Whole)),
             ("e.s.n.svc", service(Part::Endpoint(b"e"))),
             ("_p._tcp.s.n.svc", service(Part::Port { name: b"p", protocol: b"tcp" })),

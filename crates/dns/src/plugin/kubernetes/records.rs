@@ -185,12 +185,15 @@ impl<V> Shards<V> {
     }
 }
 
+/// Namespaces of the Pods at one address, and how many they have there: on the host's network there are several.
+pub(super) type Tenants = Box<[(Arc<[u8]>, u32)]>;
+
 /// Everything that answers are made of.
 pub struct Records {
     pub(super) services: Shards<Service>,
     pub(super) owners: Shards<Owner>,
-    /// Pods by address, with their namespace.
-    pub(super) pods: Shards<Box<[u8]>>,
+    /// Pods by address.
+    pub(super) pods: Shards<Tenants>,
     pub(super) namespaces: ArcSwap<HashSet<Box<[u8]>, Seed>>,
     pub(super) ttl: u32,
     synced: AtomicBool,
@@ -231,8 +234,29 @@ impl Records {
         self.serial.store(serial, Ordering::Relaxed);
     }
 
-    pub(super) fn namespace_of_pod(&self, address: IpAddr) -> Option<Box<[u8]>> {
-        self.pods.get(&bytes(address)).map(|namespace| Box::clone(&namespace))
+    /// The namespace of a Pod that has this address.
+    pub(super) fn namespace_of_pod(&self, address: IpAddr) -> Option<Arc<[u8]>> {
+        self.pods.get(&bytes(address))?.first().map(|(namespace, _)| Arc::clone(namespace))
+    }
+
+    /// Whether a Pod of this namespace has this address.
+    pub(super) fn has_pod(&self, address: IpAddr, namespace: &[u8]) -> bool {
+        self.pods.get(&bytes(address)).is_some_and(|tenants| tenants.iter().any(|(of, _)| **of == *namespace))
+    }
+
+    /// One more Pod of a namespace has this address, or one less.
+    pub(super) fn count_pod(&self, address: IpAddr, namespace: &Arc<[u8]>, comes: bool) {
+        let key = bytes(address);
+        let mut tenants = self.pods.get(&key).map(|known| known.to_vec()).unwrap_or_default();
+        let place = tenants.iter().position(|(of, _)| of == namespace);
+        match (place, comes) {
+            (Some(place), true) => tenants[place].1 += 1,
+            (None, true) => tenants.push((Arc::clone(namespace), 1)),
+            (Some(place), false) if tenants[place].1 > 1 => tenants[place].1 -= 1,
+            (Some(place), false) => drop(tenants.remove(place)),
+            (None, false) => return,
+        }
+        self.pods.set(&key, (!tenants.is_empty()).then(|| tenants.into()));
     }
 }
 

@@ -86,7 +86,7 @@ pub(crate) fn setup(lines: &[&Directive], building: &mut Building<'_>) -> Result
     for line in lines {
         rules.push(parse(line)?);
     }
-    building.observers.log = Some(Log { rules });
+    building.observers.log = Some(std::sync::Arc::new(Log { rules }));
     Ok(())
 }
 

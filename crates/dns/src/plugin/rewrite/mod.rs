@@ -35,6 +35,7 @@ pub struct Undo {
 pub(crate) fn setup(lines: &[&Directive], building: &mut Building<'_>) -> Result<(), Problem> {
     let rules = lines.iter().map(|line| parse::rule(line)).collect::<Result<Vec<_>, _>>()?;
     let retargets = rules.iter().any(|rule| matches!(rule.change, rule::Change::Cname { .. }));
+    building.reads_options |= rules.iter().any(|rule| matches!(rule.change, rule::Change::Option(_)));
     building.plugins.push(Box::new(Rewrite { rules, retargets }));
     Ok(())
 }

@@ -67,6 +67,22 @@ struct Conditions {
     must: Vec<expr::Expression>,
 }
 
+/// Expressions that must all be true, for whoever decides on questions.
+#[derive(Default)]
+pub(crate) struct Condition(Conditions);
+
+impl Condition {
+    /// Adds the expression of a line.
+    pub(crate) fn add(&mut self, line: &Directive) -> Result<(), Problem> {
+        parse::condition(&mut self.0, line)
+    }
+
+    /// Whether all are true of a question; one without a value is not.
+    pub(crate) fn holds(&self, query: &Query) -> bool {
+        self.0.hold(query, &mut serve::Found::default()).unwrap_or(false)
+    }
+}
+
 /// A record to be made.
 enum Line {
     /// It is always the same.

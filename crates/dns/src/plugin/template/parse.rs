@@ -124,7 +124,7 @@ fn variable(conditions: &mut Conditions, line: &Directive) -> Result<(), Problem
     Ok(())
 }
 
-fn condition(conditions: &mut Conditions, line: &Directive) -> Result<(), Problem> {
+pub(super) fn condition(conditions: &mut Conditions, line: &Directive) -> Result<(), Problem> {
     let expression = expression(line, &line.args, conditions)?;
     conditions.must.push(expression);
     Ok(())

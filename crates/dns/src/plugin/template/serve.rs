@@ -43,7 +43,7 @@ pub(super) enum Failure {
 
 impl Conditions {
     /// Computes the variables; true when all conditions hold.
-    fn hold(&self, query: &Query, found: &mut Found) -> Result<bool, String> {
+    pub(super) fn hold(&self, query: &Query, found: &mut Found) -> Result<bool, String> {
         let variables = Vec::with_capacity(self.variables.len());
         let mut asked = expr::Asked { query, groups: &found.texts, names: &found.names, variables };
         for (_, expression) in &self.variables {

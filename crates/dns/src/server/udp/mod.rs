@@ -171,7 +171,7 @@ impl Server {
         };
         let mut query = Query::at(now, request, peer.source, Transport::Udp, packet.len());
         self.reply.reset(&query.request.name, query.request.rtype, query.request.class);
-        let chain = match answer::begin(routes, &mut query, &mut self.reply) {
+        let chain = match answer::begin(routes, packet, &mut query, &mut self.reply) {
             Begun::Done(chain) => chain,
             Begun::Waits(chain, at) if self.waiting.len() < WAITING => {
                 return self.go_on(Arc::clone(routes), Arc::clone(chain), at, query, *peer);

@@ -3,6 +3,7 @@
 use super::*;
 use crate::{
     compile::Endpoint,
+    corefile::Scheme,
     plugin::{forward::testing::Upstream, kubernetes::tests as cluster},
     server::sockets,
     testing,
@@ -51,7 +52,7 @@ impl Asked {
         lasting.counters.register(&metrics);
         let instance = testing::build_with(corefile, &lasting).unwrap_or_else(|problem| panic!("{problem}"));
         let routes = Arc::clone(instance.routes.values().next().unwrap());
-        let mut opened = sockets::open(Endpoint { address: None, port: 0 }, 1).unwrap();
+        let mut opened = sockets::open(Endpoint { address: None, port: 0, scheme: Scheme::Dns }, 1).unwrap();
         let own = |socket: UdpSocket| {
             let v6 = socket.local_addr().unwrap().is_ipv6();
             let socket = Arc::new(tokio::net::UdpSocket::from_std(socket).unwrap());

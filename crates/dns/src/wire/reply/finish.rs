@@ -84,7 +84,13 @@ impl Reply {
         let Some(edns) = request.edns else { return 0 };
         let nsid = limits.nsid.filter(|_| edns.nsid).map_or(0, |nsid| 4 + nsid.len());
         let extended = self.extended.as_ref().map_or(0, |(_, text)| 6 + text.len());
-        11 + nsid + extended + limits.cookie.map_or(0, |cookie| 4 + cookie.len())
+        let passed: usize = self.passed(limits).map(|(_, value)| 4 + value.len()).sum();
+        11 + passed + nsid + extended + limits.cookie.map_or(0, |cookie| 4 + cookie.len())
+    }
+
+    /// Options of an upstream that the client gets.
+    fn passed(&self, limits: &Limits<'_>) -> impl Iterator<Item = &(u16, Vec<u8>)> {
+        self.options.iter().filter(|(code, _)| passes(*code, limits))
     }
 
     fn write_opt(&mut self, request: &Request, limits: &Limits<'_>) {
@@ -100,6 +106,11 @@ impl Reply {
         if let Some(cookie) = &limits.cookie {
             self.write_option(option::COOKIE, &[cookie]);
         }
+        let options = std::mem::take(&mut self.options);
+        for (code, value) in options.iter().filter(|(code, _)| passes(*code, limits)) {
+            self.write_option(*code, &[value]);
+        }
+        self.options = options;
         if let Some((code, text)) = self.extended.take() {
             self.write_option(option::EDE, &[&code.to_be_bytes(), text.as_bytes()]);
             self.extended = Some((code, text));
@@ -126,4 +137,9 @@ impl Reply {
             bytes[4 + 2 * index..6 + 2 * index].copy_from_slice(&count.to_be_bytes());
         }
     }
+}
+
+/// Whether an upstream's option goes on to the client: its name only where this server has none.
+fn passes(code: u16, limits: &Limits<'_>) -> bool {
+    !option::is_between_hosts(code) && (code != option::NSID || limits.nsid.is_none())
 }

@@ -42,6 +42,8 @@ pub struct Reply {
     pub tc: bool,
     /// An extended error (RFC 8914).
     pub extended: Option<(u16, String)>,
+    /// Options of an upstream's OPT record, by code.
+    pub options: Vec<(u16, Vec<u8>)>,
     /// For the log of `errors`; not sent.
     pub error: Option<String>,
     /// The plugin that answered.
@@ -50,6 +52,8 @@ pub struct Reply {
     pub cacheable: bool,
     /// Nothing is to be sent at all.
     pub dropped: bool,
+    /// Set by a plugin on the way up that must wait for more before the answer goes on.
+    pub waits: bool,
 }
 
 impl Default for Reply {
@@ -73,10 +77,12 @@ impl Reply {
             ad: false,
             tc: false,
             extended: None,
+            options: Vec::new(),
             error: None,
             by: "",
             cacheable: false,
             dropped: false,
+            waits: false,
         }
     }
 
@@ -93,10 +99,12 @@ impl Reply {
         self.rcode = rcode::NOERROR;
         (self.aa, self.ra, self.ad, self.tc) = (false, false, false, false);
         self.extended = None;
+        self.options.clear();
         self.error = None;
         self.by = "";
         self.cacheable = false;
         self.dropped = false;
+        self.waits = false;
     }
 
     /// Removes all records and flags and says only this.
@@ -118,6 +126,34 @@ impl Reply {
     #[must_use]
     pub fn count(&self, section: Section) -> u16 {
         self.counts[section as usize]
+    }
+
+    /// Whether the answer has a record of this type.
+    #[must_use]
+    pub fn answers_with(&self, rtype: u16) -> bool {
+        let mut at = self.question_end;
+        for _ in 0..self.counts[0] {
+            let Ok(place) = read::place(&self.bytes, at) else { return false };
+            if read::u16(&self.bytes, place.fixed) == Ok(rtype) {
+                return true;
+            }
+            at = place.end;
+        }
+        false
+    }
+
+    /// Removes everything but the answer.
+    pub fn keep_answer(&mut self) {
+        let mut at = self.question_end;
+        for _ in 0..self.counts[0] {
+            let Ok(place) = read::place(&self.bytes, at) else { return };
+            at = place.end;
+        }
+        if self.counts[1..] != [0, 0] {
+            self.bytes.truncate(at);
+            self.counts[1..].fill(0);
+            self.names.retain(|place| usize::from(*place) < at);
+        }
     }
 
     /// The bytes of all records, in the order of the sections.
@@ -234,6 +270,7 @@ impl Reply {
     /// Takes over question, records, code and flags of a message.
     pub fn set_message(&mut self, message: &Message) {
         let (extended, error, by) = (self.extended.take(), self.error.take(), self.by);
+        let options = std::mem::take(&mut self.options);
         let (cacheable, dropped) = (self.cacheable, self.dropped);
         let (name, rtype, class) = &message.question;
         self.reset(name, *rtype, *class);
@@ -241,6 +278,7 @@ impl Reply {
         (self.ad, self.tc) = (message.ad, message.tc);
         (self.extended, self.error, self.by) = (extended, error, by);
         (self.cacheable, self.dropped) = (cacheable, dropped);
+        self.options = options;
         for section in Section::ALL {
             for record in &message.sections[section as usize] {
                 self.add(section, record);

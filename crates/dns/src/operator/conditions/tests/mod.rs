@@ -89,8 +89,13 @@ fn the_server_of_this_process_speaks_for_itself() {
 fn templates_are_applied_when_every_server_runs_them() {
     let wanted = ["new".to_owned(), "new by another name".to_owned()];
     let exclusions = [("f".to_owned(), ".".to_owned())];
-    let templates =
-        |mistakes: &'static [Mistake]| Templates { count: 1, mistakes, exclusions: &[], domain: "cluster.local" };
+    let templates = |mistakes: &'static [Mistake]| Templates {
+        count: 1,
+        defined: true,
+        mistakes,
+        exclusions: &[],
+        domain: "cluster.local",
+    };
     let three = |seen: &Observed<'_>| shown(seen)[4..].to_vec();
     let pods = Running::Workload(Some(numbers(1, 1, 1)));
     for (reports, applied) in [
@@ -126,7 +131,7 @@ fn templates_are_applied_when_every_server_runs_them() {
 fn mistakes_are_told_where_they_belong() {
     let (reports, wanted) = (report("new", ""), ["new".to_owned()]);
     let wrong = [mistake(Some("f"))];
-    let templates = Templates { count: 1, mistakes: &wrong, exclusions: &[], domain: "cluster.local" };
+    let templates = Templates { count: 1, defined: true, mistakes: &wrong, exclusions: &[], domain: "cluster.local" };
     let seen = Observed { kept: true, templates: Some(templates), ..seen(Running::Process, &reports, &wanted) };
     let all = conditions(&seen, &[], NOW);
     let of = |kind: &str| all.iter().find(|one| one.kind == kind).unwrap();
@@ -151,4 +156,42 @@ fn the_time_changes_with_the_status_alone() {
     let after = conditions(&seen, &before, NOW);
     assert_eq!(after[0].last_transition_time, NOW);
     assert!(after[1..].iter().all(|one| one.last_transition_time == BEFORE));
+}
+
+#[test]
+fn templates_that_the_definition_drops_are_no_templates_that_are_missing() {
+    let (none, wanted) = (BTreeMap::new(), ["h".to_owned()]);
+    for (defined, expected) in [
+        (true, "TemplateConfigurationValid=True(NoTemplates)"),
+        (false, "TemplateConfigurationValid=False(NotInDefinition)"),
+    ] {
+        let templates = Templates { count: 0, defined, mistakes: &[], exclusions: &[], domain: "cluster.local" };
+        let seen = Observed { templates: Some(templates), ..seen(Running::Process, &none, &wanted) };
+        assert!(shown(&seen).iter().any(|one| one == expected), "{:?}", shown(&seen));
+    }
+}
+
+#[test]
+fn servers_that_are_silent_hold_up_nothing_if_they_are_few() {
+    let wanted = ["h".to_owned()];
+    let runs = Report { hash: Some("h".to_owned()), ..Report::default() };
+    let silent = Report { silence: Some("no route".to_owned()), ..Report::default() };
+    for (desired, away, expected) in [
+        (10, 0, "True: 1 templates run on 10 servers"),
+        (10, 1, "True: 1 templates run on 9 servers; 1 do not answer"),
+        (10, 2, "False: 8 of 10 servers run the newest configuration; not server0 (no route), server1 (no route)"),
+        (1, 1, "False: 0 of 1 servers run the newest configuration; not server0 (no route)"),
+    ] {
+        let reports: BTreeMap<String, Report> = (0..desired)
+            .map(|number| (format!("server{number}"), if number < away { silent.clone() } else { runs.clone() }))
+            .collect();
+        let templates = Templates { count: 1, defined: true, mistakes: &[], exclusions: &[], domain: "cluster.local" };
+        let operand = Running::Workload(Some(numbers(desired, desired, desired)));
+        let seen = Observed { templates: Some(templates), ..seen(operand, &reports, &wanted) };
+        let all = conditions(&seen, &[], NOW);
+        let applied = all.iter().find(|one| one.kind == "TemplateConfigurationApplied").unwrap();
+        assert_eq!(format!("{}: {}", applied.status, applied.message), expected);
+        let degraded = all.iter().find(|one| one.kind == "Degraded").unwrap();
+        assert_ne!(degraded.reason, "ConfigurationRefused");
+    }
 }

@@ -2,6 +2,7 @@
 
 mod cluster;
 mod forwards;
+mod recorded;
 
 use super::*;
 use crate::{operator::check, testing::Asked};

@@ -91,3 +91,18 @@ fn bundles_are_mounted_where_the_corefile_expects_them() {
     assert_eq!(pod["volumes"][2]["configMap"]["name"], "ca-corp");
     assert_eq!(pod["containers"][0]["volumeMounts"][2]["mountPath"], "/etc/pki/x");
 }
+
+#[test]
+fn a_corefile_that_stays_keeps_the_authorities_that_it_names() {
+    let copy = |name: &str, folder: &str| -> ConfigMap {
+        let metadata = json!({"name": name, "annotations": {FOLDER_ANNOTATION: folder}});
+        serde_json::from_value(json!({"metadata": metadata, "data": {"ca-bundle.crt": "PEM"}})).unwrap()
+    };
+    let copies =
+        [copy("ca-used", "/etc/pki/a-ca-used-7"), copy("ca-other", "/etc/pki/a-ca-other-8"), copy("dns-default", "/x")];
+    let corefile = "tls /etc/pki/a-ca-used-7/ca-bundle.crt";
+    let expected =
+        Bundle { name: "used".to_owned(), certificates: "PEM".to_owned(), folder: "/etc/pki/a-ca-used-7".to_owned() };
+    assert_eq!(bundles_of(corefile, copies.iter()), [expected]);
+    assert_eq!(bundles_of("tls", copies.iter()), []);
+}

@@ -18,11 +18,11 @@ use std::{
     path::{Path, PathBuf},
 };
 
-fn data(name: &str) -> PathBuf {
+pub(crate) fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../../testdata/dns").join(name)
 }
 
-fn lines(name: &str) -> Vec<Value> {
+pub(crate) fn lines(name: &str) -> Vec<Value> {
     let mut text = String::new();
     GzDecoder::new(std::fs::File::open(data(name)).unwrap()).read_to_string(&mut text).unwrap();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -103,7 +103,7 @@ fn ask(plugin: &Kubernetes, name: &str, rtype: &str) -> String {
     }
 }
 
-fn section(records: &[Record]) -> Vec<Value> {
+pub(crate) fn section(records: &[Record]) -> Vec<Value> {
     let mut list: Vec<Value> = records
         .iter()
         .map(|record| {
@@ -131,7 +131,7 @@ fn replay(routes: &Arc<crate::routes::Routes>, recorded: &str) -> Vec<String> {
         let mut query = testing::query(name, rtype::number(sort).unwrap());
         let mut reply = Reply::new();
         reply.reset(&query.request.name, query.request.rtype, query.request.class);
-        runtime.block_on(crate::server::resolve(routes, &mut query, &mut reply));
+        runtime.block_on(crate::server::resolve(routes, &[], &mut query, &mut reply));
         let message = reply.message().unwrap();
         let mut expected = got.clone();
         for part in ["answer", "authority", "additional"] {
@@ -158,8 +158,12 @@ fn the_cluster_is_answered_as_coredns_does() {
     let lasting = crate::compile::Lasting::default();
     let observers = crate::observe::Observers::new(&lasting, &[Name::ROOT], &[5353]);
     assert_eq!(file.blocks.len(), 1);
-    let chain =
-        crate::chain::Chain { plugins: vec![Box::new(SharedKubernetes(Arc::new(plugin)))], observers, nsid: None };
+    let chain = crate::chain::Chain {
+        plugins: [Box::new(SharedKubernetes(Arc::new(plugin))) as Box<dyn Plugin>].into(),
+        observers,
+        nsid: None,
+        reads_options: false,
+    };
     let mut routes = crate::routes::Routes::default();
     routes.add(&Name::ROOT, &Arc::new(chain));
     let differences = replay(&Arc::new(routes), "cluster.jsonl.gz");

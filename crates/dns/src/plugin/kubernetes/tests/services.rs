@@ -122,6 +122,12 @@ fn pods_are_what_the_mode_says() {
 10-240-0-1.podns.pod.cluster.local. A => NXDOMAIN aa | | SOA
 172-0-0-2.podns.pod.cluster.local. A => NXDOMAIN aa | | SOA
 fd00-240--1.podns.pod.cluster.local. AAAA => NXDOMAIN aa | | SOA
+podns.pod.cluster.local. A => NXDOMAIN aa | | SOA
+podns.pod.cluster.local. TXT => NXDOMAIN aa | | SOA
+podns.pod.cluster.local. SRV => NXDOMAIN aa | | SOA
+podns.pod.cluster.local. MX => NXDOMAIN aa | | SOA
+podns.svc.cluster.local. A => NOERROR aa | | SOA
+pod.cluster.local. A => NOERROR aa | | SOA
 ",
     );
     table(
@@ -147,8 +153,35 @@ svcns.svc.cluster.local. A => NOERROR aa | | SOA
 pod-nons.pod.cluster.local. A => NXDOMAIN aa | | SOA
 172-0-0-2.podns.pod.cluster.local. A => NXDOMAIN aa | | SOA
 fd00-240--9.podns.pod.cluster.local. AAAA => NXDOMAIN aa | | SOA
+fd00-240--1.podns.pod.cluster.local. A => NOERROR aa | | SOA
+fd00-240--1.podns.pod.cluster.local. TXT => NOERROR aa | | SOA
+fd00-240--1.podns.pod.cluster.local. MX => NOERROR aa | | SOA
+fd00-240-0-0-0-0-0-1.podns.pod.cluster.local. AAAA => NXDOMAIN aa | | SOA
+fd00-240-0-0-0-0-0-1.podns.pod.cluster.local. MX => NXDOMAIN aa | | SOA
 ",
     );
+}
+
+#[test]
+fn pods_that_share_an_address_are_all_there_until_the_last_one_goes() {
+    let (mut index, records) =
+        cluster(&format!("{CLUSTER}pod svcns/host 10.240.0.1,fd00:240::1\npod podns/more 10.240.0.1\n"), false);
+    let plugin = plugin("kubernetes cluster.local {\n pods verified\n }", &records, &[]);
+    let there = |namespace: &str| {
+        let name = format!("10-240-0-1.{namespace}.pod.cluster.local.");
+        ask(&plugin, &name, "A").starts_with("NOERROR")
+    };
+    assert!(there("podns") && there("svcns") && !there("testns"));
+    let gone = |namespace: &str, name: &str| {
+        let object = serde_json::json!({"metadata": {"namespace": namespace, "name": name}});
+        Change::NoPod(serde_json::from_value(object).unwrap())
+    };
+    index.apply(gone("podns", "foo"), 8);
+    assert!(there("podns") && there("svcns"));
+    index.apply(gone("podns", "more"), 8);
+    assert!(!there("podns") && there("svcns"));
+    index.apply(gone("svcns", "host"), 8);
+    assert!(!there("podns") && !there("svcns"));
 }
 
 #[test]
