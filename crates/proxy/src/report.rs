@@ -3,7 +3,7 @@
 //! Every node's proxy finds the same, so the event has a name that follows from what it says: the first one writes it, the others
 //! find it there.
 
-use crate::{plan::stable_hash, track::NewRefusal};
+use crate::track::NewRefusal;
 use jiff::Timestamp;
 use k8s_openapi::{
     api::{core::v1::ObjectReference, events::v1::Event},
@@ -12,6 +12,7 @@ use k8s_openapi::{
 use kube::{Client, api::PostParams};
 use runtime::{
     client::{Api, error_line},
+    stable_hash,
     task::Tasks,
 };
 use std::convert::Infallible;

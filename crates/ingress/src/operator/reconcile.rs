@@ -34,7 +34,7 @@ use runtime::{
     controller::{Context, Events, Key, Next, Queue, Reconcile, Result, Store, reference, work},
     operator::{
         Children, Discovery,
-        discovery::{ApiKind, NETWORK_POLICY, SERVICE_MONITOR},
+        discovery::{ApiKind, MUTATING_POLICY, NETWORK_POLICY, SERVICE_MONITOR},
     },
 };
 use serde_json::json;
@@ -44,7 +44,7 @@ use std::{sync::Arc, time::Duration};
 const COPIES: Duration = Duration::from_secs(300);
 
 /// What is made where the API has it.
-const OPTIONAL: &[ApiKind] = &[NETWORK_POLICY, SERVICE_MONITOR];
+const OPTIONAL: &[ApiKind] = &[MUTATING_POLICY, NETWORK_POLICY, SERVICE_MONITOR];
 
 /// How often the default certificate is looked at.
 const CERTIFICATE: Duration = Duration::from_secs(12 * 3600);

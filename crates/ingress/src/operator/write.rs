@@ -4,7 +4,10 @@ use super::{
     OperatorOptions, default_certificate,
     names::CONFIG_NAMESPACE,
     names::{self, AUTO_DELETE, OPERAND_NAMESPACE},
-    plan::{Input, balancer, change, class, deployment, environment, live, progress, record, services, small},
+    plan::{
+        Input, balancer, change, class, deployment, environment, generated_hosts, live, progress, record, services,
+        small,
+    },
     reconcile::Controllers,
 };
 use api::config::PublishingKind;
@@ -17,7 +20,7 @@ use kube::{ResourceExt, api::PostParams};
 use runtime::{
     client::Api,
     controller::{Key, Result, reference},
-    operator::discovery::{NETWORK_POLICY, SERVICE_MONITOR},
+    operator::discovery::{MUTATING_POLICY, NETWORK_POLICY, SERVICE_MONITOR},
     pki::{Authority, Purpose},
 };
 use serde_json::Value;
@@ -29,6 +32,11 @@ impl Controllers {
         let role = small::role(self.options.secrets);
         for wanted in [role, small::namespace(), small::account(), small::binding(), small::service_ca()] {
             self.children.ensure(wanted).await?;
+        }
+        if self.discovery.served().has(MUTATING_POLICY) {
+            for wanted in generated_hosts::wanted() {
+                self.children.ensure(wanted).await?;
+            }
         }
         Ok(())
     }

@@ -1,15 +1,19 @@
 //! The router's loop: what changed, what follows, bring it to HAProxy, tell the objects.
 
 use super::{
+    counted::Served,
     default_certificate, families,
-    haproxy::{Files, Haproxy, HaproxyError, Jail, Layout, Live, Need, Process, Socket, User, write},
+    haproxy::{
+        Files, Haproxy, HaproxyError, Jail, Layout, Live, Need, Process, SHOW_ALL, Socket, User, show_backend, write,
+    },
     log,
     metrics::RouterMetrics,
-    model::{self, Certificate, Delta, Model, Source},
+    model::{self, Certificate, Id, Model, Source},
     reachable,
     serve::Health,
     settings::{ProxyProtocol, Settings},
     status::{StatusWriter, Verdict, Verdicts, Whose},
+    waiting::Waiting,
     watch::{Changes, Watched},
 };
 use kube::Client;
@@ -21,6 +25,7 @@ use runtime::{
     task::Tasks,
 };
 use std::{
+    collections::BTreeSet,
     path::{Path, PathBuf},
     sync::{Arc, atomic::Ordering},
     time::Duration,
@@ -67,8 +72,10 @@ pub fn start(
         return Err("this HAProxy was built without PCRE, by which requests are checked".into());
     }
     let listen = families::of_this_machine(settings.listen.clone())?;
-    let settings = Arc::new(within_limits(with_lua(Settings { listen, ..settings }, &process)));
+    let settings = Arc::new(with_open_files(with_lua(Settings { listen, ..settings }, &process)));
     runtime::atomic_file::private_directory(layout.folder())?;
+    // Whatever was handed over is taken now.
+    let _ = std::fs::remove_file(layout.hand_over());
     let certificate = default_certificate::read(&settings.tls)?;
     let context = Context::new(client.clone(), (), admin, tasks);
     let watched = Arc::new(Watched::new(&context, &settings));
@@ -77,8 +84,9 @@ pub fn start(
         admin: layout.admin(),
         metrics: admin.metrics.clone(),
         synced: false.into(),
+        refusal: Default::default(),
         stopping: false.into(),
-        claims: Default::default(),
+        counted: Default::default(),
     });
     serve_health(&health, tasks)?;
     let jailed = layout.jail().is_some();
@@ -95,6 +103,7 @@ pub fn start(
         live: None,
         reachable: reachable::fingerprint(),
         need: Some(Need::Start),
+        waiting: Waiting::default(),
         last_replaced: None,
         setbacks: 0,
         folder_was_gone: false,
@@ -140,23 +149,9 @@ fn with_lua(mut settings: Settings, process: &Process) -> Settings {
     settings
 }
 
-/// HAProxy does not start when it may not open the files that its connections need: two each, twice when they wait for the
-/// header of the PROXY protocol, and some for itself.
-fn within_limits(mut settings: Settings) -> Settings {
-    let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum;
-    let waits = settings.listen.proxy_protocol != ProxyProtocol::Off && settings.listen.split_headers;
-    let each = if waits { 4 } else { 2 };
-    let possible = files.map(|files| u32::try_from(files.saturating_sub(1_000) / each).unwrap_or(u32::MAX).max(100));
-    if let (Some(wanted), Some(possible)) = (settings.resources.max_connections, possible)
-        && wanted > possible
-    {
-        tracing::warn!(
-            wanted,
-            possible,
-            "ROUTER_MAX_CONNECTIONS is more than the limit of open files allows; it is lowered"
-        );
-        settings.resources.max_connections = Some(possible);
-    }
+/// What the machine allows HAProxy, which is started by this process and so has its limits.
+fn with_open_files(mut settings: Settings) -> Settings {
+    settings.resources.open_files = rustix::process::getrlimit(rustix::process::Resource::Nofile).maximum;
     settings
 }
 
@@ -184,6 +179,7 @@ struct Router {
     reachable: String,
     /// Why HAProxy is to be replaced as soon as it may.
     need: Option<Need>,
+    waiting: Waiting,
     last_replaced: Option<Instant>,
     /// How often in a row that failed, or did not last.
     setbacks: u32,
@@ -238,7 +234,8 @@ impl Router {
             () = self.watched.secrets_synced(&named) => {}
         }
         tokio::task::block_in_place(|| self.take_changes());
-        self.report(&first);
+        self.waiting.add(&first.objects);
+        self.report(&first.objects);
         loop {
             let due = self.next_replacement();
             tokio::select! {
@@ -259,7 +256,7 @@ impl Router {
                 () = at(end) => break,
             }
         }
-        if !keep_haproxy {
+        if !keep_haproxy && !self.layout.hand_over().exists() {
             self.stop_haproxy().await;
         }
         Ok(())
@@ -311,29 +308,47 @@ impl Router {
             let need = live.apply(&self.model, &delta, &mut self.socket);
             self.need = self.need.or(need);
             self.metrics.changed(live.spares());
-            if !delta.backends.is_empty() {
-                self.show_claims();
-            }
+            delta.backends.iter().for_each(|id| self.count(id));
         }
-        self.report(&delta);
+        if self.need.is_some() {
+            self.waiting.add(&delta.objects);
+        }
+        self.report(&delta.objects);
     }
 
-    fn show_claims(&self) {
-        if let Some(live) = &self.live {
-            let claims = live.claim_of().into_iter().map(|(name, id)| (name.to_owned(), id.clone()));
-            *self.health.claims.lock() = claims.collect();
+    /// Counts for a claim what its backend of now does, and goes on from what the last one did.
+    fn count(&mut self, id: &Id) {
+        let now = self.live.as_ref().and_then(|live| live.backend(id));
+        let last = self.health.counted.lock().backend(id).map(str::to_owned);
+        if now == last.as_deref() {
+            return;
         }
+        let served = now.and_then(|_| self.served(id));
+        let told = last.filter(|_| served.is_some()).and_then(|last| self.socket.ask(&show_backend(&last)).ok());
+        let mut counted = self.health.counted.lock();
+        told.into_iter().for_each(|told| counted.left(id, &told));
+        counted.serves(id, served);
+    }
+
+    fn served(&self, id: &Id) -> Option<Served> {
+        let (live, claim) = (self.live.as_ref()?, &self.model.backend(id)?.claim);
+        let backend = live.backend(id)?;
+        Some(Served::new(backend, claim.termination, live.spent(backend)))
     }
 
     /// Writes what became of objects into their status.
-    fn report(&self, delta: &Delta) {
+    fn report(&self, objects: &BTreeSet<(Source, Key)>) {
         let Some(statuses) = &self.statuses else { return };
-        for (source, key) in &delta.objects {
+        for (source, key) in objects {
             let whose = Whose { source: *source, key: key.clone() };
+            // What was accepted before goes on being served, and is still called so.
+            let is_served = || self.live.as_ref().is_some_and(|live| live.serves(*source, key));
+            let refusal = self.waiting.refusal(*source, key).filter(|_| !is_served());
             let verdict = self.model.verdicts(*source, key).map(|claims| {
+                let claims = refusal.map_or(claims, |refusal| vec![Err(refusal)]);
                 let route = self.watched.routes.get(key).filter(|_| *source == Source::Route);
                 let host = route.and_then(|route| model::hostname(&route, &self.settings.admission).ok());
-                Verdict { claims, host: host.unwrap_or_default() }
+                Verdict { claims, ignored: self.model.ignored(*source, key), host: host.unwrap_or_default() }
             });
             self.verdicts.lock().insert(whose.clone(), verdict);
             statuses.add(whose);
@@ -400,6 +415,8 @@ impl Router {
     fn replace(&mut self) {
         let Some(need) = self.need else { return };
         self.last_replaced = Some(Instant::now());
+        self.health.counted.lock().begin();
+        let told = self.live.is_some().then(|| self.socket.ask(SHOW_ALL).ok()).flatten();
         match self.try_replace() {
             Ok((live, written, started)) => {
                 tracing::info!(
@@ -415,14 +432,22 @@ impl Router {
                 let mended = matches!(need, Need::Start | Need::Failure) && self.health.synced.load(Ordering::Relaxed);
                 self.setbacks = if mended { self.setbacks.saturating_add(1) } else { 0 };
                 self.live = Some(live);
+                let served = self.model.backends().filter_map(|(id, _)| Some((id.clone(), self.served(id)?)));
+                self.health.counted.lock().replaced(told.as_deref(), served.collect());
                 self.need = None;
                 self.health.synced.store(true, Ordering::Relaxed);
-                self.show_claims();
+                *self.health.refusal.lock() = None;
+                let objects = self.waiting.served();
+                self.report(&objects);
             }
             Err(error) => {
+                self.health.counted.lock().kept();
                 self.setbacks = self.setbacks.saturating_add(1);
                 tracing::error!(%error, reason = need.word(), "HAProxy was not replaced");
                 self.metrics.failed();
+                *self.health.refusal.lock() = Some(error.to_string());
+                let objects = self.waiting.refused(error.to_string()).clone();
+                self.report(&objects);
             }
         }
     }
@@ -449,7 +474,9 @@ impl Router {
     }
 
     /// Lets connections end, but not for ever.
-    async fn stop_haproxy(&self) {
+    async fn stop_haproxy(&mut self) {
+        // A connection to its socket is one that HAProxy waits for.
+        self.socket.reset();
         self.process.finish();
         let end = Instant::now() + self.settings.reload.shutdown_limit;
         while self.process.is_running() && Instant::now() < end {

@@ -1,6 +1,10 @@
 //! The health port: liveness, readiness and metrics. It never speaks the PROXY protocol and listens on both families.
 
-use super::{haproxy::Socket, metrics::haproxy_text, model::Id, settings::Settings};
+use super::{
+    counted::Counted,
+    haproxy::{SHOW_ALL, Socket},
+    settings::Settings,
+};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use http::{Request, Response, StatusCode, header};
 use net::HasFamily;
@@ -10,7 +14,6 @@ use runtime::{
     metrics::{Metrics, TextFormat},
 };
 use std::{
-    collections::HashMap,
     io,
     net::{IpAddr, SocketAddr},
     path::PathBuf,
@@ -36,8 +39,9 @@ pub(super) struct Health {
     pub(super) metrics: Metrics,
     pub(super) synced: AtomicBool,
     pub(super) stopping: AtomicBool,
-    /// Which claim each backend serves.
-    pub(super) claims: Mutex<HashMap<String, Id>>,
+    /// Why HAProxy does not run what is wanted.
+    pub(super) refusal: Mutex<Option<String>>,
+    pub(super) counted: Mutex<Counted>,
 }
 
 impl Health {
@@ -49,9 +53,9 @@ impl Health {
         match request.uri().path() {
             "/healthz" | "/livez" => text(StatusCode::OK, "ok"),
             "/healthz/ready" => respond(self.ready().await),
-            // Beside what kubelets ask: whether what is served is still what the API holds. An API that is away must not
-            // take routers out of service, so no probe asks here.
-            "/readyz" => respond(self.ready().await.and_then(|()| current())),
+            // Beside what kubelets ask: whether what is served is still what the API holds. Neither an API that is away nor a
+            // configuration that HAProxy refused may take routers out of service, so no probe asks here.
+            "/readyz" => respond(self.ready().await.and_then(|()| current()).and_then(|()| self.accepted())),
             "/metrics" if !self.is_allowed(&request) => {
                 let mut refusal = text(StatusCode::UNAUTHORIZED, "a user name and password are needed\n");
                 refusal
@@ -59,7 +63,7 @@ impl Health {
                     .insert(header::WWW_AUTHENTICATE, header::HeaderValue::from_static("Basic realm=\"router\""));
                 refusal
             }
-            "/metrics" => self.show_metrics(),
+            "/metrics" => tokio::task::block_in_place(|| self.show_metrics()),
             _ => text(StatusCode::NOT_FOUND, "404 page not found\n"),
         }
     }
@@ -82,6 +86,10 @@ impl Health {
         Ok(())
     }
 
+    fn accepted(&self) -> Result<(), String> {
+        self.refusal.lock().clone().map_or(Ok(()), Err)
+    }
+
     fn is_allowed<B>(&self, request: &Request<B>) -> bool {
         let stats = &self.settings.stats;
         let (Some(user), Some(password)) = (&stats.username, &stats.password) else { return true };
@@ -93,10 +101,11 @@ impl Health {
     }
 
     fn show_metrics(&self) -> Response<Body> {
-        let stat = Socket::new(&self.admin).ask("show stat").ok();
+        let turn = self.counted.lock().turn();
+        let stat = turn.and_then(|_| Socket::new(&self.admin).ask(SHOW_ALL).ok());
         let own = self.metrics.render(TextFormat::accepted(None));
         let mut body = String::from_utf8_lossy(own.body.as_ref()).into_owned();
-        body += &haproxy_text(stat.as_deref(), &self.claims.lock());
+        body += self.counted.lock().show(turn, stat.as_deref());
         let mut response = text(StatusCode::OK, body);
         response.headers_mut().insert(header::CONTENT_TYPE, header::HeaderValue::from_static(own.content_type));
         response

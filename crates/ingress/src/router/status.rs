@@ -37,6 +37,8 @@ impl fmt::Display for Whose {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Verdict {
     pub(super) claims: Vec<Result<(), Refusal>>,
+    /// What it asks for in vain.
+    pub(super) ignored: Vec<String>,
     pub(super) host: String,
 }
 
@@ -79,7 +81,13 @@ impl StatusWriter {
         let new = verdict.map(|verdict| {
             let outcome = verdict.claims.first().cloned().unwrap_or(Ok(()));
             let names = (self.settings.name.as_str(), self.settings.canonical_hostname.as_str());
-            route_ingress(old, names, (&verdict.host, &route.spec.wildcard_policy), &outcome, &now())
+            route_ingress(
+                old,
+                names,
+                (&verdict.host, &route.spec.wildcard_policy),
+                (&outcome, &verdict.ignored),
+                &now(),
+            )
         });
         if old == new.as_ref() {
             return Ok(());
@@ -103,6 +111,9 @@ impl StatusWriter {
         let Some(verdict) = verdict else { return Ok(()) };
         for refusal in verdict.claims.iter().filter_map(|claim| claim.as_ref().err()) {
             self.events.warning(&reference(&*ingress), refusal.reason, refusal.message.clone()).await;
+        }
+        if !verdict.ignored.is_empty() {
+            self.events.warning(&reference(&*ingress), "PartlyServed", verdict.ignored.join("; ")).await;
         }
         let name = &self.settings.canonical_hostname;
         if name.is_empty() {

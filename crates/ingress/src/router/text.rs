@@ -114,13 +114,10 @@ pub(crate) fn digest(text: &str) -> String {
     digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// A short, stable name for something longer: 64 bits of FNV-1a in hexadecimal. Not a secret, not a signature; users choose
+/// A short, stable name for something longer: 64 bits in hexadecimal. Not a secret, not a signature; users choose
 /// no text that is named so.
 pub(crate) fn fingerprint(text: &str) -> String {
-    let hash = text
-        .bytes()
-        .fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3));
-    format!("{hash:016x}")
+    format!("{:016x}", runtime::stable_hash(text.as_bytes()))
 }
 
 #[cfg(test)]

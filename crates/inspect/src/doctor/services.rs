@@ -76,7 +76,7 @@ impl One<'_> {
             Some("PreferDualStack" | "RequireDualStack") => (
                 Severity::Warning,
                 problem,
-                "it asks for both families, but was made when the cluster had one; the API gives the second at the next change".to_owned(),
+                "it asks for both families, but was made when the cluster had one; a change that leaves its family fields alone keeps it so".to_owned(),
                 both,
             ),
             _ if is_cluster_dns(self.about) => (
@@ -89,7 +89,7 @@ impl One<'_> {
                 Severity::Hint,
                 problem,
                 format!("the API server advertises one address; pods with {other} alone do not reach the API by this name"),
-                "start the API server with an --advertise-address of each family, where it takes two".to_owned(),
+                "start the API server with --dual-stack-kubernetes-service and an --advertise-address of each family".to_owned(),
             ),
             _ => (Severity::Hint, problem, "its ipFamilyPolicy is SingleStack, which is also the default".to_owned(), both),
         })
@@ -192,7 +192,7 @@ impl One<'_> {
         });
         let time = |event: &&k8s_openapi::api::events::v1::Event| {
             let last = event.series.as_ref().map(|series| &series.last_observed_time).or(event.event_time.as_ref());
-            last.map(|time| time.0)
+            last.map(|time| time.0).or_else(|| event.deprecated_last_timestamp.as_ref().map(|time| time.0))
         };
         let last = ours.max_by_key(time)?;
         Some(format!("{}: {}", last.reason.as_deref().unwrap_or_default(), last.note.as_deref().unwrap_or_default()))

@@ -1,149 +1,99 @@
 //! kube-proxy's own configuration file (`kind: KubeProxyConfiguration`) in terms of this program's flags. Pure.
 //!
-//! Called by the command for the file of `--config`, so that the ConfigMap of an existing cluster works as it is. Every field of
-//! upstream's type is known; one that is not is refused, one that does nothing here is named.
+//! Called by the command for the file of `--config`, so that the ConfigMap of an existing cluster works as it is.
 
-mod fields;
-
-use fields::{Effect, FIELDS, Field};
-use runtime::suggest;
-use serde_json::{Map, Value};
+use runtime::config::document::{
+    Document,
+    Effect::{Flag, InMode, None as Nothing},
+    Field, Read,
+    Shape::{Any, Number, Switch, Text, Texts, Time, TimeOrZero, Whole},
+};
+use serde_json::Value;
 
 const KIND: &str = "KubeProxyConfiguration";
 const VERSION: &str = "kubeproxy.config.k8s.io/v1alpha1";
 
-/// What such a file says.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Read {
-    /// Settings by the name of the flag.
-    pub values: Vec<Given>,
-    /// Fields that say something which has no effect here.
-    pub idle: Vec<String>,
-    pub problems: Vec<Problem>,
-}
+/// What such a file can say.
+const DOCUMENT: Document = Document { kind: KIND, version: VERSION, fields: FIELDS, mode: Some(("mode", "nftables")) };
 
-/// A setting.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Given {
-    /// The flag that means the same.
-    pub flag: &'static str,
-    /// Where it stands.
-    pub field: &'static str,
-    /// As it would be written after the flag.
-    pub text: String,
-}
-
-/// A mistake.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    pub field: String,
-    /// What stands there, if that helps.
-    pub value: Option<String>,
-    /// What is wrong with it, and what is accepted.
-    pub problem: String,
-}
-
-/// Reads a file; `None` when it is not of this kind (files with flags as keys have neither `kind` nor `apiVersion`).
+/// Reads a file; `None` when it is not of this kind.
 #[must_use]
 pub fn read(content: &[u8]) -> Option<Read> {
-    let text = std::str::from_utf8(content).ok()?;
-    let options = serde_saphyr::options! { strict_booleans: true, with_snippet: false };
-    let document: Map<String, Value> = serde_saphyr::from_str_with_options(text, options).ok()?;
-    (document.contains_key("kind") || document.contains_key("apiVersion")).then(|| read_document(&document))
-}
-
-fn read_document(document: &Map<String, Value>) -> Read {
-    let mut read = Read::default();
-    for (field, accepted) in [("kind", KIND), ("apiVersion", VERSION)] {
-        let given = document.get(field).and_then(Value::as_str).unwrap_or_default();
-        if given != accepted {
-            read.wrong(field, Some(given.to_owned()), format!("is not read here; accepted: {accepted}"));
-        }
-    }
-    let mode = document.get("mode").and_then(Value::as_str).filter(|mode| !mode.is_empty()).unwrap_or("nftables");
-    walk("", document, mode, &mut read);
-    read
-}
-
-fn walk(parent: &str, object: &Map<String, Value>, mode: &str, read: &mut Read) {
-    for (key, value) in
-        object.iter().filter(|(key, _)| !parent.is_empty() || !matches!(key.as_str(), "kind" | "apiVersion"))
-    {
-        let path = if parent.is_empty() { key.clone() } else { format!("{parent}.{key}") };
-        if let Some(field) = FIELDS.iter().find(|field| field.path == path) {
-            field.read(value, mode, read);
-            continue;
-        }
-        let is_parent =
-            FIELDS.iter().any(|field| field.path.strip_prefix(&path).is_some_and(|rest| rest.starts_with('.')));
-        match value {
-            Value::Object(inner) if is_parent => walk(&path, inner, mode, read),
-            Value::Null if is_parent => {}
-            other if is_parent => read.wrong(&path, Some(other.to_string()), "is no mapping of fields".to_owned()),
-            _ => {
-                let siblings = FIELDS.iter().filter_map(|field| sibling(parent, field.path));
-                let problem = match suggest::nearest(key, siblings) {
-                    Some(near) if parent.is_empty() => format!("unknown field; did you mean {near}?"),
-                    Some(near) => format!("unknown field; did you mean {parent}.{near}?"),
-                    None => "unknown field".to_owned(),
-                };
-                read.wrong(&path, None, problem);
-            }
-        }
-    }
-}
-
-/// The word after `parent` in a path below it.
-fn sibling<'a>(parent: &str, path: &'a str) -> Option<&'a str> {
-    let rest = if parent.is_empty() { path } else { path.strip_prefix(parent)?.strip_prefix('.')? };
-    rest.split('.').next()
-}
-
-impl Read {
-    fn wrong(&mut self, field: &str, value: Option<String>, problem: String) {
-        self.problems.push(Problem { field: field.to_owned(), value, problem });
-    }
-}
-
-impl Field {
-    fn read(&self, value: &Value, mode: &str, read: &mut Read) {
-        let text = match self.shape.text(value) {
-            Ok(Some(text)) => text,
-            Ok(None) => return,
-            Err(accepted) => {
-                let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-                return read.wrong(self.path, Some(value), format!("cannot be read; accepted: {accepted}"));
-            }
-        };
-        match self.effect {
-            Effect::Flag(flag) => read.values.push(Given { flag, field: self.path, text }),
-            Effect::InMode(modes, flag) if modes.contains(&mode) => {
-                read.values.push(Given { flag, field: self.path, text });
-            }
-            // The settings of another mode are for another day.
-            Effect::InMode(..) => {}
-            Effect::None if matches!(text.as_str(), "false" | "0") => {}
-            Effect::None => read.idle.push(self.path.to_owned()),
-        }
-    }
+    Document::parse(content).map(|document| DOCUMENT.read(&document))
 }
 
 /// The file that says what these flags say, for a mode; `given` has the text of a flag.
 #[must_use]
-pub fn write(mode: &str, mut given: impl FnMut(&'static str) -> Option<String>) -> Value {
-    let mut document = serde_json::json!({"apiVersion": VERSION, "kind": KIND});
-    for field in FIELDS {
-        let flag = match field.effect {
-            Effect::Flag(flag) => flag,
-            Effect::InMode(modes, flag) if modes.contains(&mode) => flag,
-            Effect::InMode(..) | Effect::None => continue,
-        };
-        let Some(text) = given(flag) else { continue };
-        let node = field.path.split('.').fold(&mut document, |node, word| &mut node[word]);
-        *node = field.shape.value(&text);
-    }
-    document
+pub fn write(mode: &str, given: impl FnMut(&'static str) -> Option<String>) -> Value {
+    DOCUMENT.write(mode, given)
 }
+
+const NFTABLES: &[&str] = &["nftables"];
+const IPTABLES: &[&str] = &["iptables"];
+const IPVS: &[&str] = &["ipvs"];
+/// What is masqueraded in IPVS mode is said where iptables mode says it.
+const IPTABLES_AND_IPVS: &[&str] = &["iptables", "ipvs"];
+
+#[rustfmt::skip]
+const FIELDS: &[Field] = &[
+    Field::new("featureGates", Any, Nothing),
+    Field::new("clientConnection.kubeconfig", Text, Flag("kubeconfig")),
+    Field::new("clientConnection.acceptContentTypes", Text, Nothing),
+    Field::new("clientConnection.contentType", Text, Nothing),
+    Field::new("clientConnection.qps", Number, Nothing),
+    Field::new("clientConnection.burst", Whole, Nothing),
+    Field::new("logging.format", Text, Flag("log-format")),
+    Field::new("logging.verbosity", Whole, Flag("log-level")),
+    Field::new("logging.flushFrequency", Any, Nothing),
+    Field::new("logging.vmodule", Any, Nothing),
+    Field::new("logging.options", Any, Nothing),
+    Field::new("hostnameOverride", Text, Flag("hostname-override")),
+    Field::new("bindAddress", Text, Flag("bind-address")),
+    Field::new("healthzBindAddress", Text, Flag("healthz-bind-address")),
+    Field::new("metricsBindAddress", Text, Flag("metrics-bind-address")),
+    Field::new("bindAddressHardFail", Switch, Nothing),
+    Field::new("enableProfiling", Switch, Nothing),
+    Field::new("showHiddenMetricsForVersion", Text, Nothing),
+    Field::new("mode", Text, Flag("proxy-mode")),
+    Field::new("iptables.masqueradeBit", Whole, InMode(IPTABLES_AND_IPVS, "iptables-masquerade-bit")),
+    Field::new("iptables.masqueradeAll", Switch, InMode(IPTABLES_AND_IPVS, "masquerade-all")),
+    Field::new("iptables.localhostNodePorts", Switch, InMode(IPTABLES, "iptables-localhost-nodeports")),
+    Field::new("iptables.syncPeriod", Time, InMode(IPTABLES, "iptables-sync-period")),
+    Field::new("iptables.minSyncPeriod", Time, InMode(IPTABLES, "iptables-min-sync-period")),
+    Field::new("nftables.masqueradeBit", Whole, InMode(NFTABLES, "iptables-masquerade-bit")),
+    Field::new("nftables.masqueradeAll", Switch, InMode(NFTABLES, "masquerade-all")),
+    Field::new("nftables.syncPeriod", Time, InMode(NFTABLES, "iptables-sync-period")),
+    Field::new("nftables.minSyncPeriod", Time, InMode(NFTABLES, "iptables-min-sync-period")),
+    Field::new("ipvs.syncPeriod", Time, InMode(IPVS, "ipvs-sync-period")),
+    Field::new("ipvs.minSyncPeriod", Time, InMode(IPVS, "ipvs-min-sync-period")),
+    Field::new("ipvs.scheduler", Text, InMode(IPVS, "ipvs-scheduler")),
+    Field::new("ipvs.excludeCIDRs", Texts, InMode(IPVS, "ipvs-exclude-cidrs")),
+    Field::new("ipvs.strictARP", Switch, InMode(IPVS, "ipvs-strict-arp")),
+    Field::new("ipvs.tcpTimeout", Time, InMode(IPVS, "ipvs-tcp-timeout")),
+    Field::new("ipvs.tcpFinTimeout", Time, InMode(IPVS, "ipvs-tcpfin-timeout")),
+    Field::new("ipvs.udpTimeout", Time, InMode(IPVS, "ipvs-udp-timeout")),
+    Field::new("winkernel.networkName", Text, Nothing),
+    Field::new("winkernel.sourceVip", Text, Nothing),
+    Field::new("winkernel.enableDSR", Switch, Nothing),
+    Field::new("winkernel.rootHnsEndpointName", Text, Nothing),
+    Field::new("winkernel.forwardHealthCheckVip", Switch, Nothing),
+    Field::new("detectLocalMode", Text, Flag("detect-local-mode")),
+    Field::new("detectLocal.bridgeInterface", Text, Flag("pod-bridge-interface")),
+    Field::new("detectLocal.interfaceNamePrefix", Text, Flag("pod-interface-name-prefix")),
+    Field::new("clusterCIDR", Text, Flag("cluster-cidr")),
+    Field::new("nodePortAddresses", Texts, Flag("nodeport-addresses")),
+    Field::new("oomScoreAdj", Whole, Nothing),
+    Field::new("conntrack.maxPerCore", Whole, Flag("conntrack-max-per-core")),
+    Field::new("conntrack.min", Whole, Flag("conntrack-min")),
+    Field::new("conntrack.tcpEstablishedTimeout", TimeOrZero, Flag("conntrack-tcp-timeout-established")),
+    Field::new("conntrack.tcpCloseWaitTimeout", TimeOrZero, Flag("conntrack-tcp-timeout-close-wait")),
+    Field::new("conntrack.tcpBeLiberal", Switch, Flag("conntrack-tcp-be-liberal")),
+    Field::new("conntrack.udpTimeout", Time, Flag("conntrack-udp-timeout")),
+    Field::new("conntrack.udpStreamTimeout", Time, Flag("conntrack-udp-timeout-stream")),
+    Field::new("configSyncPeriod", Time, Nothing),
+    Field::new("portRange", Text, Nothing),
+    Field::new("windowsRunAsService", Switch, Nothing),
+];
 
 #[cfg(test)]
 mod tests;

@@ -12,13 +12,13 @@ mod route;
 
 use crate::track::{Name, Policy, Port, Service, Tracker};
 use net::{Family, HasFamily};
+use runtime::stable_hash;
 use std::{net::IpAddr, sync::Arc};
 
 pub use crate::track::Frontend;
 
 pub use local::{DetectLocal, LocalPods};
 pub use node_ports::{NodePortAddresses, NodePortError, NodePortMatch};
-pub(crate) use route::stable_hash;
 pub use route::{Affinity, Pool, Route, Sources, To};
 
 use endpoints::Usable;

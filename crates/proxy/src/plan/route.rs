@@ -2,6 +2,7 @@
 
 use crate::track::{Frontend, Protocol};
 use net::Cidr;
+use runtime::stable_hash;
 use std::{net::SocketAddr, sync::Arc};
 
 /// A frontend and where it leads.
@@ -81,9 +82,4 @@ impl Affinity {
         // nft takes offsets up to 2^32 - 2.
         ((hash >> 32) as u32).min(u32::MAX - 1)
     }
-}
-
-/// FNV-1a: the standard library's hashes differ between runs or versions, these names must not.
-pub(crate) fn stable_hash(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }

@@ -216,7 +216,7 @@ impl Records {
 fn describe(error: &CloudError) -> String {
     let mut text = match error {
         // When it is asked again changes with every attempt, and a condition is to change only with what it says.
-        CloudError::Later { reason, .. } => reason.clone(),
+        CloudError::Later { reason, .. } | CloudError::Exhausted { reason, .. } => reason.clone(),
         other => other.to_string(),
     };
     let mut source = std::error::Error::source(error);
@@ -233,7 +233,7 @@ fn describe(error: &CloudError) -> String {
 
 fn wait(error: &CloudError) -> Duration {
     match error {
-        CloudError::Later { after, .. } => (*after).max(SHORTEST),
+        CloudError::Later { after, .. } | CloudError::Exhausted { after, .. } => (*after).max(SHORTEST),
         CloudError::Refused(_) | CloudError::Failed(_) => RETRY,
     }
 }

@@ -5,6 +5,7 @@ pub mod change;
 pub mod class;
 pub mod deployment;
 pub mod environment;
+pub mod generated_hosts;
 pub mod live;
 pub mod progress;
 pub mod proxy_protocol;

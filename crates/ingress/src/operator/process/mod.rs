@@ -20,6 +20,7 @@ use super::{
     },
     status::operand::Operand,
 };
+use crate::router::haproxy::hand_over;
 use api::config::PublishingKind;
 use k8s_openapi::api::core::v1::{ConfigMap, Secret, Service};
 use kube::Client;
@@ -84,6 +85,10 @@ struct Entry {
     ready: bool,
     /// What there is to say while it is not ready.
     message: String,
+    /// Why the router that is ready does not serve all that it should.
+    refusal: Option<String>,
+    /// Rounds in which HAProxy serves without a router: one with other settings is about to take it over.
+    handing_over: u32,
     /// Rounds to wait before it is started again.
     pause: u32,
     failures: u32,
@@ -99,6 +104,21 @@ struct Wanted {
     health: Vec<SocketAddr>,
     /// What the process was started with is noted there.
     record: PathBuf,
+}
+
+/// Rounds after which a router that does not come is missed.
+const HAND_OVER: u32 = 60;
+
+impl Wanted {
+    /// Tells the router that runs in this one's folder, which is about to end, to leave HAProxy to it.
+    fn keep_haproxy(&self) {
+        let folder = self.words.iter().find_map(|word| word.strip_prefix("--working-dir="));
+        if let Some(file) = folder.map(|folder| hand_over(Path::new(folder)))
+            && let Err(error) = std::fs::write(&file, "")
+        {
+            tracing::warn!(file = %file.display(), %error, "HAProxy ends with the router that has other settings");
+        }
+    }
 }
 
 /// A callback's life.
@@ -235,11 +255,18 @@ impl Processes {
             // What still runs is never told to be away, not even for a moment: Services would lose their endpoints.
             None => Entry::resumed(wanted, |id| self.is_leaving(id)).await,
         };
-        let before = self.shared.entries.lock().insert(name.clone(), entry);
-        if let Some(child) = before.and_then(|entry| entry.child) {
-            child.terminate();
-            self.shared.leaving.lock().push(child);
+        let mut entries = self.shared.entries.lock();
+        let before = entries.insert(name.clone(), entry);
+        let Some((child, was_ready)) = before.and_then(|entry| Some((entry.child?, entry.ready))) else {
+            return Ok(());
+        };
+        if let Some(entry) = entries.get_mut(name) {
+            entry.wanted.keep_haproxy();
+            entry.ready = was_ready;
+            entry.handing_over = if was_ready { HAND_OVER } else { 0 };
         }
+        child.terminate();
+        self.shared.leaving.lock().push(child);
         Ok(())
     }
 
@@ -253,6 +280,7 @@ impl Processes {
         operand.is_current = true;
         operand.is_available = Some(entry.ready);
         operand.message.clone_from(&entry.message);
+        operand.refusal.clone_from(&entry.refusal);
         (operand.total, operand.updated) = (running, running);
         (operand.ready, operand.available) = (count, count);
         operand
@@ -263,7 +291,17 @@ impl Entry {
     /// Nothing runs yet.
     fn new(wanted: Wanted) -> Self {
         let message = "the router process has not been started yet".to_owned();
-        Self { wanted, child: None, predecessor: None, ready: false, message, pause: 0, failures: 0 }
+        Self {
+            wanted,
+            child: None,
+            predecessor: None,
+            ready: false,
+            message,
+            refusal: None,
+            handing_over: 0,
+            pause: 0,
+            failures: 0,
+        }
     }
 
     /// With the process of an earlier operator if there is one that can stay, and with what it says of itself.
@@ -272,7 +310,7 @@ impl Entry {
         let found = Found::look_for(&entry.wanted.program, &entry.wanted.words);
         if let Some(found) = found.filter(|found| !is_leaving(found.id) && found.is_as(&entry.wanted)) {
             entry.take_over(found);
-            entry.ready = supervise::ask(&entry.wanted.health).await.is_ok();
+            entry.ready = supervise::ask(&entry.wanted.health, "/healthz/ready").await.is_ok();
         }
         entry
     }

@@ -11,6 +11,8 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+/// More of what a router says of its health is not read.
+const LONGEST_ANSWER: u64 = 4_096;
 /// Between two rounds.
 const ROUND: Duration = Duration::from_millis(250);
 /// Rounds that one waits at most before it is started again.
@@ -55,21 +57,29 @@ async fn round(shared: &Arc<RouterProcesses>, name: &str) {
         }
         entry.child.is_some().then(|| entry.wanted.health.clone())
     };
-    let answer = match probe {
-        Some(addresses) => ask(&addresses).await,
+    let answer = match &probe {
+        Some(addresses) => ask(addresses, "/healthz/ready").await,
         None => Err("the router process does not run".to_owned()),
+    };
+    let refusal = match (&answer, &probe) {
+        (Ok(_), Some(addresses)) => ask(addresses, "/readyz").await.err(),
+        _ => None,
     };
     let changed = {
         let mut entries = shared.entries.lock();
         let Some(entry) = entries.get_mut(name) else { return };
-        let ready = answer.is_ok() && entry.child.is_some();
+        let answers = answer.is_ok() && entry.child.is_some();
+        // While a router is replaced, HAProxy serves on.
+        entry.handing_over = if answers { 0 } else { entry.handing_over.saturating_sub(1) };
+        let ready = answers || entry.handing_over > 0;
         if let (Err(message), true) = (answer, entry.child.is_some()) {
             entry.message = message;
         }
-        if ready {
+        if answers {
             entry.failures = 0;
         }
-        std::mem::replace(&mut entry.ready, ready) != ready
+        let refused = std::mem::replace(&mut entry.refusal, refusal.clone()) != refusal;
+        std::mem::replace(&mut entry.ready, ready) != ready || refused
     };
     if changed {
         let callbacks: Vec<_> = shared.callbacks.lock().iter().map(|(_, callback)| Arc::clone(callback)).collect();
@@ -103,6 +113,7 @@ impl Entry {
             Some(found) => {
                 tracing::info!(id = found.id, "a router process with other settings is told to end");
                 self.message = format!("waits for the router process {}, which has other settings, to end", found.id);
+                self.wanted.keep_haproxy();
                 found.terminate();
                 self.predecessor = Some(found.id);
             }
@@ -133,12 +144,13 @@ impl Entry {
 }
 
 /// Whether the router says that it is ready, at any of these addresses.
-pub(super) async fn ask(addresses: &[SocketAddr]) -> Result<(), String> {
+pub(super) async fn ask(addresses: &[SocketAddr], path: &str) -> Result<(), String> {
     let mut last = String::new();
     for address in addresses {
-        match tokio::time::timeout(Duration::from_secs(1), ask_at(*address)).await {
-            Ok(Ok(200)) => return Ok(()),
-            Ok(Ok(status)) => last = format!("the router's health check answers {status}"),
+        match tokio::time::timeout(Duration::from_secs(1), ask_at(*address, path)).await {
+            Ok(Ok((200, _))) => return Ok(()),
+            Ok(Ok((_, reason))) if !reason.is_empty() => last = reason,
+            Ok(Ok((status, _))) => last = format!("the router's health check answers {status}"),
             Ok(Err(error)) if last.is_empty() => last = format!("the router's health check cannot be reached: {error}"),
             Ok(Err(_)) => {}
             Err(_) => last = "the router's health check does not answer".to_owned(),
@@ -147,12 +159,15 @@ pub(super) async fn ask(addresses: &[SocketAddr]) -> Result<(), String> {
     Err(last)
 }
 
-async fn ask_at(address: SocketAddr) -> std::io::Result<u16> {
+/// The status, and what the router says.
+async fn ask_at(address: SocketAddr, path: &str) -> std::io::Result<(u16, String)> {
     let mut stream = TcpStream::connect(address).await?;
-    stream.write_all(b"GET /healthz/ready HTTP/1.0\r\nHost: localhost\r\n\r\n").await?;
-    let mut answer = [0_u8; 64];
-    let read = stream.read(&mut answer).await?;
-    let line = String::from_utf8_lossy(&answer[..read]).into_owned();
-    let code = line.split_whitespace().nth(1).and_then(|code| code.parse().ok());
-    code.ok_or_else(|| std::io::Error::other("no HTTP answer"))
+    stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n").as_bytes()).await?;
+    let mut answer = Vec::new();
+    stream.take(LONGEST_ANSWER).read_to_end(&mut answer).await?;
+    let text = String::from_utf8_lossy(&answer);
+    let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
+    let code = head.split_whitespace().nth(1).and_then(|code| code.parse().ok());
+    let code = code.ok_or_else(|| std::io::Error::other("no HTTP answer"))?;
+    Ok((code, body.trim().trim_start_matches("not ready: ").to_owned()))
 }

@@ -53,8 +53,9 @@ const STILL: [Expected; 2] = [
         grace: Duration::ZERO,
     },
 ];
-const SOUND: [Expected; 7] = [
+const SOUND: [Expected; 8] = [
     expected("Admitted", &[], 0),
+    expected("ConfigurationAccepted", &[], 30),
     expected("DeploymentAvailable", &[], 30),
     expected("DeploymentReplicasMinAvailable", &[], 60),
     expected("DeploymentReplicasAllAvailable", &[], 3600),

@@ -38,7 +38,8 @@ pub struct Observed<'a> {
 }
 
 /// Conditions that are made here; what is none of these is kept.
-const OWN: [&str; 17] = [
+const OWN: [&str; 18] = [
+    "ConfigurationAccepted",
     "Admitted",
     "DeploymentAvailable",
     "DeploymentReplicasMinAvailable",

@@ -31,6 +31,8 @@ pub struct Operand {
     pub is_current: bool,
     /// What the scheduler says of those that no node takes.
     pub homeless: Vec<String>,
+    /// Why routers that answer do not serve all that they should, as far as they are asked.
+    pub refusal: Option<String>,
 }
 
 impl Operand {
@@ -47,6 +49,7 @@ impl Operand {
             may_miss: Ok(0),
             is_current: false,
             homeless: Vec::new(),
+            refusal: None,
         }
     }
 
@@ -84,6 +87,7 @@ impl Operand {
             may_miss,
             is_current: status.observed_generation >= deployment.metadata.generation,
             homeless: Vec::new(),
+            refusal: None,
         }
     }
 }
@@ -111,7 +115,15 @@ fn scaled(value: Option<IntOrString>, of: i32, up: bool) -> Result<i32, String> 
 
 /// What there is to say about them.
 pub fn conditions(operand: &Operand) -> Vec<OperatorCondition> {
-    vec![available(operand), minimum(operand), all(operand), rolling_out(operand)]
+    let always = [available(operand), minimum(operand), all(operand), rolling_out(operand)];
+    always.into_iter().chain(refused(operand)).collect()
+}
+
+/// There only while it holds: upstream has no such condition.
+fn refused(operand: &Operand) -> Option<OperatorCondition> {
+    let refusal = operand.refusal.as_ref()?;
+    let message = format!("A router goes on with what it served before: {refusal}");
+    Some(condition("ConfigurationAccepted", "False", "ConfigurationRefused", message))
 }
 
 fn available(operand: &Operand) -> OperatorCondition {

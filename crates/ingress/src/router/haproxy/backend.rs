@@ -166,14 +166,24 @@ pub(crate) fn headers(rule: &str, rules: &[HeaderRule]) -> String {
     rules.iter().map(line).collect()
 }
 
+/// How often the servers of a backend are checked. One alone is used in any case.
+pub(crate) fn check_interval<'a>(backend: &'a Backend, settings: &'a Settings) -> Option<&'a str> {
+    (backend.servers.len() > 1)
+        .then(|| backend.claim.options.check.as_deref().unwrap_or(settings.timeouts.check.as_str()))
+}
+
 /// A server's words after its address.
-pub(crate) fn server_words(backend: &Backend, server: &Server, settings: &Settings, layout: &Layout) -> String {
+pub(crate) fn server_words(
+    backend: &Backend,
+    server: &Server,
+    check: Option<&str>,
+    settings: &Settings,
+    layout: &Layout,
+) -> String {
     let claim = &backend.claim;
     let mut words = format!("weight {}", server.weight);
     let _ = claim.options.limits.per_pod.map(|limit| write!(words, " maxconn {limit}"));
-    if backend.servers.len() > 1 {
-        let _ = write!(words, " check inter {}", claim.options.check.as_ref().unwrap_or(&settings.timeouts.check));
-    }
+    let _ = check.map(|interval| write!(words, " check inter {interval}"));
     if claim.termination == Termination::Reencrypt {
         words += " ssl";
         let own = claim.destination_ca.as_ref().map(|pem| layout.authority(pem));

@@ -80,6 +80,11 @@ impl Layout {
         self.folder.join("admin.sock")
     }
 
+    /// There when a successor takes HAProxy over, so that this router leaves it running.
+    pub fn hand_over(&self) -> PathBuf {
+        hand_over(&self.folder)
+    }
+
     /// Where HAProxy writes its process id.
     pub fn pid(&self) -> PathBuf {
         self.folder.join("haproxy.pid")
@@ -131,4 +136,8 @@ impl Layout {
     pub(crate) fn authority(&self, pem: &str) -> PathBuf {
         self.folder.join("certificates").join(format!("ca-{}.pem", text::digest(pem)))
     }
+}
+/// Who ends a router in a working folder in order to start another one there makes this file first.
+pub fn hand_over(folder: &Path) -> PathBuf {
+    folder.join("hand-over")
 }

@@ -8,12 +8,14 @@ use super::{
     Generation, Layout, Socket, SocketError, backend,
     servers::{Known, Leaving},
     spare::{self, Pool, Tuning},
+    stat::show_backend,
     write::value,
 };
 use crate::router::{
-    model::{Backend, Claim, Delta, Entries, Host, Id, Leads, Map, Model},
+    model::{Backend, Claim, Delta, Entries, Host, Id, Leads, Map, Model, Source},
     settings::Settings,
 };
+use runtime::controller::Key;
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     path::PathBuf,
@@ -54,11 +56,15 @@ pub struct Live {
     names: HashMap<Id, String>,
     pub(super) running: HashMap<String, Running>,
     spares: HashMap<Pool, Vec<String>>,
+    /// The row of each spare that has served a claim before.
+    spent: HashMap<String, String>,
     entries: HashMap<Host, BTreeMap<(Map, String), String>>,
     /// Servers in maintenance that wait for their last connection to end.
     pub(super) leaving: Vec<Leaving>,
     /// Files with certificates of authorities that HAProxy has read.
     pub(super) authorities: HashSet<PathBuf>,
+    /// Whether there is room to check servers.
+    pub(super) checks: bool,
 }
 
 /// A backend that serves a claim.
@@ -106,9 +112,9 @@ impl Wanted {
 impl Live {
     /// What a generation holds right after its start.
     pub fn new(settings: Arc<Settings>, layout: Layout, generation: Generation, model: &Model) -> Self {
-        let Generation { number, names, spares, authorities } = generation;
+        let Generation { number, names, spares, authorities, checks } = generation;
         let running = model.backends().filter_map(|(id, backend)| {
-            let servers = backend.servers.iter().map(|server| (server.name.clone(), Known::of(server, backend)));
+            let servers = backend.servers.iter().map(|server| (server.name.clone(), Known::of(server)));
             let running = Running {
                 sort: Sort::Written(backend::core(&backend.claim, &settings)),
                 server_shape: backend::server_shape(&backend.claim),
@@ -118,7 +124,8 @@ impl Live {
         });
         let running = running.collect();
         let entries = model.hosts().map(|(host, entries)| (host.clone(), resolved(entries, &names))).collect();
-        Self { settings, layout, number, names, running, spares, entries, leaving: Vec::new(), authorities }
+        let (spent, leaving) = (HashMap::new(), Vec::new());
+        Self { settings, layout, number, names, running, spares, spent, entries, leaving, authorities, checks }
     }
 
     pub fn number(&self) -> u64 {
@@ -130,9 +137,19 @@ impl Live {
         self.spares.values().map(Vec::len).sum()
     }
 
-    /// Whose backend this is.
-    pub fn claim_of(&self) -> HashMap<&str, &Id> {
-        self.names.iter().map(|(id, name)| (name.as_str(), id)).collect()
+    /// Whether anything of an object is served.
+    pub fn serves(&self, source: Source, key: &Key) -> bool {
+        self.names.keys().any(|id| id.source == source && id.key == *key)
+    }
+
+    /// The backend that serves a claim.
+    pub fn backend(&self, id: &Id) -> Option<&str> {
+        self.names.get(id).map(String::as_str)
+    }
+
+    /// What a backend had counted when it last became a spare, as HAProxy told it.
+    pub fn spent(&self, backend: &str) -> Option<&str> {
+        self.spent.get(backend).map(String::as_str)
     }
 
     /// Brings what changed to HAProxy. What it could not bring is why a new generation is needed.
@@ -308,6 +325,7 @@ impl Live {
     fn recycle(&mut self, name: &str, socket: &mut Socket) -> Result<(), SocketError> {
         self.tune(name, &Tuning::default(), socket)?;
         if let Some(Running { sort: Sort::Spare(pool, _), .. }) = self.running.remove(name) {
+            self.spent.insert(name.to_owned(), socket.ask(&show_backend(name))?);
             self.spares.entry(pool).or_default().push(name.to_owned());
         }
         Ok(())

@@ -4,6 +4,7 @@
 //! the running one holds and changes it through the socket ([`servers`], [`spare`]), and says when only a new generation will do.
 
 mod backend;
+mod capacity;
 mod jail;
 mod layout;
 mod live;
@@ -19,10 +20,10 @@ mod tests;
 mod write;
 
 pub use jail::{Jail, User};
-pub use layout::Layout;
+pub use layout::{Layout, hand_over};
 pub use live::{Live, Need};
 pub use process::{Haproxy, HaproxyError, Process};
 pub use socket::{Socket, SocketError};
-pub use stat::{Row, rows};
+pub use stat::{Row, SHOW_ALL, rows, show_backend};
 pub(crate) use write::MONITOR;
 pub use write::{Files, Generation, write};

@@ -10,13 +10,12 @@ pub(super) struct Known {
     address: SocketAddr,
     weight: u16,
     h2c: bool,
-    checked: bool,
 }
 
 impl Known {
-    pub(super) fn of(server: &Server, backend: &Backend) -> Self {
+    pub(super) fn of(server: &Server) -> Self {
         let Server { address, weight, h2c, .. } = *server;
-        Self { address, weight, h2c, checked: backend.servers.len() > 1 }
+        Self { address, weight, h2c }
     }
 }
 
@@ -55,7 +54,7 @@ impl Live {
         need: &mut Option<Need>,
     ) -> Result<(), SocketError> {
         for server in &backend.servers {
-            let wanted = Known::of(server, backend);
+            let wanted = Known::of(server);
             let at = format!("{name}/{}", server.name);
             match known.get(&server.name) {
                 Some(old) if old.h2c == wanted.h2c => {
@@ -67,8 +66,7 @@ impl Live {
                         socket.execute(&format!("set server {at} weight {}", wanted.weight), str::is_empty)?;
                     }
                     // A server that was made without checks gets them with the next generation, which nothing waits for.
-                    let checked = old.checked;
-                    known.insert(server.name.clone(), Known { checked, ..wanted });
+                    known.insert(server.name.clone(), wanted);
                 }
                 // Another protocol needs another server, whose name is taken until this one has left.
                 Some(_) => *need = need.or(Some(Need::Backend)),
@@ -105,13 +103,14 @@ impl Live {
             self.leaving.remove(index);
             return Ok(());
         }
-        let words = backend::server_words(backend, server, &self.settings, &self.layout);
+        let check = backend::check_interval(backend, &self.settings).filter(|_| self.checks);
+        let words = backend::server_words(backend, server, check, &self.settings, &self.layout);
         // HAProxy computes the cookie of an address when the address changes, not when a server is added.
         let first = if port == 9 { 10 } else { 9 };
         let begin = SocketAddr::new(ip, first);
         socket.execute(&format!("add server {at} {begin} {words}"), |answer| answer.contains("registered"))?;
         socket.execute(&format!("set server {at} addr {ip} port {port}"), is_address_answer)?;
-        if backend.servers.len() > 1 {
+        if check.is_some() {
             socket.execute(&format!("enable health {at}"), str::is_empty)?;
         }
         socket.execute(&format!("set server {at} state ready"), str::is_empty)

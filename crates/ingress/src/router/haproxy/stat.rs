@@ -1,42 +1,38 @@
 //! The table of `show stat`, read by the names of its columns.
 
-use std::collections::HashMap;
+/// Asks for the whole table.
+pub const SHOW_ALL: &str = "show stat";
+
+/// Asks for the row of one backend.
+pub fn show_backend(name: &str) -> String {
+    format!("show stat {name} 2 -1")
+}
 
 /// One frontend, backend or server.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct Row<'a> {
     /// The frontend or backend.
-    pub proxy: String,
+    pub proxy: &'a str,
     /// `FRONTEND`, `BACKEND` or a server's name.
-    pub service: String,
-    values: HashMap<String, String>,
-}
-
-impl Row {
-    /// A number of this row; none where HAProxy has nothing to say.
-    pub fn number(&self, column: &str) -> Option<u64> {
-        self.values.get(column)?.parse().ok()
-    }
-
-    /// `UP`, `DOWN`, `MAINT`, `no check`, `OPEN` and variations.
-    pub fn status(&self) -> &str {
-        self.values.get("status").map_or("", String::as_str)
-    }
+    pub service: &'a str,
+    /// What stands in the columns that were asked for; empty where HAProxy has nothing to say.
+    pub cells: Vec<&'a str>,
 }
 
 /// Reads the table. Lines that do not fit its head are left out.
-pub fn rows(csv: &str) -> Vec<Row> {
+pub fn rows<'a>(csv: &'a str, wanted: &[&str]) -> Vec<Row<'a>> {
     let mut lines = csv.lines();
     let Some(head) = lines.next().and_then(|line| line.strip_prefix("# ")) else { return Vec::new() };
     let columns: Vec<&str> = head.split(',').collect();
-    lines.filter_map(|line| row(&columns, line)).collect()
-}
-
-fn row(columns: &[&str], line: &str) -> Option<Row> {
-    let named = columns.iter().map(|name| (*name).to_owned());
-    let mut values: HashMap<String, String> = named.zip(line.split(',').map(str::to_owned)).collect();
-    values.retain(|_, value| !value.is_empty());
-    Some(Row { proxy: values.remove("pxname")?, service: values.remove("svname")?, values })
+    let place = |name: &str| columns.iter().position(|column| *column == name);
+    let (Some(proxy), Some(service)) = (place("pxname"), place("svname")) else { return Vec::new() };
+    let places: Vec<Option<usize>> = wanted.iter().map(|name| place(name)).collect();
+    let row = |line: &'a str| {
+        let cells: Vec<&str> = line.split(',').collect();
+        let at = |place: &Option<usize>| place.and_then(|place| cells.get(place).copied()).unwrap_or_default();
+        Some(Row { proxy: cells.get(proxy)?, service: cells.get(service)?, cells: places.iter().map(at).collect() })
+    };
+    lines.filter_map(row).collect()
 }
 
 #[cfg(test)]
@@ -45,10 +41,11 @@ mod tests {
 
     #[test]
     fn columns_are_found_by_name() {
-        let found = rows("# svname,pxname,stot,status,\nFRONTEND,public,7,OPEN,\ns1,be,,UP,\nbroken\n");
+        let csv = "# svname,pxname,stot,status,\nFRONTEND,public,7,OPEN,\ns1,be,,UP,\nbroken\n";
+        let found = rows(csv, &["status", "stot", "none"]);
         assert_eq!(found.len(), 2);
-        assert_eq!((found[0].proxy.as_str(), found[0].number("stot"), found[0].status()), ("public", Some(7), "OPEN"));
-        assert_eq!(found[1].number("stot"), None);
-        assert!(rows("").is_empty());
+        assert_eq!(found[0], Row { proxy: "public", service: "FRONTEND", cells: vec!["OPEN", "7", ""] });
+        assert_eq!(found[1].cells, ["UP", "", ""]);
+        assert!(rows("", &["stot"]).is_empty());
     }
 }

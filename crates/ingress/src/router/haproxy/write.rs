@@ -5,6 +5,7 @@
 
 use super::{
     Layout, backend,
+    capacity::Capacity,
     jail::Jail,
     request, senders,
     spare::{self, Pool, TuneMap},
@@ -37,6 +38,8 @@ pub struct Generation {
     pub(crate) spares: HashMap<Pool, Vec<String>>,
     /// Files of authorities that pods are checked against.
     pub(crate) authorities: HashSet<PathBuf>,
+    /// Whether there is room to check servers.
+    pub(crate) checks: bool,
 }
 
 /// What a generation is made from.
@@ -80,15 +83,16 @@ pub fn write(files: Files<'_>, number: u64, model: &Model) -> io::Result<Generat
     if senders::waits(files.settings) {
         fs::write(senders::script(layout, number), senders::SCRIPT)?;
     }
-    let mut config = fixed(files, number);
+    let capacity = Capacity::of(files.settings, model);
+    let mut config = fixed(files, capacity.connections, number);
     let mut authorities = HashSet::new();
     for backend in backends.values() {
         authorities.extend(authority(backend, files)?);
-        config += &backend_text(backend, files);
+        config += &backend_text(backend, files, capacity);
     }
     let spares = write_spares(files, number, &mut config)?;
     fs::write(layout.config(number), config)?;
-    Ok(Generation { number, names, spares, authorities })
+    Ok(Generation { number, names, spares, authorities, checks: capacity.checks })
 }
 
 /// The file that the pods of a backend are checked against, if HAProxy reads it: only servers make it do so.
@@ -172,20 +176,21 @@ fn put(path: &Path, content: &str) -> io::Result<()> {
     fs::rename(draft, path)
 }
 
-fn backend_text(backend: &Backend, files: Files<'_>) -> String {
+fn backend_text(backend: &Backend, files: Files<'_>, capacity: Capacity) -> String {
     let (claim, settings) = (&backend.claim, files.settings);
     let name = backend::name(claim);
     let mut text =
         format!("backend {name} from {}\n{}", backend::defaults(claim, settings), backend::body(claim, settings));
+    let check = backend::check_interval(backend, settings).filter(|_| capacity.checks);
     for server in &backend.servers {
-        let words = backend::server_words(backend, server, settings, files.layout);
+        let words = backend::server_words(backend, server, check, settings, files.layout);
         let _ = writeln!(text, "  server {} {} {words}", server.name, server.address);
     }
     text
 }
 
 /// Everything that does not come from Routes.
-fn fixed(files: Files<'_>, number: u64) -> String {
+fn fixed(files: Files<'_>, connections: Option<u32>, number: u64) -> String {
     let Files { settings, layout, .. } = files;
     let (tls, times, resources) = (&settings.tls, &settings.timeouts, &settings.resources);
     let mut text = "# Written by the router; changes are lost.\nglobal\n".to_owned();
@@ -194,7 +199,7 @@ fn fixed(files: Files<'_>, number: u64) -> String {
     }
     // A connection that waits for its header is two.
     let each = if senders::waits(settings) { 2 } else { 1 };
-    let _ = resources.max_connections.map(|limit| writeln!(text, "  maxconn {}", limit.saturating_mul(each)));
+    let _ = connections.map(|limit| writeln!(text, "  maxconn {}", limit.saturating_mul(each)));
     if senders::waits(settings) {
         let _ = writeln!(text, "  lua-load-per-thread {}", senders::script(layout, number).display());
     }
@@ -214,7 +219,7 @@ fn fixed(files: Files<'_>, number: u64) -> String {
     );
     let _ = times.hard_stop.as_ref().map(|time| writeln!(text, "  hard-stop-after {time}"));
     text += &log_lines(settings.log.as_ref(), layout);
-    text += &defaults_sections(settings);
+    text += &defaults_sections(settings, connections);
     text += &public(files, number);
     text += &public_tls(files, number);
     text += &ending_tls(files, number);
@@ -235,13 +240,13 @@ fn log_lines(log: Option<&AccessLog>, layout: &Layout) -> String {
 }
 
 /// What sections have in common: `base` for all, `http` and `tcp`, and one for each way to tell pods who asks.
-fn defaults_sections(settings: &Settings) -> String {
+fn defaults_sections(settings: &Settings, connections: Option<u32>) -> String {
     let (times, http) = (&settings.timeouts, &settings.http);
     let mut text = format!(
         "defaults base\n  maxconn {}\n  timeout connect {}\n  timeout client {}\n  timeout client-fin {}\n  timeout server {}\n  \
          timeout server-fin {}\n  timeout http-request {}\n  timeout http-keep-alive {}\n  timeout tunnel {}\n  option redispatch\n  \
          retries 3\n",
-        settings.resources.max_connections.unwrap_or(1_000_000),
+        connections.unwrap_or(1_000_000),
         times.connect,
         times.client,
         times.client_fin,
@@ -255,7 +260,8 @@ fn defaults_sections(settings: &Settings) -> String {
     text += if log.is_some() { "  log global\n" } else { "" };
     text += if log.is_some_and(|log| log.not_empty) { "  option dontlognull\n" } else { "" };
     text += if http.abort_on_close { "  option abortonclose\n" } else { "" };
-    text += "defaults http from base\n  mode http\n  option idle-close-on-response\n";
+    text += "defaults http from base\n  mode http\n";
+    text += if http.idle_close_on_response { "  option idle-close-on-response\n" } else { "" };
     let format = |log: &AccessLog| match &log.format {
         Some(format) => format!("  log-format {}\n", text::quoted(format)),
         None => "  option httplog\n".to_owned(),

@@ -2,6 +2,7 @@
 
 use crate::router::text;
 use base64::{Engine, engine::general_purpose::STANDARD};
+use jiff::Timestamp;
 use rustls::{
     pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject},
     sign::CertifiedKey,
@@ -13,6 +14,8 @@ use std::{fmt, sync::Arc};
 pub struct Certificate {
     pem: Arc<str>,
     fingerprint: String,
+    /// When the first of the chain ends, in seconds since 1970.
+    ends: i64,
 }
 
 /// Never shows the key.
@@ -29,7 +32,13 @@ impl Certificate {
         if all.is_empty() {
             return Err("holds no certificate".to_owned());
         }
-        all.extend(certificates(more).map_err(|error| format!("has CA certificates that cannot be read: {error}"))?);
+        let ends = first_end(&all)?;
+        let more_read =
+            certificates(more).map_err(|error| format!("has CA certificates that cannot be read: {error}"))?;
+        if more_read.is_empty() && !more.trim().is_empty() {
+            return Err("has CA certificates that cannot be read: there is no certificate among them".to_owned());
+        }
+        all.extend(more_read);
         let key = PrivateKeyDer::from_pem_slice(key.as_bytes())
             .map_err(|_| "has no private key that can be read".to_owned())?;
         let provider = rustls::crypto::aws_lc_rs::default_provider();
@@ -42,7 +51,16 @@ impl Certificate {
         };
         let chain: String = all.iter().map(|certificate| encoded("CERTIFICATE", certificate)).collect();
         let pem = format!("{chain}{}", encoded(label, key.secret_der()));
-        Ok(Self { fingerprint: text::digest(&pem), pem: pem.into() })
+        Ok(Self { fingerprint: text::digest(&pem), pem: pem.into(), ends })
+    }
+
+    /// Refused when it has ended: clients would refuse it too, and its Route should say so.
+    pub(super) fn valid_at(self, now: Timestamp) -> Result<Self, String> {
+        if self.ends >= now.as_second() {
+            return Ok(self);
+        }
+        let when = Timestamp::from_second(self.ends).map(|end| end.to_string()).unwrap_or_default();
+        Err(format!("has expired, at {when}"))
     }
 
     /// Chain and key.
@@ -55,6 +73,23 @@ impl Certificate {
         &self.fingerprint
     }
 }
+
+/// When the first certificate ends. Its key must be one that HAProxy and clients take.
+fn first_end(chain: &[CertificateDer<'static>]) -> Result<i64, String> {
+    let unread = || "holds a certificate that cannot be read".to_owned();
+    let first = chain.first().ok_or_else(unread)?;
+    let (_, first) = x509_parser::parse_x509_certificate(first).map_err(|_| unread())?;
+    let key = first.public_key().parsed().map_err(|_| unread())?;
+    if let x509_parser::public_key::PublicKey::RSA(rsa) = key
+        && rsa.key_size() < FEWEST_RSA_BITS
+    {
+        return Err(format!("has an RSA key of {} bits, and {FEWEST_RSA_BITS} are the least", rsa.key_size()));
+    }
+    Ok(first.validity().not_after.timestamp())
+}
+
+/// As OpenSSL wants by default, and upstream.
+const FEWEST_RSA_BITS: usize = 2048;
 
 /// PEM of certificates alone, read and written anew.
 pub(super) fn authorities(pem: &str) -> Result<String, String> {
@@ -105,6 +140,7 @@ mod tests {
                 "-----BEGIN CERTIFICATE-----\n!!\n-----END CERTIFICATE-----\n",
                 "has CA certificates",
             ),
+            (one.0.as_str(), one.1.as_str(), "garbage", "has CA certificates"),
             (
                 "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n",
                 one.1.as_str(),
@@ -116,4 +152,22 @@ mod tests {
             assert!(found.starts_with(error), "{found}");
         }
     }
+    #[test]
+    fn one_that_has_ended_is_refused() {
+        let (chain, key) = testing::certificate("a.test");
+        let good = Certificate::read(&chain, &key, "").unwrap();
+        let end = Timestamp::from_second(good.ends).unwrap();
+        assert!(good.clone().valid_at(end).is_ok());
+        let later = end + jiff::SignedDuration::from_secs(1);
+        assert_eq!(good.valid_at(later).unwrap_err(), format!("has expired, at {end}"));
+    }
+
+    /// Made by `openssl req -x509 -newkey rsa:1024 -nodes -days 36500 -subj /CN=short.test`.
+    #[test]
+    fn a_short_key_is_named_as_such() {
+        let error = Certificate::read(SHORT, "", "").unwrap_err();
+        assert_eq!(error, "has an RSA key of 1024 bits, and 2048 are the least");
+    }
+
+    const SHORT: &str = include_str!("testdata/rsa-1024.pem");
 }

@@ -165,6 +165,8 @@ pub struct Claim {
     pub destination_ca: Option<String>,
     /// Everything else.
     pub options: RouteOptions,
+    /// Wishes that cannot be served and that nobody is less safe without, each with its field.
+    pub ignored: Vec<String>,
 }
 
 impl Claim {
@@ -192,7 +194,14 @@ impl Refusal {
         )
     }
 
-    pub(super) fn new(reason: &'static str, message: String) -> Self {
+    /// All that is wrong at once, under the first one's reason.
+    pub(super) fn all(mistakes: Vec<Self>) -> Option<Self> {
+        let reason = mistakes.first()?.reason;
+        let messages: Vec<String> = mistakes.into_iter().map(|mistake| mistake.message).collect();
+        Some(Self { reason, message: messages.join("; ") })
+    }
+
+    pub(in crate::router) fn new(reason: &'static str, message: String) -> Self {
         Self { reason, message }
     }
 }

@@ -2,9 +2,12 @@
 
 use super::{
     Age, Certificate, Claim, Host, Id, Insecure, PathKind, PathMatch, Port, Refusal, RouteOptions, Source, Target,
-    Termination, options, route,
+    Termination,
+    options::{self, FromAnnotations},
+    route,
 };
 use crate::router::{settings::Admission, text};
+use jiff::Timestamp;
 use k8s_openapi::api::{
     core::v1::Secret,
     networking::v1::{HTTPIngressPath, Ingress, IngressBackend, IngressClass, IngressRule},
@@ -59,15 +62,17 @@ pub(super) fn claims(
     ingress: &Ingress,
     rules: &Admission,
     secret: impl Fn(&Key) -> Option<std::sync::Arc<Secret>>,
+    now: Timestamp,
 ) -> Vec<(Id, Result<Claim, Refusal>)> {
     let key = Key::of(ingress);
     let id =
         |part: usize| Id { key: key.clone(), source: Source::Ingress, part: u32::try_from(part).unwrap_or(u32::MAX) };
-    let options = match options::from_annotations(ingress.metadata.annotations.as_ref()) {
-        Ok(options) => options,
-        Err(refusal) => return vec![(id(0), Err(refusal))],
-    };
-    let common = Common { ingress, rules, options, age: route::age(&ingress.metadata), secret: &secret };
+    let FromAnnotations { options, ignored, refused } =
+        options::from_annotations(ingress.metadata.annotations.as_ref());
+    if let Some(refusal) = Refusal::all(refused) {
+        return vec![(id(0), Err(refusal))];
+    }
+    let common = Common { ingress, rules, options, ignored, age: route::age(&ingress.metadata), secret: &secret, now };
     let spec = ingress.spec.as_ref();
     let mut found = Vec::new();
     for (at, rule) in spec.iter().flat_map(|spec| spec.rules.iter().flatten()).enumerate() {
@@ -117,8 +122,10 @@ struct Common<'a, F> {
     ingress: &'a Ingress,
     rules: &'a Admission,
     options: RouteOptions,
+    ignored: Vec<String>,
     age: Age,
     secret: &'a F,
+    now: Timestamp,
 }
 
 impl<F: Fn(&Key) -> Option<std::sync::Arc<Secret>>> Common<'_, F> {
@@ -151,6 +158,7 @@ impl<F: Fn(&Key) -> Option<std::sync::Arc<Secret>>> Common<'_, F> {
             certificate,
             destination_ca: None,
             options: self.options.clone(),
+            ignored: self.ignored.clone(),
         })
     }
 
@@ -205,7 +213,7 @@ impl<F: Fn(&Key) -> Option<std::sync::Arc<Secret>>> Common<'_, F> {
         let namespace = self.ingress.metadata.namespace.clone().unwrap_or_default();
         let found = (self.secret)(&Key::new(namespace, secret))
             .ok_or_else(|| failed("does not exist, or this router may not read it".to_owned()))?;
-        route::from_secret(&found).map(Some).map_err(failed)
+        route::from_secret(&found, self.now).map(Some).map_err(failed)
     }
 }
 

@@ -4,7 +4,7 @@ use super::Refusal;
 use crate::router::{settings::Forwarded, text};
 use api::config::HeaderAction;
 use net::Cidr;
-use std::collections::BTreeMap;
+use std::{cell::RefCell, collections::BTreeMap};
 
 /// Annotations as metadata has them.
 type Annotations = BTreeMap<String, String>;
@@ -121,10 +121,14 @@ const ROUTER: &str = "router.openshift.io";
 
 struct Given<'a> {
     annotations: Option<&'a Annotations>,
+    /// Mistakes that only make a claim less comfortable.
+    ignored: RefCell<Vec<String>>,
+    /// Mistakes without which more would be let in than was asked for.
+    refused: RefCell<Vec<Refusal>>,
 }
 
 impl Given<'_> {
-    /// The value under the first of these names that is there, read; a value that cannot be read is refused.
+    /// The value under the first of these names that is there, read.
     fn read<T>(&self, names: &[&str], accepted: &str, read: impl Fn(&str) -> Option<T>) -> Result<Option<T>, Refusal> {
         let found = names.iter().find_map(|name| Some((name, self.annotations?.get(*name)?)));
         let Some((name, value)) = found else { return Ok(None) };
@@ -132,27 +136,47 @@ impl Given<'_> {
         read(value).map(Some).ok_or_else(|| Refusal::field(&field, value, accepted))
     }
 
-    fn time(&self, name: &str) -> Result<Option<String>, Refusal> {
-        self.read(&[name], "a time such as 30s or 500ms", text::haproxy_time)
+    /// A value that cannot be read is as if it were not there.
+    fn wish<T>(&self, names: &[&str], accepted: &str, read: impl Fn(&str) -> Option<T>) -> Option<T> {
+        let note = |mistake: Refusal| self.ignored.borrow_mut().push(mistake.message);
+        self.read(names, accepted, read).map_err(note).ok().flatten()
     }
 
-    fn number(&self, name: &str) -> Result<Option<u32>, Refusal> {
-        self.read(&[name], "a number", |value| value.parse().ok().filter(|number| *number <= 1_000_000_000))
+    /// A value that keeps somebody out: one that cannot be read keeps out all.
+    fn guard<T>(&self, names: &[&str], accepted: &str, read: impl Fn(&str) -> Option<T>) -> Option<T> {
+        let note = |mistake| self.refused.borrow_mut().push(mistake);
+        self.read(names, accepted, read).map_err(note).ok().flatten()
     }
 
-    fn flag(&self, name: &str) -> Result<bool, Refusal> {
-        let read = |value: &str| match value {
-            "true" | "TRUE" | "True" | "1" => Some(true),
-            "false" | "FALSE" | "False" | "0" | "" => Some(false),
-            _ => None,
-        };
-        Ok(self.read(&[name], "true, false", read)?.unwrap_or(false))
+    fn time(&self, name: &str) -> Option<String> {
+        self.wish(&[name], "a time such as 30s or 500ms", text::haproxy_time)
+    }
+
+    fn limit(&self, name: &str) -> Option<u32> {
+        self.guard(&[name], "a number", |value| value.parse().ok().filter(|number| *number <= 1_000_000_000))
     }
 }
 
+fn flag(value: &str) -> Option<bool> {
+    match value {
+        "true" | "TRUE" | "True" | "1" => Some(true),
+        "false" | "FALSE" | "False" | "0" | "" => Some(false),
+        _ => None,
+    }
+}
+
+/// What annotations come to.
+pub(super) struct FromAnnotations {
+    pub(super) options: RouteOptions,
+    /// Wishes that cannot be read.
+    pub(super) ignored: Vec<String>,
+    /// Guards that cannot be read.
+    pub(super) refused: Vec<Refusal>,
+}
+
 /// What the annotations ask for.
-pub(super) fn from_annotations(annotations: Option<&Annotations>) -> Result<RouteOptions, Refusal> {
-    let given = Given { annotations };
+pub(super) fn from_annotations(annotations: Option<&Annotations>) -> FromAnnotations {
+    let given = Given { annotations, ignored: RefCell::default(), refused: RefCell::default() };
     let name = |prefix: &str, rest: &str| format!("{prefix}/{rest}");
     let haproxy = |rest: &str| name(HAPROXY, rest);
     let balance = |value: &str| {
@@ -168,44 +192,47 @@ pub(super) fn from_annotations(annotations: Option<&Annotations>) -> Result<Rout
     let token = |value: &str| text::is_token(value).then(|| value.to_owned());
     let path = |value: &str| text::is_path(value).then(|| value.to_owned());
     let lists = [haproxy("ip_allowlist"), haproxy("ip_whitelist")];
-    Ok(RouteOptions {
-        balance: given.read(&[&haproxy("balance")], "random, roundrobin, leastconn, source", balance)?,
-        allow: given.read(&[&lists[0], &lists[1]], "addresses and CIDRs between spaces", allow_list)?,
-        timeout: given.time(&haproxy("timeout"))?,
-        tunnel_timeout: given.time(&haproxy("timeout-tunnel"))?,
-        no_cookie: given.flag(&haproxy("disable_cookies"))?,
-        cookie_name: given.read(
+    let options = RouteOptions {
+        balance: given.wish(&[&haproxy("balance")], "random, roundrobin, leastconn, source", balance),
+        allow: given.guard(&[&lists[0], &lists[1]], "addresses and CIDRs between spaces", allow_list),
+        timeout: given.time(&haproxy("timeout")),
+        tunnel_timeout: given.time(&haproxy("timeout-tunnel")),
+        no_cookie: given.wish(&[&haproxy("disable_cookies")], FLAG, flag).unwrap_or(false),
+        cookie_name: given.wish(
             &[&name(ROUTER, "cookie_name")],
             "letters, digits, dashes, dots and underscores",
             token,
-        )?,
-        same_site: given.read(&[&name(ROUTER, "cookie-same-site")], "Lax, Strict, None", same_site)?,
-        hsts: given.read(&[&haproxy("hsts_header")], "max-age=SECONDS, then ;includeSubDomains and ;preload", hsts)?,
-        rewrite: given.read(&[&haproxy("rewrite-target")], "a path", path)?,
-        forwarded: given.read(
+        ),
+        same_site: given.wish(&[&name(ROUTER, "cookie-same-site")], "Lax, Strict, None", same_site),
+        hsts: given.wish(&[&haproxy("hsts_header")], "max-age=SECONDS, then ;includeSubDomains and ;preload", hsts),
+        rewrite: given.wish(&[&haproxy("rewrite-target")], "a path", path),
+        forwarded: given.wish(
             &[&haproxy("set-forwarded-headers")],
             "append, replace, if-none, never",
             Forwarded::named,
-        )?,
-        check: given.time(&name(ROUTER, "haproxy.health.check.interval"))?,
-        limits: limits(&given)?,
+        ),
+        check: given.time(&name(ROUTER, "haproxy.health.check.interval")),
+        limits: limits(&given),
         request_headers: Vec::new(),
         response_headers: Vec::new(),
-    })
+    };
+    FromAnnotations { options, ignored: given.ignored.into_inner(), refused: given.refused.into_inner() }
 }
 
-fn limits(given: &Given<'_>) -> Result<Limits, Refusal> {
+const FLAG: &str = "true, false";
+
+fn limits(given: &Given<'_>) -> Limits {
     let name = |rest: &str| format!("{HAPROXY}/{rest}");
-    let by_client = given.flag(&name("rate-limit-connections"))?;
-    let number = |rest: &str| given.number(&name(&format!("rate-limit-connections.{rest}")));
-    let (concurrent_tcp, rate_tcp, rate_http) = (number("concurrent-tcp")?, number("rate-tcp")?, number("rate-http")?);
+    let by_client = given.guard(&[&name("rate-limit-connections")], FLAG, flag).unwrap_or(false);
+    let number = |rest: &str| given.limit(&name(&format!("rate-limit-connections.{rest}")));
+    let (concurrent_tcp, rate_tcp, rate_http) = (number("concurrent-tcp"), number("rate-tcp"), number("rate-http"));
     let asked = |limit: Option<u32>| limit.filter(|_| by_client);
-    Ok(Limits {
-        per_pod: given.number(&name("pod-concurrent-connections"))?.filter(|limit| *limit > 0),
+    Limits {
+        per_pod: given.limit(&name("pod-concurrent-connections")).filter(|limit| *limit > 0),
         concurrent_tcp: asked(concurrent_tcp),
         rate_tcp: asked(rate_tcp),
         rate_http: asked(rate_http),
-    })
+    }
 }
 
 /// Entries that are no address are left out; a list of which nothing is left lets nobody in. Text that could not be meant

@@ -2,53 +2,86 @@
 
 use super::{
     Age, Certificate, Claim, Host, Id, Insecure, PathKind, PathMatch, Port, Refusal, Target, Termination, certificate,
-    options,
+    options::{self, FromAnnotations},
 };
 use crate::router::{settings::Admission, text};
 use api::{
-    config::{RouteTarget, RouteTls},
+    config::{HeaderAction, RouteTarget, RouteTls},
     kinds::names,
 };
+use jiff::Timestamp;
 use k8s_openapi::{api::core::v1::Secret, apimachinery::pkg::apis::meta::v1::ObjectMeta};
 use runtime::{controller::Key, operator::Route};
 use serde_json::Value;
 
-/// Checks a Route field by field. `secret` is the one that `externalCertificate` names, if it exists.
-pub(super) fn claim(route: &Route, rules: &Admission, secret: Option<&Secret>) -> Result<Claim, Refusal> {
+/// Checks a Route field by field; a refusal names all that is wrong. `secret` is the one that `externalCertificate` names, if it
+/// exists.
+pub(super) fn claim(
+    route: &Route,
+    rules: &Admission,
+    secret: Option<&Secret>,
+    now: Timestamp,
+) -> Result<Claim, Refusal> {
     let spec = &route.spec;
-    let name = hostname(route, rules)?;
-    let host = host(&name, &spec.wildcard_policy, rules)?;
+    let FromAnnotations { mut options, ignored, refused: mut mistakes } =
+        options::from_annotations(route.metadata.annotations.as_ref());
+    let host =
+        or_note(&mut mistakes, hostname(route, rules).and_then(|name| host(&name, &spec.wildcard_policy, rules)));
     let path = if spec.path.is_empty() { "/" } else { &spec.path };
     if !text::is_path(path) {
-        return Err(Refusal::field("spec.path", path, "a path such as /shop, without query"));
-    }
-    let termination = termination(spec.tls.as_ref())?;
-    if termination == Termination::Passthrough && path != "/" {
-        return Err(Refusal::field("spec.path", path, "no path with passthrough"));
-    }
-    let mut options = options::from_annotations(route.metadata.annotations.as_ref())?;
-    if let Some(headers) = &spec.http_headers {
-        let (request, response) = (&headers.actions.request, &headers.actions.response);
-        let at = "spec.httpHeaders.actions";
-        options.request_headers =
-            options::header_rules(&format!("{at}.request"), request, options::Direction::Request)?;
-        options.response_headers =
-            options::header_rules(&format!("{at}.response"), response, options::Direction::Response)?;
+        mistakes.push(Refusal::field("spec.path", path, "a path such as /shop, without query"));
     }
     let tls = spec.tls.as_ref();
+    let termination = or_note(&mut mistakes, termination(tls));
+    if termination == Some(Termination::Passthrough) && path != "/" {
+        mistakes.push(Refusal::field("spec.path", path, "no path with passthrough"));
+    }
+    if let Some(headers) = &spec.http_headers {
+        let rules = |direction, rules: &[HeaderAction], at: &str| {
+            options::header_rules(&format!("spec.httpHeaders.actions.{at}"), rules, direction)
+        };
+        let actions = &headers.actions;
+        options.request_headers =
+            or_note(&mut mistakes, rules(options::Direction::Request, &actions.request, "request")).unwrap_or_default();
+        options.response_headers =
+            or_note(&mut mistakes, rules(options::Direction::Response, &actions.response, "response"))
+                .unwrap_or_default();
+    }
+    let insecure = or_note(&mut mistakes, insecure(tls));
+    let targets = or_note(&mut mistakes, targets(&spec.to, &spec.alternate_backends));
+    let port = or_note(&mut mistakes, port(spec.port.as_ref().map(|port| &port.target_port)));
+    // What belongs to a way of ending TLS cannot be judged where that is wrong.
+    let (certificate, destination_ca) = match termination {
+        Some(termination) => (
+            or_note(&mut mistakes, own_certificate(tls, termination, secret, now)).flatten(),
+            or_note(&mut mistakes, destination_ca(tls, termination)).flatten(),
+        ),
+        None => (None, None),
+    };
+    let (Some(host), Some(termination), Some(insecure), Some(targets), Some(port), None) =
+        (host, termination, insecure, targets, port, Refusal::all(mistakes.clone()))
+    else {
+        return Err(Refusal::all(mistakes).unwrap_or_else(|| Refusal::field("spec", "", "a Route")));
+    };
     Ok(Claim {
         id: Id::route(Key::of(route)),
         age: age(&route.metadata),
         host,
         path: PathMatch { text: path.to_owned(), kind: PathKind::Route },
         termination,
-        insecure: insecure(tls)?,
-        targets: targets(&spec.to, &spec.alternate_backends)?,
-        port: port(spec.port.as_ref().map(|port| &port.target_port))?,
-        certificate: own_certificate(tls, termination, secret)?,
-        destination_ca: destination_ca(tls, termination)?,
+        insecure,
+        targets,
+        port,
+        certificate,
+        destination_ca,
         options,
+        ignored,
     })
+}
+
+/// What was read, or one mistake more.
+fn or_note<T>(mistakes: &mut Vec<Refusal>, outcome: Result<T, Refusal>) -> Option<T> {
+    outcome.map_err(|mistake| mistakes.push(mistake)).ok()
 }
 
 /// How old an object is.
@@ -178,6 +211,7 @@ fn own_certificate(
     tls: Option<&RouteTls>,
     termination: Termination,
     secret: Option<&Secret>,
+    now: Timestamp,
 ) -> Result<Option<Certificate>, Refusal> {
     let failed = |field: &str, problem: String| {
         Refusal::new(
@@ -198,17 +232,17 @@ fn own_certificate(
         let field = "spec.tls.externalCertificate";
         let missing = || failed(field, format!("there is no Secret {:?} that this router may read", external.name));
         let secret = secret.ok_or_else(missing)?;
-        return from_secret(secret).map(Some).map_err(|problem| failed(field, problem));
+        return from_secret(secret, now).map(Some).map_err(|problem| failed(field, problem));
     }
     if tls.certificate.is_empty() && tls.key.is_empty() {
         return Ok(None);
     }
-    let read = Certificate::read(&tls.certificate, &tls.key, &tls.ca_certificate);
+    let read = Certificate::read(&tls.certificate, &tls.key, &tls.ca_certificate).and_then(|read| read.valid_at(now));
     read.map(Some).map_err(|problem| failed("spec.tls.certificate", problem))
 }
 
 /// Chain and key of a Secret of type kubernetes.io/tls.
-pub(super) fn from_secret(secret: &Secret) -> Result<Certificate, String> {
+pub(super) fn from_secret(secret: &Secret, now: Timestamp) -> Result<Certificate, String> {
     let kind = secret.type_.as_deref().unwrap_or("Opaque");
     if kind != "kubernetes.io/tls" {
         return Err(format!("is of type {kind}, not kubernetes.io/tls"));
@@ -217,7 +251,7 @@ pub(super) fn from_secret(secret: &Secret) -> Result<Certificate, String> {
         let bytes = secret.data.as_ref().and_then(|data| data.get(name)).ok_or_else(|| format!("has no {name}"))?;
         std::str::from_utf8(&bytes.0).map_err(|_| format!("has a {name} that is no text"))
     };
-    Certificate::read(part("tls.crt")?, part("tls.key")?, "")
+    Certificate::read(part("tls.crt")?, part("tls.key")?, "").and_then(|read| read.valid_at(now))
 }
 
 fn destination_ca(tls: Option<&RouteTls>, termination: Termination) -> Result<Option<String>, Refusal> {

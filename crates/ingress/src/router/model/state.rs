@@ -10,6 +10,7 @@ use super::{
     weights::{Share, weights},
 };
 use crate::router::{settings::Admission, text};
+use jiff::Timestamp;
 use k8s_openapi::api::{
     core::v1::{Secret, Service},
     discovery::v1::EndpointSlice,
@@ -56,6 +57,9 @@ pub trait Objects {
     fn namespace_labels(&self, name: &str) -> Option<BTreeMap<String, String>>;
     /// Whether this machine has a way to an address.
     fn reaches(&self, ip: IpAddr) -> bool;
+    fn now(&self) -> Timestamp {
+        Timestamp::now()
+    }
 }
 
 /// Everything the router knows.
@@ -148,6 +152,14 @@ impl Model {
         Some(ids.iter().map(verdict).collect())
     }
 
+    /// What an object that is served asks for in vain.
+    pub fn ignored(&self, source: Source, key: &Key) -> Vec<String> {
+        let ids = self.of_object.get(&(source, key.clone())).into_iter().flatten();
+        // All claims of an Ingress have its annotations.
+        let first = ids.filter_map(|id| self.claims.get(id)?.as_ref().ok()).next();
+        first.map(|claim| claim.ignored.clone()).unwrap_or_default()
+    }
+
     /// The Secrets that objects name, if they are others than at the last call.
     pub fn take_named_secrets(&mut self) -> Option<HashSet<Key>> {
         std::mem::take(&mut self.named_others).then(|| self.secret_users.keys().cloned().collect())
@@ -229,13 +241,13 @@ impl Model {
                 let external = route.spec.tls.as_ref().and_then(|tls| tls.external_certificate.as_ref());
                 let secret = external.map(|secret| Key::new(key.namespace.clone(), secret.name.clone()));
                 let found = secret.as_ref().and_then(|secret| objects.secret(secret));
-                let claim = route::claim(&route, rules, found.as_deref());
+                let claim = route::claim(&route, rules, found.as_deref(), objects.now());
                 self.uses_secrets(&at, secret.into_iter().collect());
                 Some(vec![(Id::route(key.clone()), claim)])
             }
             Source::Ingress => {
                 let found = objects.ingress(key).filter(|found| rules.routes.picks(found.metadata.labels.as_ref()))?;
-                let claims = ingress::claims(&found, rules, |key| objects.secret(key));
+                let claims = ingress::claims(&found, rules, |key| objects.secret(key), objects.now());
                 self.uses_secrets(&at, ingress::secrets(&found));
                 Some(claims)
             }

@@ -9,11 +9,12 @@ pub fn route_ingress(
     old: Option<&RouteIngress>,
     (router, canonical): (&str, &str),
     (host, policy): (&str, &str),
-    verdict: &Result<(), Refusal>,
+    (verdict, ignored): (&Result<(), Refusal>, &[String]),
     now: &str,
 ) -> RouteIngress {
     let (status, reason, message) = match verdict {
-        Ok(()) => ("True", "", String::new()),
+        Ok(()) if ignored.is_empty() => ("True", "", String::new()),
+        Ok(()) => ("True", "PartlyServed", ignored.join("; ")),
         Err(refusal) => ("False", refusal.reason, refusal.message.clone()),
     };
     let before = old.and_then(|old| old.conditions.iter().find(|condition| condition.kind == "Admitted"));
@@ -46,11 +47,11 @@ mod tests {
     #[test]
     fn the_time_changes_only_with_the_status() {
         let name = ("default", "router.apps.test");
-        let first = route_ingress(None, name, ("a.test", ""), &Ok(()), "then");
+        let first = route_ingress(None, name, ("a.test", ""), (&Ok(()), &[]), "then");
         assert!(admitted(&first));
-        assert_eq!(route_ingress(Some(&first), name, ("a.test", ""), &Ok(()), "now"), first);
+        assert_eq!(route_ingress(Some(&first), name, ("a.test", ""), (&Ok(()), &[]), "now"), first);
         let refusal = Err(Refusal { reason: "HostAlreadyClaimed", message: "x".to_owned() });
-        let second = route_ingress(Some(&first), name, ("a.test", ""), &refusal, "now");
+        let second = route_ingress(Some(&first), name, ("a.test", ""), (&refusal, &[]), "now");
         assert_eq!(second.conditions[0].last_transition_time.as_deref(), Some("now"));
         assert!(!admitted(&second));
     }

@@ -235,6 +235,8 @@ pub struct Http {
     pub error_404: Option<PathBuf>,
     /// ROUTER_HTTP_IGNORE_PROBES.
     pub ignore_probes: bool,
+    /// ROUTER_IDLE_CLOSE_ON_RESPONSE: when HAProxy is replaced, connections that wait for a request are served one more.
+    pub idle_close_on_response: bool,
     /// ROUTER_ABORT_ON_CLOSE.
     pub abort_on_close: bool,
     /// ROUTER_HTTP_REQUEST_HEADERS.
@@ -250,6 +252,8 @@ pub struct Http {
 pub struct Resources {
     /// ROUTER_MAX_CONNECTIONS; none leaves it to HAProxy.
     pub max_connections: Option<u32>,
+    /// How many files the machine lets HAProxy open; none without a limit.
+    pub open_files: Option<u64>,
     /// ROUTER_THREADS.
     pub threads: u16,
     /// ROUTER_BUF_SIZE.

@@ -275,6 +275,7 @@ fn http(reader: &mut Reader) -> Http {
         error_503: reader.path("ROUTER_ERRORFILE_503").filter(|path| path.exists()),
         error_404: reader.path("ROUTER_ERRORFILE_404").filter(|path| path.exists()),
         ignore_probes: reader.flag("ROUTER_HTTP_IGNORE_PROBES", false),
+        idle_close_on_response: reader.flag("ROUTER_IDLE_CLOSE_ON_RESPONSE", false),
         abort_on_close: reader.flag("ROUTER_ABORT_ON_CLOSE", false),
         request_headers: header_rules(reader, "ROUTER_HTTP_REQUEST_HEADERS", Direction::Request),
         response_headers: header_rules(reader, "ROUTER_HTTP_RESPONSE_HEADERS", Direction::Response),
@@ -364,6 +365,7 @@ fn resources(reader: &mut Reader) -> Resources {
         max_connections: reader
             .parsed("ROUTER_MAX_CONNECTIONS", "a number from 100 to 2000000, or auto", connections)
             .unwrap_or(Some(50_000)),
+        open_files: None,
         threads: reader.number("ROUTER_THREADS", 4, "a number from 1 to 64", |threads| (1..=64).contains(threads)),
         buffer: reader
             .number("ROUTER_BUF_SIZE", 32_768, "a number from 16384 to 1048576", |n| (16_384..=1 << 20).contains(n)),

@@ -1,6 +1,7 @@
 //! Objects whose texts try to break out of the configuration.
 
 use super::*;
+use runtime::controller::Key;
 
 /// Texts that would break out of a word, a quote, a line, a section or an expression.
 const HOSTILE: [&str; 16] = [
@@ -93,18 +94,18 @@ fn hostile_annotations(text: &str) -> impl Iterator<Item = (String, Value)> {
     strict.chain(lenient).map(move |(field, name)| (field, json!({name: text})))
 }
 
-/// A verdict on a hostile text: refused with its field in one line, or, where that is allowed, taken. True when taken.
-fn is_taken(field: &str, text: &str, verdict: Result<(), crate::router::model::Refusal>) -> bool {
+/// A verdict on a hostile text: refused or ignored with its field in one line, or, where that is allowed, taken. True when the object
+/// is served.
+fn is_served(field: &str, text: &str, model: &Model, source: Source, key: &Key) -> bool {
     let (field, may_be_taken) = field.strip_prefix('?').map_or((field, false), |field| (field, true));
-    match verdict {
-        Ok(()) => assert!(may_be_taken, "{field} takes {text:?}"),
-        Err(refusal) => {
-            assert!(refusal.message.starts_with(&format!("{field}: ")), "{field} {text:?}: {}", refusal.message);
-            assert!(crate::router::text::is_printable(&refusal.message), "{field}: {:?}", refusal.message);
-            return false;
-        }
+    let refusal = model.verdicts(source, key).unwrap().remove(0).err().map(|refusal| refusal.message);
+    let messages: Vec<String> = refusal.iter().cloned().chain(model.ignored(source, key)).collect();
+    assert!(may_be_taken || !messages.is_empty(), "{field} takes {text:?}");
+    for message in messages {
+        assert!(message.starts_with(&format!("{field}: ")), "{field} {text:?}: {message}");
+        assert!(crate::router::text::is_printable(&message), "{field}: {message:?}");
     }
-    true
+    refusal.is_none()
 }
 
 /// What was taken is one line each, and HAProxy reads it as such.
@@ -141,23 +142,19 @@ fn hostile_texts_are_refused_with_their_field() {
             let rules = Admission { domain: "apps.test".to_owned(), ..Default::default() };
             let key = cluster.put_route("a", "r", 1, full.clone());
             let model = cluster.model(rules);
-            if is_taken(&field, text, model.verdicts(Source::Route, &key).unwrap().remove(0)) {
+            if is_served(&field, text, &model, Source::Route, &key) {
                 served.put_route("a", &format!("r{number}"), 1, full);
                 number += 1;
             }
         }
         // The API refuses such names itself.
-        let key = cluster_with_route_named(text);
-        assert!(!is_taken("metadata.name", text, key));
+        let mut cluster = cluster();
+        let key = cluster.put_route("a", text, 1, json!({"host": "h.test"}));
+        let model = cluster.model(Default::default());
+        assert!(!is_served("metadata.name", text, &model, Source::Route, &key));
     }
     assert!(number > 10, "some values are taken literally");
     has_known_sections_only(&served);
-}
-
-fn cluster_with_route_named(name: &str) -> Result<(), crate::router::model::Refusal> {
-    let mut cluster = cluster();
-    let key = cluster.put_route("a", name, 1, json!({"host": "h.test"}));
-    cluster.model(Default::default()).verdicts(Source::Route, &key).unwrap().remove(0)
 }
 
 /// Every text of an Ingress that a user chooses.
@@ -213,7 +210,6 @@ fn hostile_ingresses(text: &str) -> Vec<(String, Value, Value)> {
 
 #[test]
 fn hostile_texts_of_ingresses_are_refused_with_their_field() {
-    use runtime::controller::Key;
     let mut served = cluster();
     let mut number = 0;
     for text in HOSTILE {
@@ -227,8 +223,8 @@ fn hostile_texts_of_ingresses_are_refused_with_their_field() {
             let mut cluster = cluster();
             cluster.ingresses.insert(key.clone(), ingress("i", &spec));
             let rules = Admission { wildcards: true, ..Admission::default() };
-            let verdict = cluster.model(rules).verdicts(Source::Ingress, &key).unwrap().remove(0);
-            if is_taken(&field, text, verdict) {
+            let model = cluster.model(rules);
+            if is_served(&field, text, &model, Source::Ingress, &key) {
                 number += 1;
                 spec["rules"][0]["host"] = format!("i{number}.test").into();
                 let name = format!("i{number}");

@@ -232,3 +232,41 @@ fn spellings_of_a_path_are_one_claim() {
     assert_eq!(reason(&model, &second), "HostAlreadyClaimed");
     assert_eq!(reason(&model, &third), "ExtendedValidationFailed");
 }
+
+#[test]
+fn all_mistakes_are_named_at_once() {
+    let mut cluster = Cluster::default();
+    let key = cluster.put_route(
+        "a",
+        "r",
+        1,
+        json!({"host": "not a host", "path": "no-slash", "port": {"targetPort": 0}, "tls": {"termination": "edge", "caCertificate": "x", "certificate": "y", "key": "z"},
+            "annotations": {"haproxy.router.openshift.io/ip_allowlist": "{", "haproxy.router.openshift.io/timeout": "soon"}}),
+    );
+    let refusal = cluster.model(Default::default()).verdicts(Source::Route, &key).unwrap().remove(0).unwrap_err();
+    for field in ["ip_allowlist]: ", "spec.host: ", "spec.path: ", "spec.port.targetPort: ", "spec.tls.certificate: "] {
+        assert!(refusal.message.contains(field), "{field} is not in {}", refusal.message);
+    }
+}
+
+#[test]
+fn a_wish_that_cannot_be_read_is_named_and_the_rest_is_served() {
+    let mut cluster = Cluster::default();
+    let haproxy = |name: &str| format!("haproxy.router.openshift.io/{name}");
+    for (name, served) in [
+        ("balance", true),
+        ("timeout", true),
+        ("disable_cookies", true),
+        ("hsts_header", true),
+        ("rewrite-target", true),
+        ("rate-limit-connections", false),
+        ("rate-limit-connections.rate-http", false),
+        ("pod-concurrent-connections", false),
+    ] {
+        let key = cluster.put_route("a", "r", 1, json!({"host": "a.test", "annotations": {haproxy(name): "?"}}));
+        let model = cluster.model(Default::default());
+        assert_eq!(reason(&model, &key).is_empty(), served, "{name}");
+        let expected = usize::from(served);
+        assert_eq!(model.ignored(Source::Route, &key).len(), expected, "{name}");
+    }
+}
