@@ -24,7 +24,9 @@ impl Aws {
             let mut run = Run {
                 account: &self.account,
                 name: &owner.load_balancer(),
+                uid: Some(&owner.uid),
                 removals: &self.removals,
+                ledger: &self.ledger,
                 handles: Handles::of(&observed),
             };
             match run.all(&actions).await {

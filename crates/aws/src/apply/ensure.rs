@@ -4,7 +4,7 @@ use super::{
     Aws, IN_USE,
     execute::{Handles, Run},
     failed, observe,
-    pass::{Done, Pass, without_targets},
+    pass::{Ask, Done, Failure, Pass, without_targets},
 };
 use crate::{
     account::Target,
@@ -19,17 +19,34 @@ use std::{collections::BTreeSet, sync::Arc};
 const LOOKS: usize = 4;
 
 impl Aws {
-    /// Passes until one finds nothing to do: AWS may show what was true a moment ago, so a change is looked at once more.
     pub(super) async fn ensure_one(&self, service: &Service, nodes: &[Arc<Node>]) -> Result<Handles, CloudError> {
         let ask = self.ask(service, nodes)?;
+        self.reach(&ask).await
+    }
+
+    /// Brings about what is asked for. What was accepted before is remembered while nothing else is begun.
+    pub(super) async fn reach(&self, ask: &Ask<'_>) -> Result<Handles, CloudError> {
         let before = self.done.lock().remove(&ask.request.owner.uid);
         let reported = before.as_ref().map(|before| before.desired.notes.clone()).unwrap_or_default();
+        match self.passes(ask, before.as_ref()).await {
+            Ok(done) => Ok(self.keep(ask.service, &reported, done)),
+            Err(failure) => {
+                if let Some(before) = before.filter(|_| !failure.begun) {
+                    self.done.lock().insert(ask.request.owner.uid.clone(), before);
+                }
+                Err(failure.error)
+            }
+        }
+    }
+
+    /// Passes until one finds nothing to do: AWS may show what was true a moment ago, so a change is looked at once more.
+    async fn passes(&self, ask: &Ask<'_>, before: Option<&Done>) -> Result<Done, Failure> {
         let mut changed = None;
         let mut astray = None;
         for look in 0..LOOKS {
-            let before = before.as_ref().filter(|_| look == 0);
-            match self.pass(&ask, before).await? {
-                Pass::Settled(done) => return Ok(self.keep(service, &reported, done)),
+            let pass = self.pass(ask, before.filter(|_| look == 0)).await;
+            match pass.map_err(|failure| Failure { begun: look > 0 || failure.begun, ..failure })? {
+                Pass::Settled(done) => return Ok(done),
                 Pass::Changed(done) => changed = Some(done),
                 Pass::Astray(error) => {
                     changed = None;
@@ -40,10 +57,13 @@ impl Aws {
         match (changed, astray) {
             (Some(done), _) => {
                 tracing::warn!(service = ask.request.owner.key(), "AWS shows other than what was set; taken as it is");
-                Ok(self.keep(service, &reported, done))
+                Ok(done)
             }
-            (None, Some(error)) => Err(failed(error)),
-            (None, None) => Err(CloudError::Later { reason: "AWS does not settle".to_owned(), after: IN_USE }),
+            (None, Some(error)) => Err(Failure { begun: true, error: failed(error) }),
+            (None, None) => {
+                let error = CloudError::Later { reason: "AWS does not settle".to_owned(), after: IN_USE };
+                Err(Failure { begun: true, error })
+            }
         }
     }
 
@@ -86,7 +106,9 @@ impl Aws {
         let mut run = Run {
             account: &self.account,
             name: &desired.name,
+            uid: Some(&desired.owner.uid),
             removals: &self.removals,
+            ledger: &self.ledger,
             handles: before.handles.clone(),
         };
         match run.all(&actions).await {

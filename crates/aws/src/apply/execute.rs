@@ -1,8 +1,8 @@
 //! Does one action after the other. Short and boring: what to do was decided in `plan`.
 
-use super::removal::Removals;
+use super::{explain::explain, ledger::Ledger, removal::Removals};
 use crate::{
-    account::{Account, AwsError, Direction, ListenerSettings, NewListener, Peer, Rule},
+    account::{Account, AwsError, Direction, Kind, ListenerSettings, NewListener, Peer, Rule},
     model::rules::OWN_GROUP,
     plan::{Action, ListenerPlan, Observed},
 };
@@ -46,6 +46,11 @@ impl Handles {
         handles
     }
 
+    /// Id of the managed group, if it was made in this run.
+    pub(super) fn own_group(&self) -> &str {
+        &self.own_group
+    }
+
     fn group<'a>(&'a self, id: &'a str) -> &'a str {
         if id == OWN_GROUP { &self.own_group } else { id }
     }
@@ -63,17 +68,17 @@ impl Handles {
     }
 
     fn listener(&self, port: u16) -> Result<String, AwsError> {
-        self.listeners.get(&port).cloned().ok_or_else(|| AwsError::NotFound {
-            kind: crate::account::Kind::Listener,
-            message: format!("{port} was not made"),
-        })
+        self.listeners
+            .get(&port)
+            .cloned()
+            .ok_or_else(|| AwsError::NotFound { kind: Kind::Listener, message: format!("{port} was not made") })
     }
 
     fn target_group(&self, name: &str) -> Result<String, AwsError> {
-        self.target_groups.get(name).cloned().ok_or_else(|| AwsError::NotFound {
-            kind: crate::account::Kind::TargetGroup,
-            message: format!("{name} was not made"),
-        })
+        self.target_groups
+            .get(name)
+            .cloned()
+            .ok_or_else(|| AwsError::NotFound { kind: Kind::TargetGroup, message: format!("{name} was not made") })
     }
 }
 
@@ -81,22 +86,37 @@ impl Handles {
 pub(super) struct Run<'a> {
     pub(super) account: &'a Account,
     pub(super) name: &'a str,
+    /// The Service that it is done for, if there is one.
+    pub(super) uid: Option<&'a str>,
     pub(super) removals: &'a Removals,
+    /// What other Services want is never revoked.
+    pub(super) ledger: &'a Ledger,
     pub(super) handles: Handles,
 }
 
 impl Run<'_> {
     /// Does all of it, in order; stops at what fails. A target group that is still in use is told at the end.
+    ///
+    /// What AWS refuses of a listener keeps nothing from the others; but then nothing is taken away, so that the old listener goes on serving.
     pub(super) async fn all(&mut self, actions: &[Action]) -> Result<(), AwsError> {
-        let mut in_use = None;
+        let (mut in_use, mut refused) = (None, None);
+        let mut refused_ports = BTreeSet::new();
         for action in actions {
+            let port = action.listener_port();
+            if refused.is_some() && (action.takes_away() || port.is_some_and(|port| refused_ports.contains(&port))) {
+                continue;
+            }
             tracing::info!(load_balancer = self.name, %action, "changes AWS");
             match self.one(action).await {
                 Err(error) if error.is_in_use() && is_target_group(action) => in_use = Some(error),
-                outcome => outcome?,
+                Err(error) if port.is_some() && is_refused_listener(&error) => {
+                    refused_ports.extend(port);
+                    refused.get_or_insert_with(|| explain(action, error));
+                }
+                outcome => outcome.map_err(|error| explain(action, error))?,
             }
         }
-        in_use.map_or(Ok(()), Err)
+        refused.or(in_use).map_or(Ok(()), Err)
     }
 
     /// Does all of it, as [`Self::all`]; whether target groups, which come last, have stayed in use. They keep nobody from the load balancer.
@@ -245,14 +265,14 @@ impl Run<'_> {
             match self.account.ec2.authorize(group, direction, &some).await {
                 Err(error) if error.is_duplicate() => {}
                 outcome => {
-                    outcome.map_err(|error| full(group, error))?;
+                    outcome?;
                     continue;
                 }
             }
             for rule in some {
                 match self.account.ec2.authorize(group, direction, &[rule].into()).await {
                     Err(error) if error.is_duplicate() => {}
-                    outcome => outcome.map_err(|error| full(group, error))?,
+                    outcome => outcome?,
                 }
             }
         }
@@ -263,7 +283,15 @@ impl Run<'_> {
     async fn revoke(&self, group: &str, direction: Direction, rules: &BTreeSet<Rule>) -> Result<(), AwsError> {
         let group = self.handles.group(group);
         for some in self.handles.rules(rules).chunks(RULES_AT_ONCE) {
-            let some: BTreeSet<Rule> = some.iter().cloned().collect();
+            let mut some: BTreeSet<Rule> = some.iter().cloned().collect();
+            // Nobody begins to want a rule between this look and the call.
+            let wanted = self.ledger.hold(self.uid).await;
+            if direction == Direction::Ingress {
+                some.retain(|rule| !wanted.by_others(group, rule));
+            }
+            if some.is_empty() {
+                continue;
+            }
             match self.account.ec2.revoke(group, direction, &some).await {
                 Err(error) if error.is_not_found() => {}
                 outcome => {
@@ -282,19 +310,17 @@ impl Run<'_> {
     }
 }
 
-fn is_target_group(action: &Action) -> bool {
-    matches!(action, Action::DeleteTargetGroup { .. })
+/// Whether AWS refuses a listener for what it is asked to be, and not because something else has changed meanwhile.
+fn is_refused_listener(error: &AwsError) -> bool {
+    match error {
+        AwsError::NotFound { kind, .. } => matches!(kind, Kind::Certificate | Kind::Policy),
+        AwsError::Invalid { .. } | AwsError::LimitExceeded { .. } => true,
+        _ => false,
+    }
 }
 
-/// Says which group is full, and what can be done.
-fn full(group: &str, error: AwsError) -> AwsError {
-    match error {
-        AwsError::LimitExceeded { code, message } => {
-            let advice = "take rules away that nobody needs, or ask AWS for a higher quota of rules per security group";
-            AwsError::LimitExceeded { code, message: format!("{group}: {message} To go on, {advice}") }
-        }
-        error => error,
-    }
+fn is_target_group(action: &Action) -> bool {
+    matches!(action, Action::DeleteTargetGroup { .. })
 }
 
 fn chunks<T: Clone + Ord>(all: &BTreeSet<T>, size: usize) -> Vec<BTreeSet<T>> {

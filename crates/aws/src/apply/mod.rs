@@ -1,16 +1,20 @@
 //! The provider `aws`: observes, plans, applies, one Service at a time, and remembers what it has seen through.
 //!
 //! - `pass`: looks once, decides, does it; `ensure`: passes until nothing is to be done, and changes of nodes.
+//! - `maintain`: what was accepted last goes on following nodes while a change is refused; `explain`: what AWS refuses, by annotation.
 //! - `delete`: everything of a Service; `sweep`: everything of Services that are no more; `removal`: groups that AWS keeps for a while.
 //! - `observe`: reads; `execute`: writes; `inventory` and `ledger`: what Services share.
-//! - `conditions`: what the Services' conditions say of it.
+//! - `egress`: where the role may not change what groups let out; `conditions`: what the Services' conditions say of it.
 
 mod conditions;
 mod delete;
+mod egress;
 mod ensure;
 mod execute;
+mod explain;
 mod inventory;
 mod ledger;
+mod maintain;
 mod observe;
 mod pass;
 mod removal;
@@ -68,6 +72,7 @@ pub struct Aws {
     removals: Removals,
     conditions: Conditions,
     suspects: sweep::Suspects,
+    denied_egress: egress::DeniedEgress,
     /// What was last seen through, by the Service's UID.
     done: Mutex<HashMap<String, Done>>,
     reporter: OnceLock<Reporter>,
@@ -92,6 +97,7 @@ impl Aws {
             removals: Removals::default(),
             conditions: Conditions::default(),
             suspects: sweep::Suspects::default(),
+            denied_egress: egress::DeniedEgress::default(),
             done: Mutex::default(),
             reporter: OnceLock::new(),
         }
@@ -187,16 +193,22 @@ impl LoadBalancers for Aws {
 
     fn ensure<'a>(&'a self, service: &'a Service, nodes: &'a [Arc<Node>]) -> Answer<'a, LoadBalancerStatus> {
         Box::pin(async move {
-            let handles = self.ensure_one(service, nodes).await?;
-            Ok(status(&handles))
+            match self.ensure_one(service, nodes).await {
+                Ok(handles) => Ok(status(&handles)),
+                Err(error) => Err(self.maintain_after(service, nodes, error).await),
+            }
         })
     }
 
     fn update_nodes<'a>(&'a self, service: &'a Service, nodes: &'a [Arc<Node>]) -> Answer<'a, ()> {
         Box::pin(async move {
-            match self.retarget(service, nodes).await? {
-                Some(()) => Ok(()),
-                None => self.ensure_one(service, nodes).await.map(|_| ()),
+            let outcome = match self.retarget(service, nodes).await {
+                Ok(None) => self.ensure_one(service, nodes).await.map(|_| ()),
+                outcome => outcome.map(|_| ()),
+            };
+            match outcome {
+                Ok(()) => Ok(()),
+                Err(error) => Err(self.maintain_after(service, nodes, error).await),
             }
         })
     }

@@ -26,7 +26,10 @@ pub(super) enum Depth {
 }
 
 /// Looks for the groups of a load balancer and of nodes, by id.
-async fn groups_by_id(account: &Account, ids: BTreeSet<String>) -> Result<BTreeMap<String, SecurityGroup>, AwsError> {
+pub(super) async fn groups_by_id(
+    account: &Account,
+    ids: BTreeSet<String>,
+) -> Result<BTreeMap<String, SecurityGroup>, AwsError> {
     if ids.is_empty() {
         return Ok(BTreeMap::new());
     }
@@ -36,7 +39,7 @@ async fn groups_by_id(account: &Account, ids: BTreeSet<String>) -> Result<BTreeM
 }
 
 /// Groups of a Service by name, those of the cluster, and those that hold rules for it or about its own: nodes may have a group without tags.
-async fn groups_by_owner(
+pub(super) async fn groups_by_owner(
     account: &Account,
     cluster: &Cluster,
     owner: &Owner,
@@ -206,6 +209,35 @@ async fn seen_classic(
         tags = Some(account.classic.describe_classic_tags(&names).await?.remove(&names[0]).unwrap_or_default());
     }
     Ok(SeenClassic { load_balancer, attributes, tags })
+}
+
+/// What serves for a Service, of either kind: no more than is needed to follow nodes.
+pub(super) async fn serving(account: &Account, owner: &Owner) -> Result<Observed, AwsError> {
+    let name = owner.load_balancer();
+    let mut observed = Observed::default();
+    let found = account.network.describe_load_balancers(Some(&name)).await?.into_iter().next();
+    let Some(load_balancer) = found else {
+        if let Some(found) = account.classic.describe_classic(Some(&name)).await?.into_iter().next() {
+            let names = [found.name.clone()];
+            let tags = Some(account.classic.describe_classic_tags(&names).await?.remove(&names[0]).unwrap_or_default());
+            observed.classic = Some(SeenClassic { tags, ..SeenClassic::bare(found) });
+        }
+        return Ok(observed);
+    };
+    let listeners = account.network.describe_listeners(&load_balancer.arn).await?;
+    let attached: BTreeSet<String> = listeners.iter().map(|listener| listener.settings.target_group.clone()).collect();
+    let mut groups = account.network.describe_target_groups(TargetGroupFilter::Of(&load_balancer.arn)).await?;
+    groups.retain(|group| attached.contains(&group.arn));
+    let arns: Vec<String> = groups.iter().map(|group| group.arn.clone()).chain([load_balancer.arn.clone()]).collect();
+    let mut tags = account.network.describe_tags(&arns).await?;
+    for group in groups {
+        let targets = Some(targets(account, &group.arn).await?);
+        let tags = Some(tags.remove(&group.arn).unwrap_or_default());
+        observed.target_groups.push(SeenTargetGroup { targets, tags, ..bare(group) });
+    }
+    let tags = Some(tags.remove(&load_balancer.arn).unwrap_or_default());
+    observed.network = Some(SeenNetwork { listeners, tags, ..SeenNetwork::bare(load_balancer) });
+    Ok(observed)
 }
 
 /// Everything of a Service, of either kind, whichever part of it is left.

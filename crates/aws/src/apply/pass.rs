@@ -7,8 +7,13 @@ use super::{
     observe::{self, Depth},
 };
 use crate::{
-    account::{AwsError, ClassicLoadBalancer, LoadBalancer, LoadBalancerState},
-    model::{Balancer, Desired, Existing, Groups, annotations::Kind, desire, nodes, request::Request},
+    account::{AwsError, ClassicLoadBalancer, Kind as Missing, LoadBalancer, LoadBalancerState},
+    model::{
+        Balancer, Desired, Existing, Groups,
+        annotations::{self, Kind},
+        desire, nodes,
+        request::Request,
+    },
     plan::{self, Action, Observed, SeenClassic, SeenNetwork},
 };
 use k8s_openapi::api::core::v1::{Node, Service};
@@ -24,6 +29,8 @@ const ELSEWHERE: Duration = Duration::from_secs(12 * 3600);
 /// What was seen through for a Service.
 #[derive(Clone, Debug)]
 pub(super) struct Done {
+    /// What was asked for.
+    pub(super) request: Request,
     /// What there should be, and is.
     pub(super) desired: Desired,
     /// What the load balancer had decided when it was looked at.
@@ -42,6 +49,19 @@ pub(super) enum Pass {
     Changed(Done),
     /// What was seen was not so: to be looked at anew.
     Astray(AwsError),
+}
+
+/// Why there is not what is asked for.
+pub(super) struct Failure {
+    pub(super) error: CloudError,
+    /// Whether something was changed, or may have been.
+    pub(super) begun: bool,
+}
+
+impl From<CloudError> for Failure {
+    fn from(error: CloudError) -> Self {
+        Self { error, begun: false }
+    }
 }
 
 /// What is asked for: a Service as it was read, in front of these nodes.
@@ -93,37 +113,40 @@ impl Aws {
     pub(super) async fn desired(&self, ask: &Ask<'_>, existing: Option<&Existing>) -> Result<Desired, CloudError> {
         let instances = nodes::instances(ask.nodes, &ask.request.annotations.node_labels);
         let around = self.inventory.get(&self.account, &self.settings.cluster, &instances).await.map_err(failed)?;
-        desire(&ask.request, &self.settings, &around, existing, ask.nodes).map_err(|refusal| {
+        let desired = desire(&ask.request, &self.settings, &around, existing, ask.nodes);
+        let mut desired = desired.map_err(|refusal| {
             self.conditions.set(ask.service, &refusal.notes);
             CloudError::Refused(refusal.why)
-        })
+        })?;
+        self.leave_denied_egress(&mut desired);
+        Ok(desired)
     }
 
     /// One pass; `before` is what was last seen through, if that is still worth something.
-    pub(super) async fn pass(&self, ask: &Ask<'_>, before: Option<&Done>) -> Result<Pass, CloudError> {
+    pub(super) async fn pass(&self, ask: &Ask<'_>, before: Option<&Done>) -> Result<Pass, Failure> {
         let request = &ask.request;
         let seen = self.look(request.annotations.kind, &request.owner.load_balancer()).await.map_err(failed)?;
         if let ObservedBalancer::Network(Some(LoadBalancer { state: LoadBalancerState::Failed, name, .. })) = &seen {
             let failed = format!("AWS could not set up load balancer {name}; delete the Service to have it made anew");
-            return Err(CloudError::Failed(failed.into()));
+            return Err(CloudError::Failed(failed.into()).into());
         }
         let existing = seen.existing();
         let desired = self.desired(ask, existing.as_ref()).await?;
-        self.ledger.note(&desired);
+        self.ledger.begin(&desired).await;
         let is_recent = |looked: Instant| looked.elapsed() < self.thorough;
         let mut depth = match before.filter(|before| before.looked.is_some_and(is_recent)) {
             Some(before) if before.desired == desired => Depth::Glance,
             Some(before) if without_targets(&before.desired) == without_targets(&desired) => Depth::Targets,
             _ => Depth::Everything,
         };
-        let (mut observed, mut actions) = self.decide(&desired, &seen, depth).await?;
+        let (mut observed, mut actions) = self.decide_or_abandon(&desired, &seen, depth).await?;
         let only_targets = |action: &Action| matches!(action, Action::Register { .. } | Action::Deregister { .. });
         let is_known =
             |arn: &String| before.is_some_and(|before| before.handles.target_groups.values().any(|one| one == arn));
         let strange = observed.target_groups.iter().any(|seen| !is_known(&seen.group.arn));
         if depth != Depth::Everything && (strange || !actions.iter().all(only_targets)) {
             depth = Depth::Everything;
-            (observed, actions) = self.decide(&desired, &seen, depth).await?;
+            (observed, actions) = self.decide_or_abandon(&desired, &seen, depth).await?;
         }
         for group in observed.groups.values().filter(|group| wants_group(&desired, &group.name)) {
             self.removals.keep(&group.id);
@@ -133,18 +156,27 @@ impl Aws {
         let mut run = Run {
             account: &self.account,
             name: &desired.name,
+            uid: Some(&desired.owner.uid),
             removals: &self.removals,
+            ledger: &self.ledger,
             handles: Handles::of(&observed),
         };
         let in_use = match run.all_but_in_use(&actions).await {
             Ok(in_use) => in_use,
             // What was seen is not what is: an answer was lost, a read was old, an instance stopped, or somebody else is at work.
-            Err(error) if error.is_duplicate() || error.is_not_found() || error.is_invalid_target() => {
+            Err(error) if is_astray(&error) => {
                 tracing::debug!(service = request.owner.key(), %error, "looks again");
                 self.inventory.forget().await;
                 return Ok(Pass::Astray(error));
             }
-            Err(error) => return Err(failed(error)),
+            Err(error) => {
+                let own = observed.groups.values().find(|group| wants_group(&desired, &group.name));
+                let group = own.map_or_else(|| run.handles.own_group(), |group| &group.id);
+                if self.is_egress_denied(&error, group).await {
+                    return Ok(Pass::Astray(error));
+                }
+                return Err(Failure { begun: true, error: failed(error) });
+            }
         };
         let handles = run.handles;
         let settled = actions.is_empty() && before.is_none_or(|before| before.desired == desired);
@@ -152,7 +184,8 @@ impl Aws {
             Some(before) if depth != Depth::Everything => before.looked,
             _ => (!in_use).then(Instant::now),
         };
-        let done = Done { desired, existing, handles, looked };
+        self.ledger.settle(&desired);
+        let done = Done { request: request.clone(), desired, existing, handles, looked };
         Ok(if settled { Pass::Settled(done) } else { Pass::Changed(done) })
     }
 
@@ -165,6 +198,20 @@ impl Aws {
                 ObservedBalancer::Classic(self.account.classic.describe_classic(Some(name)).await?.into_iter().next())
             }
         })
+    }
+
+    /// What is refused wants nothing.
+    async fn decide_or_abandon(
+        &self,
+        desired: &Desired,
+        seen: &ObservedBalancer,
+        depth: Depth,
+    ) -> Result<(Observed, Vec<Action>), CloudError> {
+        let decided = self.decide(desired, seen, depth).await;
+        if matches!(decided, Err(CloudError::Refused(_))) {
+            self.ledger.abandon(&desired.owner.uid);
+        }
+        decided
     }
 
     async fn decide(
@@ -208,21 +255,25 @@ impl Aws {
     /// Groups that are brought are there, in the VPC, and not made here; else nothing is begun.
     fn check_given(&self, desired: &Desired, observed: &Observed) -> Result<(), CloudError> {
         let Groups::Given(given) = &desired.groups else { return Ok(()) };
-        let cluster = &self.settings.cluster;
+        let (cluster, annotation) = (&self.settings.cluster, annotations::name("security-groups"));
         for id in given {
             match observed.groups.get(id) {
                 // It may have been made a moment ago, and not be shown yet.
-                None => return Err(CloudError::Failed(format!("security group {id} is not there").into())),
+                None => {
+                    let advice = "give the id of a security group of the cluster's VPC";
+                    let message = format!("{annotation}: {id} is not there; {advice}");
+                    return Err(failed(AwsError::NotFound { kind: Missing::SecurityGroup, message }));
+                }
                 Some(group) if group.vpc != desired.vpc => {
                     return Err(CloudError::Refused(format!(
-                        "security group {id} is in {}, and the load balancer in {}",
+                        "{annotation}: security group {id} is in {}, and the load balancer in {}; bring one of that VPC",
                         group.vpc, desired.vpc
                     )));
                 }
                 Some(group) => {
                     if let Some(service) = cluster.made_for(&group.name, &group.tags) {
                         return Err(CloudError::Refused(format!(
-                            "security group {id} is the managed one of Service {service} and goes with it; bring one of your own"
+                            "{annotation}: security group {id} is the managed one of Service {service} and goes with it; bring one of your own"
                         )));
                     }
                 }
@@ -230,6 +281,12 @@ impl Aws {
         }
         Ok(())
     }
+}
+
+/// Whether it may be gone with another look. A certificate that AWS does not know is not.
+fn is_astray(error: &AwsError) -> bool {
+    let given = matches!(error, AwsError::NotFound { kind: Missing::Certificate | Missing::Policy, .. });
+    !given && (error.is_duplicate() || error.is_not_found() || error.is_invalid_target())
 }
 
 fn wants_group(desired: &Desired, name: &str) -> bool {

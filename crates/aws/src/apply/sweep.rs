@@ -75,8 +75,14 @@ impl Aws {
         let swept = Swept { suspected: new.len(), removed: again.len() };
         let mut failure = None;
         for action in merged(again) {
-            let mut run =
-                Run { account: &self.account, name: "leftover", removals: &self.removals, handles: Handles::default() };
+            let mut run = Run {
+                account: &self.account,
+                name: "leftover",
+                uid: None,
+                removals: &self.removals,
+                ledger: &self.ledger,
+                handles: Handles::default(),
+            };
             match run.all(&[action]).await {
                 Err(error) if error.is_in_use() || error.is_not_found() => {}
                 // One that cannot go does not keep the others.

@@ -419,7 +419,11 @@ impl State {
         let balancer = held.load_balancer.clone();
         self.check_listener(&balancer, settings)?;
         if let Some(held) = self.listeners.get_mut(arn) {
+            // Without TLS there is neither policy nor certificate; with it there is always a policy.
+            let tls = settings.protocol == "TLS";
             let policy = settings.ssl_policy.clone().or_else(|| held.listener.settings.ssl_policy.clone());
+            let policy = policy.or_else(|| Some("ELBSecurityPolicy-2016-08".to_owned())).filter(|_| tls);
+            held.certificates.retain(|_| tls);
             held.listener.settings = ListenerSettings { ssl_policy: policy, ..settings.clone() };
         }
         Ok(())

@@ -132,6 +132,8 @@ struct Inner {
     forgets: bool,
     /// Actions that the role may not do.
     denied: BTreeSet<String>,
+    /// Decides who goes on after each call, where several are at work; 0 for whoever called.
+    order: u64,
 }
 
 /// An account in memory.
@@ -174,6 +176,26 @@ impl Memory {
         self.inner.lock().forgets = true;
     }
 
+    /// From now on others may make calls between any two calls, in an order that this number decides.
+    pub fn interleave(&self, order: u64) {
+        self.inner.lock().order = order;
+    }
+
+    /// For how many turns of others a caller waits after a call.
+    fn turns(&self) -> u64 {
+        let mut inner = self.inner.lock();
+        if inner.order == 0 {
+            return 0;
+        }
+        // A step of xorshift: any order will do that is another one for another number.
+        let mut order = inner.order;
+        order ^= order << 13;
+        order ^= order >> 7;
+        order ^= order << 17;
+        inner.order = order;
+        order % 5
+    }
+
     /// The nth call from now on, counted from 0, meets this fault.
     pub fn inject(&self, nth: usize, fault: Fault) {
         let mut inner = self.inner.lock();
@@ -210,7 +232,13 @@ impl Memory {
         work: impl FnOnce(&mut State, u32) -> Result<T, AwsError>,
     ) -> Call<'a, T> {
         let outcome = self.perform(action, access, work);
-        Box::pin(async move { outcome })
+        let turns = self.turns();
+        Box::pin(async move {
+            for _ in 0..turns {
+                tokio::task::yield_now().await;
+            }
+            outcome
+        })
     }
 
     fn perform<T>(

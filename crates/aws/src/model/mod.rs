@@ -107,6 +107,8 @@ pub struct ManagedGroup {
     pub ingress: BTreeSet<Rule>,
     /// What may go out: exactly this, or whatever there is.
     pub egress: Option<BTreeSet<Rule>>,
+    /// Whether the role may not change what goes out: a group that lets everything out then stays so.
+    pub egress_denied: bool,
     /// Groups that the load balancer has beside it.
     pub beside: BTreeSet<String>,
 }

@@ -67,6 +67,33 @@ pub struct ListenerPlan {
     pub ssl_policy: Option<String>,
 }
 
+impl Action {
+    /// Whether it takes something away that may still serve.
+    pub fn takes_away(&self) -> bool {
+        matches!(
+            self,
+            Self::Revoke { .. }
+                | Self::SetGroups { .. }
+                | Self::RemoveGroup { .. }
+                | Self::RemoveCertificates { .. }
+                | Self::DeleteListener { .. }
+                | Self::DeleteTargetGroup { .. }
+                | Self::SetIpAddressType { kind: IpAddressType::Ipv4 }
+        )
+    }
+
+    /// The port of the listener that it makes or changes.
+    pub fn listener_port(&self) -> Option<u16> {
+        match self {
+            Self::CreateListener { listener, .. } | Self::ModifyListener { listener, .. } => Some(listener.port),
+            Self::AddCertificates { port, .. }
+            | Self::RemoveCertificates { port, .. }
+            | Self::TagListener { port, .. } => Some(*port),
+            _ => None,
+        }
+    }
+}
+
 fn list<T: fmt::Display>(items: impl IntoIterator<Item = T>) -> String {
     let items: Vec<String> = items.into_iter().map(|item| item.to_string()).collect();
     items.join(", ")

@@ -9,7 +9,7 @@ use crate::{
         rules::{OWN_GROUP, RULE_LIMIT, fullness, is_of, is_shared},
     },
 };
-use net::{Cidr, Family};
+use net::{Cidr, Family, HasFamily};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Names that groups of this Service can have.
@@ -64,9 +64,29 @@ fn everything_out() -> BTreeSet<Rule> {
     all.map(|cidr| Rule { protocol: Protocol::All, peer: Peer::Cidr(cidr), description: String::new() }).collect()
 }
 
-/// The managed group is there with its rules. What is left to do when the load balancer has changed: what leads to nodes closes only then.
-pub(super) fn prepare(desired: &Desired, own: Option<&SecurityGroup>, actions: &mut Vec<Action>) -> Option<Action> {
-    let Groups::Managed(managed) = &desired.groups else { return None };
+/// Whether a group lets everything out of each family that is wanted.
+fn lets_all_out(group: &SecurityGroup, wanted: &BTreeSet<Rule>) -> bool {
+    let is_wanted = |all: &Rule| {
+        wanted.iter().any(|rule| match (&rule.peer, &all.peer) {
+            (Peer::Cidr(one), Peer::Cidr(all)) => one.family() == all.family(),
+            _ => true,
+        })
+    };
+    everything_out().iter().filter(|all| is_wanted(all)).all(|all| group.egress.contains(all))
+}
+
+/// What closes when the load balancer has changed, and not before: should a listener not come to be what is wanted, the old one goes on serving.
+#[derive(Debug, Default)]
+pub(super) struct Closing {
+    /// Ports that are not wanted any more.
+    pub(super) ingress: Option<Action>,
+    /// What leads to nodes.
+    pub(super) egress: Option<Action>,
+}
+
+/// The managed group is there with its rules, but for those that close later.
+pub(super) fn prepare(desired: &Desired, own: Option<&SecurityGroup>, actions: &mut Vec<Action>) -> Closing {
+    let Groups::Managed(managed) = &desired.groups else { return Closing::default() };
     let Some(group) = own else {
         actions.push(Action::CreateGroup(NewSecurityGroup {
             name: managed.name.clone(),
@@ -76,21 +96,39 @@ pub(super) fn prepare(desired: &Desired, own: Option<&SecurityGroup>, actions: &
         }));
         let empty = BTreeSet::new();
         actions.extend(changed_rules(OWN_GROUP, Direction::Ingress, &empty, &managed.ingress));
-        if let Some(egress) = &managed.egress {
+        if let Some(egress) = managed.egress.as_ref().filter(|_| !managed.egress_denied) {
             actions.extend(changed_rules(OWN_GROUP, Direction::Egress, &everything_out(), egress));
         }
-        return None;
+        return Closing::default();
     };
     let missing = super::differing(&desired.tags, &group.tags);
     if !missing.is_empty() {
         actions.push(Action::TagGroup { group: group.id.clone(), tags: missing });
     }
-    let ManagedGroup { ingress, egress, .. } = managed;
-    actions.extend(changed_rules(&group.id, Direction::Ingress, &group.ingress, ingress));
-    let mut changes = changed_rules(&group.id, Direction::Egress, &group.egress, egress.as_ref()?);
-    let left = changes.pop_if(|last| matches!(last, Action::Revoke { .. }));
+    let ManagedGroup { ingress, egress, egress_denied, .. } = managed;
+    let stays_open = *egress_denied && egress.as_ref().is_some_and(|wanted| lets_all_out(group, wanted));
+    let mut changes = changed_rules(&group.id, Direction::Ingress, &group.ingress, ingress);
+    let closing = changes.pop_if(|last| matches!(last, Action::Revoke { .. }));
     actions.extend(changes);
-    left
+    let (narrowing, unwanted) = closing.map(|revoke| split_revoke(revoke, ingress)).unwrap_or_default();
+    actions.extend(narrowing);
+    let mut closing = Closing { ingress: unwanted, egress: None };
+    if let Some(egress) = egress.as_ref().filter(|_| !stays_open) {
+        let mut changes = changed_rules(&group.id, Direction::Egress, &group.egress, egress);
+        closing.egress = changes.pop_if(|last| matches!(last, Action::Revoke { .. }));
+        actions.extend(changes);
+    }
+    closing
+}
+
+/// Who may connect to a port that stays is another matter than a port that is not wanted any more: the first closes at once.
+fn split_revoke(revoke: Action, wanted: &BTreeSet<Rule>) -> (Option<Action>, Option<Action>) {
+    let Action::Revoke { group, direction, rules } = revoke else { return (Some(revoke), None) };
+    let stays = |rule: &Rule| wanted.iter().any(|wanted| wanted.protocol == rule.protocol);
+    let (narrowing, unwanted): (BTreeSet<Rule>, BTreeSet<Rule>) = rules.into_iter().partition(stays);
+    let revoke =
+        |rules: BTreeSet<Rule>| (!rules.is_empty()).then(|| Action::Revoke { group: group.clone(), direction, rules });
+    (revoke(narrowing), revoke(unwanted))
 }
 
 /// Authorizes, then revokes; the other way round when the group could not hold both.

@@ -5,6 +5,7 @@
 
 mod action;
 mod classic;
+mod follow;
 mod groups;
 mod network;
 mod offline;
@@ -13,6 +14,7 @@ mod remove;
 mod tests;
 
 pub use action::{Action, ListenerPlan};
+pub use follow::{Follow, follow, is_ours};
 pub(crate) use network::change_targets;
 pub use offline::{Plan, Snapshot, offline};
 pub use remove::remove;
@@ -125,13 +127,16 @@ pub fn plan(desired: &Desired, observed: &Observed, others: &Others, cluster: &C
     let mut actions = Vec::new();
     let own = groups::own(&desired.groups, observed, cluster, &desired.owner)?;
     let surplus = groups::surplus_on_nodes(desired, own, observed, others, cluster);
-    let left = groups::prepare(desired, own, &mut actions);
+    let closing = groups::prepare(desired, own, &mut actions);
     groups::authorize_nodes(desired, own, observed, &surplus, &mut actions);
     match &desired.balancer {
         Balancer::Network(network) => network::plan(desired, network, own, observed, cluster, &mut actions)?,
         Balancer::Classic(classic) => classic::plan(desired, classic, own, observed, &mut actions),
     }
-    actions.extend(left);
+    let first_deleted = actions.iter().position(|action| matches!(action, Action::DeleteListener { .. }));
+    let at = first_deleted.unwrap_or(actions.len());
+    actions.splice(at..at, closing.ingress);
+    actions.extend(closing.egress);
     groups::revoke_nodes(surplus, &mut actions);
     groups::retire(desired, observed, cluster, &mut actions);
     Ok(target_groups_last(actions))

@@ -5,6 +5,9 @@ use std::sync::Arc;
 
 pub(crate) use aws::memory::Memory as Emulated;
 
+/// Each case takes no time: all combinations are tried.
+pub(crate) const EVERY_COMBINATION: bool = true;
+
 /// The example account.
 pub(crate) fn start(example: Example) -> Arc<Emulated> {
     Arc::new(Emulated::new(example.state()))

@@ -10,6 +10,8 @@ mod load_balancers;
 mod memory_only;
 mod moments;
 mod neighbours;
+mod reach;
+mod refusals;
 mod tables;
 mod targets;
 mod transitions;

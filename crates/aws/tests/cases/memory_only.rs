@@ -3,17 +3,20 @@
 use super::{
     leftovers::sweep_all,
     targets::registered,
-    world::{World, classic, describe, merged, nodes, ports, shapes, step, web},
+    world::{World, classic, describe, merged, nodes, ports, shapes, step, unmanaged, web},
 };
 use aws::{
+    account::{Peer, Rule},
     apply::{Alive, Aws},
+    cloud_config::SharedProbe,
     memory::{
         Example, Fault, Memory,
         testing::{annotated, service, settings},
     },
+    model::Settings,
 };
 use futures::FutureExt;
-use k8s_openapi::api::core::v1::Node;
+use k8s_openapi::api::core::v1::{Node, Service};
 use runtime::cloud::{CloudError, LoadBalancers};
 use serde_json::json;
 use std::sync::Arc;
@@ -179,5 +182,92 @@ async fn a_node_that_stopped_a_moment_ago_does_not_keep_the_others_out() {
         world.cloud.change(|state| state.instances.get_mut("i-0003").unwrap().state = "stopped".into());
         world.aws.update_nodes(&web(&[shape, ports(&[(80, 30081, "TCP")])]), &nodes(5)).await.unwrap();
         assert_eq!(registered(&world.cloud.state()).len(), 3);
+    }
+}
+
+/// Upstream's policy has neither permission: the group stays as AWS makes it, which is told, and everything works.
+#[tokio::test]
+async fn a_role_that_may_not_change_egress_leaves_it_as_it_is_and_tells() {
+    let egress = ["ec2:AuthorizeSecurityGroupEgress", "ec2:RevokeSecurityGroupEgress"];
+    for denied in [&egress[..], &egress[..1], &egress[1..]] {
+        for shape in shapes() {
+            let mut world = World::new(&settings());
+            let told = super::world::notes(&world.aws);
+            world.cloud.deny(denied);
+            world.through(&step(&web(std::slice::from_ref(&shape)))).await;
+            world.through(&step(&web(&[shape.clone(), ports(&[(80, 30081, "TCP"), (443, 30443, "TCP")])]))).await;
+            let reasons: Vec<&str> = told.lock().iter().map(|note| note.reason).collect();
+            assert_eq!(reasons, ["EgressNotRestricted"], "{denied:?}, {shape}");
+            let state = world.cloud.state();
+            let own = state.groups.values().find(|group| group.name.starts_with("k8s-")).unwrap();
+            assert!(own.egress.iter().any(|rule| rule.to_string().contains("0.0.0.0/0")), "{:?}", own.egress);
+            assert_eq!(state.listeners.len(), 2);
+            // With the permission a process that starts restricts it.
+            world.cloud.deny(&[]);
+            world.restart().await;
+            world.attempt(&web(std::slice::from_ref(&shape)), 3).await.unwrap();
+            let state = world.cloud.state();
+            let own = state.groups.values().find(|group| group.name.starts_with("k8s-")).unwrap();
+            assert!(!own.egress.iter().any(|rule| rule.to_string().contains("0.0.0.0/0")), "{:?}", own.egress);
+        }
+    }
+}
+
+/// Services that come and go at the same time share a rule on the nodes: whoever is left has it, in whatever order calls are made.
+#[tokio::test]
+async fn nothing_is_revoked_that_another_begins_to_want_however_many_are_at_work() {
+    let probe = Some(SharedProbe { port: 10256, path: "/healthz".into() });
+    let both = [unmanaged(), settings()].map(|settings| Settings { shared_probe: probe.clone(), ..settings });
+    for settings in both {
+        for shape in shapes() {
+            for order in 1..12_u64 {
+                let memory = Arc::new(Memory::new(Example { nodes: 3 }.state()));
+                let aws = Aws::new(memory.clone(), settings.clone());
+                let all = Example { nodes: 3 }.nodes();
+                let number =
+                    |name: &str, node: u16| service(name, &merged(&[shape.clone(), ports(&[(80, node, "TCP")])]));
+                let (going, changing) = (number("going", 30001), number("changing", 30002));
+                // Another port is checked: what it shared with the others is not wanted by it any more.
+                let changed = service(
+                    "changing",
+                    &merged(&[
+                        shape.clone(),
+                        ports(&[(80, 30002, "TCP")]),
+                        annotated(&[("healthcheck-port", "traffic-port"), ("healthcheck-protocol", "tcp")]),
+                    ]),
+                );
+                aws.ensure(&going, &all).await.unwrap();
+                aws.ensure(&changing, &all).await.unwrap();
+                memory.interleave(order.wrapping_mul(0x9E37_79B9_7F4A_7C15));
+                let coming: Vec<Service> = (0..3).map(|n| number(&format!("coming{n}"), 30010 + n)).collect();
+                let (deleted, one, two, three, other) = tokio::join!(
+                    aws.delete(&going),
+                    aws.ensure(&coming[0], &all),
+                    aws.ensure(&coming[1], &all),
+                    aws.ensure(&coming[2], &all),
+                    aws.ensure(&changed, &all),
+                );
+                let _ = deleted;
+                for outcome in [one, two, three, other] {
+                    outcome.unwrap();
+                }
+                memory.interleave(0);
+                let has = memory.state().groups[Example::NODE_GROUP].ingress.clone();
+                // What each of them needs, seen on an account of its own.
+                for one in coming.iter().chain([&changed]) {
+                    let alone = Arc::new(Memory::new(Example { nodes: 3 }.state()));
+                    Aws::new(alone.clone(), settings.clone()).ensure(one, &all).await.unwrap();
+                    let needs = alone.state().groups[Example::NODE_GROUP].ingress.clone();
+                    let by_range = |rule: &&Rule| matches!(rule.peer, Peer::Cidr(_));
+                    let lost: Vec<String> = needs
+                        .iter()
+                        .filter(by_range)
+                        .filter(|rule| !has.contains(rule))
+                        .map(ToString::to_string)
+                        .collect();
+                    assert!(lost.is_empty(), "order {order}, {shape}: {:?} lost {lost:?}", one.metadata.name);
+                }
+            }
+        }
     }
 }

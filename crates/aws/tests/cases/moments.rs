@@ -1,7 +1,9 @@
-//! Between any two calls of a change nobody is let in who is not let in before or after, and nobody is shut out who is let in before and after.
+//! Between any two calls of a change nobody is let in who is not let in before or after, and nobody is shut out who is let in before and after:
+//! by rules, and by listeners and targets, as AWS goes through them.
 
 use super::{
     emulated::Emulated,
+    reach::reached,
     world::{World, classic, describe, families, merged, ports, ranges, shown, unmanaged, web},
 };
 use aws::{
@@ -17,6 +19,8 @@ use k8s_openapi::api::core::v1::Service;
 use serde_json::{Value, json};
 use std::{collections::BTreeSet, sync::Arc};
 
+const BOTH_CERTIFICATES: &str = "arn:aws:acm:us-east-1:1:certificate/2,arn:aws:acm:us-east-1:1:certificate/1";
+
 /// Services from each of which one can come to each other.
 fn network() -> Vec<(&'static str, Value)> {
     let dual = |first: &str, second: &str| families("RequireDualStack", &[first, second]);
@@ -28,6 +32,18 @@ fn network() -> Vec<(&'static str, Value)> {
         ("IPv6 first, local", merged(&[dual("IPv6", "IPv4"), local.clone()])),
         ("other node port and range", merged(&[ports(&[(80, 30081, "TCP")]), ranges(&["198.51.100.0/24"])])),
         ("TCP and UDP", ports(&[(80, 30080, "TCP"), (80, 30080, "UDP"), (443, 30443, "TCP")])),
+        (
+            "IPv6 first, TCP and UDP",
+            merged(&[dual("IPv6", "IPv4"), ports(&[(80, 30080, "TCP"), (80, 30080, "UDP"), (443, 30443, "TCP")])]),
+        ),
+        ("UDP alone", ports(&[(80, 30080, "UDP")])),
+        (
+            "TLS beside TCP",
+            merged(&[
+                ports(&[(80, 30080, "TCP"), (443, 30443, "TCP")]),
+                annotated(&[("ssl-cert", BOTH_CERTIFICATES), ("ssl-ports", "443")]),
+            ]),
+        ),
         ("TLS, local", merged(&[local, annotated(&[("ssl-cert", Example::CERTIFICATE)])])),
         ("brought", annotated(&[("security-groups", Example::BROUGHT_GROUP), ("healthcheck-port", "9000")])),
         (
@@ -93,6 +109,8 @@ async fn every_moment(settings: &Settings, services: &[(&'static str, Value)]) {
             world.attempt(&after, 3).await.unwrap();
             assert_eq!(describe(&world.cloud.state()), describe(&end), "{what}: nothing is left to do");
             let (had, gets) = (effective(&start), effective(&end));
+            let open: BTreeSet<_> = reached(&start).intersection(&reached(&end)).cloned().collect();
+            assert!(!reached(&end).is_empty(), "{what}: nobody reaches anything");
             for nth in 0..calls {
                 let world = at(settings, &start, &before).await;
                 world.cloud.inject(nth, Fault::Kill);
@@ -105,8 +123,12 @@ async fn every_moment(settings: &Settings, services: &[(&'static str, Value)]) {
                 for rule in had.intersection(&gets) {
                     assert!(has.contains(rule), "{what}, after call {nth}: {rule:?} is closed");
                 }
+                let shut: Vec<_> = open.difference(&reached(&now)).cloned().collect();
+                assert!(shut.is_empty(), "{what}, after call {nth}: shut are {shut:?}\n{}", describe(&now));
                 let groups = attached(&now);
-                assert!(groups == attached(&start) || groups == attached(&end), "{what}, after call {nth}: {groups:?}");
+                let worn: BTreeSet<String> = attached(&start).union(&attached(&end)).cloned().collect();
+                let some = !groups.is_empty() || attached(&start).is_empty() || attached(&end).is_empty();
+                assert!(some && groups.is_subset(&worn), "{what}, after call {nth}: {groups:?}");
             }
             // Deleting leaves nothing, and does not need the sweep for it.
             world.delete(&after).await.unwrap();
@@ -125,7 +147,7 @@ async fn of_a_network_load_balancer() {
 #[tokio::test]
 async fn of_a_network_load_balancer_without_groups() {
     let probe = Some(SharedProbe { port: 10256, path: "/healthz".into() });
-    every_moment(&Settings { shared_probe: probe, ..unmanaged() }, &network()[..7]).await;
+    every_moment(&Settings { shared_probe: probe, ..unmanaged() }, &network()[..10]).await;
 }
 
 #[tokio::test]

@@ -82,6 +82,7 @@ impl Parts<'_> {
                     name: self.request.owner.classic_group(),
                     ingress,
                     egress: None,
+                    egress_denied: false,
                     beside: annotations.extra_groups.clone(),
                 })
             }

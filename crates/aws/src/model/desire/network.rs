@@ -191,6 +191,7 @@ impl Parts<'_> {
             name: self.request.owner.network_group(&self.settings.cluster.name),
             ingress,
             egress: Some(egress),
+            egress_denied: false,
             beside: BTreeSet::new(),
         })
     }

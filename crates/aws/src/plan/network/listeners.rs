@@ -8,6 +8,8 @@ use crate::{
 };
 use std::collections::BTreeSet;
 
+const TLS: &str = "TLS";
+
 /// Plans listeners with their target groups; says which target groups that are there stay in use.
 pub(super) fn plan(
     desired: &Desired,
@@ -19,8 +21,7 @@ pub(super) fn plan(
     let there = seen.map(|seen| seen.listeners.as_slice()).unwrap_or_default();
     let mut used = BTreeSet::new();
     for wanted in &network.listeners {
-        let on_port = there.iter().find(|has| has.settings.port == wanted.port);
-        let has = on_port.filter(|has| has.settings.protocol == wanted.protocol);
+        let has = there.iter().find(|has| has.settings.port == wanted.port);
         let (target_group, arn) = target_group(desired, wanted, has, groups, actions)?;
         let leads_there = has.is_some_and(|has| arn.as_ref() == Some(&has.settings.target_group));
         used.extend(arn);
@@ -31,23 +32,18 @@ pub(super) fn plan(
             certificate: wanted.certificate.clone(),
             ssl_policy: wanted.ssl_policy.clone(),
         };
-        match (has, on_port) {
-            (Some(has), _) => {
-                let same_policy = wanted.ssl_policy.is_none() || wanted.ssl_policy == has.settings.ssl_policy;
-                let same_certificate = wanted.certificate == has.settings.certificate;
-                let same_tls = wanted.protocol != "TLS" || (same_certificate && same_policy);
-                let arn = has.arn.clone();
-                let modify = (!leads_there || !same_tls).then_some(Action::ModifyListener { arn, listener });
-                update(desired, wanted, has, seen, modify, actions);
-            }
-            (None, old) => {
-                // A port has one listener: the old one goes when everything for the new one is there.
-                let delete = |old: &Has| Action::DeleteListener { arn: old.arn.clone(), port: old.settings.port };
-                actions.extend(old.map(delete));
-                actions.push(Action::CreateListener { listener, tags: desired.tags.clone() });
-                add_certificates(wanted, &BTreeSet::new(), actions);
-            }
-        }
+        let Some(has) = has else {
+            actions.push(Action::CreateListener { listener, tags: desired.tags.clone() });
+            add_certificates(wanted, &BTreeSet::new(), actions);
+            continue;
+        };
+        // A listener is changed where it stands, its protocol too: taking it away first would shut the port.
+        let same_policy = wanted.ssl_policy.is_none() || wanted.ssl_policy == has.settings.ssl_policy;
+        let same_certificate = wanted.certificate == has.settings.certificate;
+        let same_tls = wanted.protocol != TLS || (same_certificate && same_policy);
+        let same = wanted.protocol == has.settings.protocol && leads_there && same_tls;
+        let modify = (!same).then(|| Action::ModifyListener { arn: has.arn.clone(), listener });
+        update(desired, wanted, has, seen, modify, actions);
     }
     let gone = |has: &&Has| !network.listeners.iter().any(|wanted| wanted.port == has.settings.port);
     for old in there.iter().filter(gone) {
@@ -92,11 +88,15 @@ fn update(
     modify: Option<Action>,
     actions: &mut Vec<Action>,
 ) {
-    let certificates = seen.and_then(|seen| seen.certificates.get(&has.arn));
-    if let Some(certificates) = certificates {
+    let becomes_tls = wanted.protocol == TLS && has.settings.protocol != TLS;
+    let certificates = seen.and_then(|seen| seen.certificates.get(&has.arn)).filter(|_| wanted.protocol == TLS);
+    if let Some(certificates) = certificates.filter(|_| !becomes_tls) {
         add_certificates(wanted, certificates, actions);
     }
     actions.extend(modify);
+    if becomes_tls {
+        add_certificates(wanted, &BTreeSet::new(), actions);
+    }
     if let Some(certificates) = certificates {
         // AWS does not let go of the listener's own one.
         let own = wanted.certificate.as_ref();

@@ -5,7 +5,7 @@ mod listeners;
 use super::{Action, Observed, SeenNetwork, SeenTargetGroup, differing, groups};
 use crate::{
     account::{
-        Attributes, HealthCheck, IpAddressType, Listener, NewLoadBalancer, NewTargetGroup, SecurityGroup, Target,
+        Attributes, HealthCheck, IpAddressType, NewLoadBalancer, NewTargetGroup, SecurityGroup, SubnetMapping, Target,
     },
     model::{self, Desired, Network, names::Cluster},
 };
@@ -29,12 +29,12 @@ pub(super) fn plan(
         seen.load_balancer.ip_address_type == IpAddressType::Dualstack && network.ip_address_type == IpAddressType::Ipv4
     });
     let narrow = narrows.then_some(Action::SetIpAddressType { kind: IpAddressType::Ipv4 });
-    let mut seen = observed.network.clone();
-    let mut leads_to_ipv6 = observed.target_groups.iter().any(|seen| seen.group.family == Family::V6);
+    let seen = observed.network.as_ref();
+    let leads_to_ipv6 = observed.target_groups.iter().any(|seen| seen.group.family == Family::V6);
     let udp = network.listeners.iter().any(|listener| listener.protocol.contains("UDP"));
     if narrows && leads_to_ipv6 && udp {
-        actions.extend(seen.as_mut().into_iter().flat_map(|seen| part_from_ipv6(seen, &observed.target_groups)));
-        leads_to_ipv6 = false;
+        // While it is wide it takes UDP only with source NAT; so listeners part from IPv6 targets without a gap.
+        actions.extend(seen.filter(|seen| seen.load_balancer.ipv6_source_nat != Some(true)).map(source_nat));
     }
     actions.extend(narrow.clone().filter(|_| !leads_to_ipv6));
     // What is not ours may have been put behind a listener by hand: it is neither used nor deleted.
@@ -45,7 +45,8 @@ pub(super) fn plan(
         seen.tags.as_ref().is_none_or(owned)
     };
     let own_groups: Vec<&SeenTargetGroup> = observed.target_groups.iter().filter(ours).collect();
-    let used = listeners::plan(desired, network, seen.as_ref(), &own_groups, actions)?;
+    let used = listeners::plan(desired, network, seen, &own_groups, actions)?;
+    wear_both(seen, actions);
     actions.extend(narrow.filter(|_| leads_to_ipv6));
     for seen in own_groups.into_iter().filter(|seen| !used.contains(&seen.group.arn)) {
         let (arn, group) = (seen.group.arn.clone(), seen.group.name.clone());
@@ -54,14 +55,36 @@ pub(super) fn plan(
     Ok(())
 }
 
-/// Listeners that lead to IPv6 targets go.
-fn part_from_ipv6(seen: &mut SeenNetwork, groups: &[SeenTargetGroup]) -> Vec<Action> {
-    let leads = |listener: &mut Listener| {
-        let group = groups.iter().find(|seen| seen.group.arn == listener.settings.target_group);
-        group.is_some_and(|seen| seen.group.family == Family::V6)
+/// How many groups a load balancer can have.
+const MOST_GROUPS: usize = 5;
+
+/// One that gets other groups and other targets, or other checks of them, in one change has both groups in between: nodes let in what goes to the old targets by the old
+/// groups, and to the new ones by the new groups.
+fn wear_both(seen: Option<&SeenNetwork>, actions: &mut Vec<Action>) {
+    let is_moved = |action: &Action| {
+        matches!(
+            action,
+            Action::ModifyListener { .. } | Action::SetHealthCheck { .. } | Action::SetTargetGroupAttributes { .. }
+        )
     };
-    let gone = seen.listeners.extract_if(.., leads);
-    gone.map(|listener| Action::DeleteListener { arn: listener.arn, port: listener.settings.port }).collect()
+    let is_exchange = |action: &Action| matches!(action, Action::SetGroups { .. });
+    let (Some(seen), Some(moved)) = (seen, actions.iter().rposition(is_moved)) else { return };
+    let Some(at) = actions.iter().position(is_exchange).filter(|at| *at < moved) else { return };
+    let Action::SetGroups { groups: wanted } = &actions[at] else { return };
+    let has = &seen.load_balancer.security_groups;
+    let both: BTreeSet<String> = has.union(wanted).cloned().collect();
+    if both.len() > MOST_GROUPS {
+        return;
+    }
+    actions[at..=moved].rotate_left(1);
+    if both != *has {
+        actions.insert(at, Action::SetGroups { groups: both });
+    }
+}
+
+fn source_nat(seen: &SeenNetwork) -> Action {
+    let mapping = |subnet: &String| SubnetMapping { subnet: subnet.clone(), ..SubnetMapping::default() };
+    Action::SetSubnets { subnets: seen.load_balancer.subnets.iter().map(mapping).collect(), ipv6_source_nat: true }
 }
 
 fn create(desired: &Desired, network: &Network, own: Option<&SecurityGroup>, actions: &mut Vec<Action>) {
@@ -179,14 +202,20 @@ fn same_check(wanted: &HealthCheck, has: &HealthCheck) -> bool {
         && (timeout.is_none() || *timeout == has.timeout)
 }
 
-/// Those that leave go first: a target group holds only so many.
+/// How many targets a group is sure to hold.
+const MOST_TARGETS: usize = 500;
+
+/// Those that come are there before those that leave go, unless the group could not hold both.
 pub(crate) fn change_targets(name: &str, has: &BTreeSet<Target>, wanted: &BTreeSet<Target>, actions: &mut Vec<Action>) {
     let leaving: BTreeSet<Target> = has.difference(wanted).cloned().collect();
-    if !leaving.is_empty() {
-        actions.push(Action::Deregister { group: name.to_owned(), targets: leaving });
-    }
     let coming: BTreeSet<Target> = wanted.difference(has).cloned().collect();
-    if !coming.is_empty() {
-        actions.push(Action::Register { group: name.to_owned(), targets: coming });
+    let both_fit = has.len() + coming.len() <= MOST_TARGETS;
+    let group = || name.to_owned();
+    let register = (!coming.is_empty()).then(|| Action::Register { group: group(), targets: coming });
+    let deregister = (!leaving.is_empty()).then(|| Action::Deregister { group: group(), targets: leaving });
+    if both_fit {
+        actions.extend(register.into_iter().chain(deregister));
+    } else {
+        actions.extend(deregister.into_iter().chain(register));
     }
 }
