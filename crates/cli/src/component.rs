@@ -35,6 +35,13 @@ pub(crate) fn report(client: Client, component: &'static str, namespace: String,
     });
 }
 
+/// Says what was given and changes nothing.
+pub(crate) fn remark(lines: &[String]) {
+    for line in lines {
+        anstream::eprintln!("\x1b[1;33mwarning:\x1b[0m {line}");
+    }
+}
+
 /// Starts the parts, then waits for a signal or a failure and stops everything.
 pub(crate) fn run(log: &Log, start: impl AsyncFnOnce(Admin, Tasks) -> anyhow::Result<()>) -> anyhow::Result<()> {
     run_within(log, shutdown::GRACE, start)

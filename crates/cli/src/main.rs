@@ -4,6 +4,7 @@ mod args;
 mod commands;
 mod component;
 mod flag;
+mod gates;
 mod manager;
 mod read;
 

@@ -15,7 +15,8 @@ const USAGE: u8 = 64;
 
 /// The command that was asked for, with everything given to it; or the exit code when there is nothing to run.
 pub(crate) fn parse(words: impl Iterator<Item = OsString>) -> Result<(&'static Command, Settings), ExitCode> {
-    let matches = clap().try_get_matches_from(named(words)).map_err(|error| {
+    let words = one_dash(named(words).collect());
+    let matches = clap().try_get_matches_from(words).map_err(|error| {
         // Nothing can be done about a closed terminal.
         let _ = error.print();
         if error.use_stderr() { ExitCode::from(USAGE) } else { ExitCode::SUCCESS }
@@ -30,7 +31,11 @@ pub(crate) fn parse(words: impl Iterator<Item = OsString>) -> Result<(&'static C
     };
     let flags = values(command, given);
     let mut settings = Settings::new(&command.name.replace(' ', "-")).flags(flags).environment(std::env::vars());
-    if let Some(path) = command.long_running.then(|| given.get_one::<String>(CONFIG.name)).flatten() {
+    let config = command.long_running.then(|| given.get_one::<String>(CONFIG.name)).flatten();
+    if command.name == commands::kubelet::COMMAND.name {
+        let folder = given.get_one::<String>(commands::kubelet::CONFIG_DIR).map(Path::new);
+        settings = commands::kubelet::file::read(settings, config.map(Path::new), folder);
+    } else if let Some(path) = config {
         // A folder is for `up`, which reads it as what `init` wrote.
         let folder = command.name == "up" && Path::new(path).is_dir();
         settings = match command.name {
@@ -50,9 +55,23 @@ fn named(mut words: impl Iterator<Item = OsString>) -> impl Iterator<Item = OsSt
     let command = match file {
         Some("kube-apiserver") => Some("apiserver"),
         Some("etcd") => Some("etcd"),
+        Some("coredns") => Some("dns"),
         _ => None,
     };
     program.into_iter().chain(command.map(OsString::from)).chain(words)
+}
+
+/// CoreDNS has Go's own flags, for which one dash is as good as two: `dns -conf Corefile`.
+fn one_dash(mut words: Vec<OsString>) -> Vec<OsString> {
+    let is_dns = words.get(1).is_some_and(|word| word == commands::dns::COMMAND.name);
+    for word in words.iter_mut().skip(2).filter(|_| is_dns) {
+        let Some(text) = word.to_str().and_then(|text| text.strip_prefix('-')) else { continue };
+        let name = text.split('=').next().unwrap_or(text);
+        if flags(&commands::dns::COMMAND).any(|flag| flag.name() == name) {
+            *word = format!("--{text}").into();
+        }
+    }
+    words
 }
 
 /// Every flag that is given, with its text.

@@ -5,10 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Flags of one name that are not the same in all commands, and why: another type, default or sentence of help.
 const DIFFERENT: &[(&str, &str)] = &[
+    ("anonymous-auth", "of the API server, and of a kubelet"),
+    ("authorization-mode", "of the API server, and of a kubelet, which asks that one"),
     ("bind-address", "servers listen there, the proxy is reached there; up is for this machine alone"),
+    ("cert-dir", "of the API server, and of a node"),
+    ("client-ca-file", "of the API server, and of a kubelet"),
     ("cloud-config", "the manager wants what it means, plan its text, transform also that of standard input"),
     ("cloud-provider", "upstream's managers know different ones"),
     ("cluster-cidr", "each says what it does with pods' addresses; up has some"),
+    ("cluster-domain", "the operator writes it into a Corefile, Pods look for names in it"),
     ("cluster-name", "upstream's word for what only clouds use"),
     ("config", "init reads kubeadm's file there, as kubeadm does"),
     ("configure-cloud-routes", "each says what it takes"),
@@ -17,7 +22,9 @@ const DIFFERENT: &[(&str, &str)] = &[
     ("dns-bind-address", "up always runs the server in its process"),
     ("dns-port", "up always runs the server in its process"),
     ("dry-run", "each says what it prints"),
+    ("feature-gates", "programs take theirs, the transformer obeys one"),
     ("filename", "a Service, or the objects of a cluster"),
+    ("healthz-bind-address", "kube-proxy's word, and kubelet's, whose port is another flag"),
     ("hostname-override", "explain can be asked about another node"),
     ("image", "each says whose"),
     ("kubeconfig", "doctor and trace are for people, who have kubectl's"),
@@ -29,10 +36,12 @@ const DIFFERENT: &[(&str, &str)] = &[
     ("operand", "each says what it runs"),
     ("output", "a form, or a file"),
     ("proxy-mode", "explain is shorter"),
+    ("quiet", "where a server listens, or what to try"),
     ("secure-port", "each has its own"),
     ("server", "a program in an image, or where the API is"),
     ("service-cluster-ip-range", "the API server gives addresses of it away, the controllers keep off"),
     ("tls-cert-file", "each says to whom it is shown"),
+    ("tls-private-key-file", "each says of what"),
 ];
 
 #[test]
@@ -97,4 +106,24 @@ fn what_a_command_lists_is_what_it_reads() {
             assert_eq!(unlisted, Vec::<&&str>::new(), "{}", command.name);
         }
     }
+}
+
+#[test]
+fn the_flags_of_coredns_may_have_one_dash() {
+    let words = |text: &str| text.split(' ').map(OsString::from).collect::<Vec<_>>();
+    for (given, expected) in [
+        ("twinstack dns -conf Corefile -dns.port=1053 -quiet", "twinstack dns --conf Corefile --dns.port=1053 --quiet"),
+        ("twinstack dns -p 1053 --conf x", "twinstack dns -p 1053 --conf x"),
+        ("twinstack up -conf x", "twinstack up -conf x"),
+    ] {
+        assert_eq!(one_dash(words(given)), words(expected));
+    }
+    assert_eq!(
+        named(words("/usr/bin/coredns -conf x").into_iter()).collect::<Vec<_>>(),
+        words("/usr/bin/coredns dns -conf x")
+    );
+    let matches = clap().try_get_matches_from(one_dash(words("coredns dns -conf x -p 1053"))).unwrap();
+    let given = matches.subcommand_matches("dns").unwrap();
+    assert_eq!(given.get_one::<String>("conf").map(String::as_str), Some("x"));
+    assert_eq!(given.get_one::<String>("dns.port").map(String::as_str), Some("1053"));
 }

@@ -3,7 +3,10 @@
 use super::Command;
 use crate::{
     component,
-    flag::{DefaultFlag, Flag, KUBECONFIG, cidrs, count, duration, flags, period, positive, switch, text},
+    flag::{
+        DefaultFlag, Flag, KUBECONFIG, cidrs, count, duration, file, flags, folder, period, positive, switch, text,
+    },
+    gates,
     manager::{Manager, Own},
     read,
 };
@@ -11,18 +14,25 @@ use access::authn::User;
 use apiserver::{ApiServer, client::InProcess};
 use base64::Engine;
 use control::{
+    autoscaler,
+    certificates::{AuthorityFiles, CertificateOptions},
     endpointslice,
     framework::{self, Context, ControllerOptions, Selection},
-    hollow, housekeeping, mirroring, node_ipam, routes,
+    hollow, housekeeping, mirroring, node_ipam, quota, routes,
     service_lb::{
         self,
         lab::{self, Lab},
         provider::{Provider, Providers},
     },
+    storage::StorageOptions,
 };
 use net::{Cidr, DualStack, NodeBlocks, NodeMaskFlags, ServiceRange, node_blocks};
-use runtime::config::Settings;
-use std::{path::Path, sync::Arc, time::Duration};
+use runtime::{config::Settings, pki::Authority};
+use std::{
+    path::{Path, PathBuf},
+    sync::Arc,
+    time::Duration,
+};
 
 pub(super) const COMMAND: Command = Command {
     name: "controller-manager",
@@ -33,10 +43,13 @@ pub(super) const COMMAND: Command = Command {
     example: "twinstack controller-manager --kubeconfig ./data/admin.kubeconfig --allocate-node-cidrs \
               --cluster-cidr 10.244.0.0/16,fd00:10:244::/56\n\
               twinstack controller-manager --kubeconfig ~/.kube/config --controllers endpointslice-controller",
-    flags: &[&[&KUBECONFIG], FLAGS, &OWN.flags()],
+    flags: &[&[&KUBECONFIG], FLAGS, &OWN.flags(), gates::FLAGS],
     positional: None,
     long_running: true,
-    check: |given| flags(given).map(drop),
+    check: |given| {
+        gates::idle(given);
+        flags(given).map(drop)
+    },
     run,
 };
 
@@ -61,9 +74,28 @@ flags! {
     CONFIGURE_CLOUD_ROUTES: DefaultFlag<bool> = switch("configure-cloud-routes", "make routes for pod CIDRs, if the cloud provider can").or("true");
     ROUTE_RECONCILIATION_PERIOD: DefaultFlag<Duration> = duration("route-reconciliation-period", "how often routes are looked at when nothing happens").or_shown(|| routes::RouteControllerOptions::default().period, read::typed_duration);
     ROOT_CA_FILE: Flag<String> = Flag::new("root-ca-file", "FILE", "a file that can be read", read::content, "certificates by which pods know the API server, for the ConfigMap kube-root-ca.crt of every namespace");
+    CLUSTER_SIGNING_CERT_FILE: Flag<PathBuf> = file("cluster-signing-cert-file", "certificate of the authority that signs for all signers of Kubernetes");
+    CLUSTER_SIGNING_KEY_FILE: Flag<PathBuf> = file("cluster-signing-key-file", "its key");
+    CLUSTER_SIGNING_KUBELET_SERVING_CERT_FILE: Flag<PathBuf> = file("cluster-signing-kubelet-serving-cert-file", "certificate of the authority that signs for kubernetes.io/kubelet-serving");
+    CLUSTER_SIGNING_KUBELET_SERVING_KEY_FILE: Flag<PathBuf> = file("cluster-signing-kubelet-serving-key-file", "its key");
+    CLUSTER_SIGNING_KUBELET_CLIENT_CERT_FILE: Flag<PathBuf> = file("cluster-signing-kubelet-client-cert-file", "certificate of the authority that signs for kubernetes.io/kube-apiserver-client-kubelet");
+    CLUSTER_SIGNING_KUBELET_CLIENT_KEY_FILE: Flag<PathBuf> = file("cluster-signing-kubelet-client-key-file", "its key");
+    CLUSTER_SIGNING_KUBE_APISERVER_CLIENT_CERT_FILE: Flag<PathBuf> = file("cluster-signing-kube-apiserver-client-cert-file", "certificate of the authority that signs for kubernetes.io/kube-apiserver-client");
+    CLUSTER_SIGNING_KUBE_APISERVER_CLIENT_KEY_FILE: Flag<PathBuf> = file("cluster-signing-kube-apiserver-client-key-file", "its key");
+    CLUSTER_SIGNING_LEGACY_UNKNOWN_CERT_FILE: Flag<PathBuf> = file("cluster-signing-legacy-unknown-cert-file", "certificate of the authority that signs for kubernetes.io/legacy-unknown");
+    CLUSTER_SIGNING_LEGACY_UNKNOWN_KEY_FILE: Flag<PathBuf> = file("cluster-signing-legacy-unknown-key-file", "its key");
+    CLUSTER_SIGNING_DURATION: DefaultFlag<Duration> = duration("cluster-signing-duration", "longest life of a certificate that is signed; a request may ask for less").or_shown(|| CertificateOptions::default().duration, read::typed_duration);
     NODE_MONITOR_GRACE_PERIOD: DefaultFlag<Duration> = duration("node-monitor-grace-period", "how long a node may be silent before it is Unknown").or_shown(|| housekeeping::HousekeepingOptions::default().node_monitor_grace_period, read::typed_duration);
     NODE_MONITOR_PERIOD: DefaultFlag<Duration> = duration("node-monitor-period", "how often that is looked at").or_shown(|| housekeeping::HousekeepingOptions::default().node_monitor_period, read::typed_duration);
     TERMINATED_POD_GC_THRESHOLD: DefaultFlag<usize> = count("terminated-pod-gc-threshold", "ended pods that may stay; 0 keeps all").or_of(|| housekeeping::HousekeepingOptions::default().terminated_pod_gc_threshold);
+    RESOURCE_QUOTA_SYNC_PERIOD: DefaultFlag<Duration> = period("resource-quota-sync-period", "how often quotas are counted anew when nothing happens").or_shown(|| quota::QuotaOptions::default().sync_period, read::typed_duration);
+    HORIZONTAL_POD_AUTOSCALER_SYNC_PERIOD: DefaultFlag<Duration> = period("horizontal-pod-autoscaler-sync-period", "how often metrics are asked for").or_shown(|| autoscaler::AutoscalerOptions::default().sync_period, read::typed_duration);
+    HORIZONTAL_POD_AUTOSCALER_DOWNSCALE_STABILIZATION: DefaultFlag<Duration> = duration("horizontal-pod-autoscaler-downscale-stabilization", "how long a higher recommendation counts before a target shrinks").or_shown(|| autoscaler::AutoscalerOptions::default().downscale_stabilization, read::typed_duration);
+    HORIZONTAL_POD_AUTOSCALER_TOLERANCE: DefaultFlag<f64> = Flag::new("horizontal-pod-autoscaler-tolerance", "FRACTION", "a number from 0 on, such as 0.1", fraction, "how far a metric may be from its target before anything happens").or("0.1");
+    HORIZONTAL_POD_AUTOSCALER_CPU_INITIALIZATION_PERIOD: DefaultFlag<Duration> = duration("horizontal-pod-autoscaler-cpu-initialization-period", "how long after a pod's start its processor time may be left out").or_shown(|| autoscaler::AutoscalerOptions::default().cpu_initialization_period, read::typed_duration);
+    HORIZONTAL_POD_AUTOSCALER_INITIAL_READINESS_DELAY: DefaultFlag<Duration> = duration("horizontal-pod-autoscaler-initial-readiness-delay", "how long after a pod's start a change of readiness counts as its first").or_shown(|| autoscaler::AutoscalerOptions::default().initial_readiness_delay, read::typed_duration);
+    CONCURRENT_HORIZONTAL_POD_AUTOSCALER_SYNCS: DefaultFlag<usize> = positive("concurrent-horizontal-pod-autoscaler-syncs", "autoscalers that are worked on at a time").or_of(|| autoscaler::AutoscalerOptions::default().workers);
+    HOST_PATH_PROVISIONER_DIR: Flag<PathBuf> = folder("host-path-provisioner-dir", "where folders become volumes of classes whose provisioner is twinstack.dev/host-path; nobody makes such volumes when not given");
     HOLLOW_NODES: DefaultFlag<u32> = count("hollow-nodes", "nodes without a machine, whose pods turn Running and Ready: for tests and scale runs").or_of(|| hollow::HollowOptions::default().nodes);
     HOLLOW_START_DELAY: DefaultFlag<Duration> = duration("hollow-start-delay", "how long a pod on them takes to start, unless its annotation says otherwise").or_shown(|| hollow::HollowOptions::default().start_delay, read::typed_duration);
     HOLLOW_STOP_DELAY: DefaultFlag<Duration> = duration("hollow-stop-delay", "how long it takes to stop; never longer than its grace period").or_shown(|| hollow::HollowOptions::default().stop_delay, read::typed_duration);
@@ -74,6 +106,13 @@ const OWN: Own = Own::new("kube-controller-manager", "10257").upstreams();
 
 const fn mask(name: &'static str, help: &'static str) -> Flag<u8> {
     Flag::new(name, "LENGTH", "a prefix length", read::parsed, help)
+}
+
+fn fraction(text: &str) -> Result<f64, String> {
+    text.parse()
+        .ok()
+        .filter(|number: &f64| number.is_finite() && *number >= 0.0)
+        .ok_or_else(|| "is not a number from 0 on".to_owned())
 }
 
 const fn up_to_thousand(name: &'static str, help: &'static str) -> Flag<usize> {
@@ -112,7 +151,9 @@ struct Flags {
 }
 
 fn run(settings: Settings) -> anyhow::Result<()> {
-    let (log, flags) = settings.read(|given| Some((component::log(given), flags(given)?)))?;
+    let (log, remarks, flags) =
+        settings.read(|given| Some((component::log(given), gates::idle(given), flags(given)?)))?;
+    component::remark(&remarks);
     let Flags { manager, selection, options } = flags;
     component::run(&log, async |admin, tasks| {
         let client = manager.connect("twinstack-controller-manager", &admin, &tasks).await?;
@@ -161,6 +202,14 @@ pub(crate) fn root_ca(kubeconfig: &Path) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
+/// Signers without an authority sign with the API server's own, whose certificates it believes.
+pub(crate) fn sign_with_own(options: &mut ControllerOptions, folder: &Path) {
+    if options.certificates.authorities.iter().all(Option::is_none) {
+        let files = AuthorityFiles { certificate: folder.join("ca.crt"), key: folder.join("ca.key") };
+        options.certificates.sign_with(&files);
+    }
+}
+
 /// What all controllers are told. `pods` holds where `--cluster-cidr` is not given.
 fn options(given: &mut Settings, pods: Option<DualStack<Cidr>>) -> ControllerOptions {
     let clusters = given.optional(&CLUSTER_CIDR).or(pods);
@@ -183,6 +232,8 @@ fn options(given: &mut Settings, pods: Option<DualStack<Cidr>>) -> ControllerOpt
             period: given.get(&ROUTE_RECONCILIATION_PERIOD),
         },
         service_lb: service_lb::ServiceLbOptions { providers, workers: given.get(&CONCURRENT_SERVICE_SYNCS) },
+        certificates: signers(given),
+        storage: StorageOptions { host_path_dir: given.optional(&HOST_PATH_PROVISIONER_DIR) },
         hollow: hollow::HollowOptions {
             nodes: given.get(&HOLLOW_NODES),
             families: clusters
@@ -197,7 +248,61 @@ fn options(given: &mut Settings, pods: Option<DualStack<Cidr>>) -> ControllerOpt
             terminated_pod_gc_threshold: given.get(&TERMINATED_POD_GC_THRESHOLD),
             ..housekeeping::HousekeepingOptions::default()
         },
+        quota: quota::QuotaOptions { sync_period: given.get(&RESOURCE_QUOTA_SYNC_PERIOD) },
+        autoscaler: autoscaler::AutoscalerOptions {
+            sync_period: given.get(&HORIZONTAL_POD_AUTOSCALER_SYNC_PERIOD),
+            downscale_stabilization: given.get(&HORIZONTAL_POD_AUTOSCALER_DOWNSCALE_STABILIZATION),
+            tolerance: given.get(&HORIZONTAL_POD_AUTOSCALER_TOLERANCE),
+            cpu_initialization_period: given.get(&HORIZONTAL_POD_AUTOSCALER_CPU_INITIALIZATION_PERIOD),
+            initial_readiness_delay: given.get(&HORIZONTAL_POD_AUTOSCALER_INITIAL_READINESS_DELAY),
+            workers: given.get(&CONCURRENT_HORIZONTAL_POD_AUTOSCALER_SYNCS),
+        },
     }
+}
+
+/// The authority of each signer: its own, or the one for all.
+fn signers(given: &mut Settings) -> CertificateOptions {
+    let mut options =
+        CertificateOptions { duration: given.get(&CLUSTER_SIGNING_DURATION), ..CertificateOptions::default() };
+    let all = authority(given, &CLUSTER_SIGNING_CERT_FILE, &CLUSTER_SIGNING_KEY_FILE);
+    // In the order of `certificates::SIGNERS`.
+    let own = [
+        (&CLUSTER_SIGNING_KUBELET_SERVING_CERT_FILE, &CLUSTER_SIGNING_KUBELET_SERVING_KEY_FILE),
+        (&CLUSTER_SIGNING_KUBELET_CLIENT_CERT_FILE, &CLUSTER_SIGNING_KUBELET_CLIENT_KEY_FILE),
+        (&CLUSTER_SIGNING_KUBE_APISERVER_CLIENT_CERT_FILE, &CLUSTER_SIGNING_KUBE_APISERVER_CLIENT_KEY_FILE),
+        (&CLUSTER_SIGNING_LEGACY_UNKNOWN_CERT_FILE, &CLUSTER_SIGNING_LEGACY_UNKNOWN_KEY_FILE),
+    ];
+    for (index, (certificate, key)) in own.into_iter().enumerate() {
+        options.authorities[index] = authority(given, certificate, key);
+    }
+    let Some(all) = all else { return options };
+    if options.authorities.iter().any(Option::is_some) {
+        given.reject(
+            CLUSTER_SIGNING_CERT_FILE.name,
+            "is for all signers; give it alone, or a certificate for each signer and not this one",
+        );
+    }
+    options.sign_with(&all);
+    options
+}
+
+/// Two files that make an authority, which is tried at once.
+fn authority(given: &mut Settings, certificate: &Flag<PathBuf>, key: &Flag<PathBuf>) -> Option<AuthorityFiles> {
+    let (first, second) = (given.optional(certificate), given.optional(key));
+    let files = match (first, second) {
+        (None, None) => return None,
+        (Some(certificate), Some(key)) => AuthorityFiles { certificate, key },
+        (first, _) => {
+            let (alone, other) = if first.is_some() { (certificate, key) } else { (key, certificate) };
+            given.reject(alone.name, format!("needs --{} beside it", other.name));
+            return None;
+        }
+    };
+    if let Err(error) = Authority::load_pair(&files.certificate, &files.key) {
+        given.reject(certificate.name, error.to_string());
+        return None;
+    }
+    Some(files)
 }
 
 fn blocks(given: &mut Settings, clusters: Option<DualStack<Cidr>>) -> Option<DualStack<NodeBlocks>> {

@@ -3,14 +3,15 @@
 use super::Command;
 use crate::{
     component,
-    flag::{DefaultFlag, Flag, file, flags, port},
+    flag::{DefaultFlag, Flag, file, flags, port, switch},
     read,
 };
+use anyhow::Context;
 use dns::server::LONGEST_STOP;
 use runtime::config::Settings;
 use std::path::PathBuf;
 
-pub(super) const COMMAND: Command = Command {
+pub(crate) const COMMAND: Command = Command {
     name: "dns",
     about: "answer DNS queries as a Corefile says",
     more: "Understands the configuration of CoreDNS: server blocks with plugins, snippets, imports and environment variables. \
@@ -32,7 +33,10 @@ pub(super) const COMMAND: Command = Command {
 flags! {
     FLAGS:
     CONF: DefaultFlag<PathBuf> = file("conf", "the Corefile").or("Corefile");
-    DNS_PORT: DefaultFlag<u16> = port("dns.port", "port of server blocks that name none").or("53");
+    DNS_PORT: DefaultFlag<u16> = port("dns.port", "port of server blocks that name none").short('p').or("53");
+    PIDFILE: Flag<PathBuf> = file("pidfile", "a file for the process id, for as long as it runs");
+    PLUGINS: DefaultFlag<bool> = switch("plugins", "list the plugins and end").or("false");
+    QUIET: DefaultFlag<bool> = switch("quiet", "do not say at start where it listens").or("false");
     THREADS: DefaultFlag<usize> = threads("threads", "threads for UDP, each with sockets of its own");
 }
 
@@ -43,16 +47,56 @@ pub(super) const fn threads(name: &'static str, help: &'static str) -> DefaultFl
 }
 
 /// What the flags say.
-fn settings(given: &mut Settings) -> dns::server::Settings {
-    dns::server::Settings { conf: given.get(&CONF), port: given.get(&DNS_PORT), threads: given.get(&THREADS) }
+struct DnsSettings {
+    server: dns::server::Settings,
+    pidfile: Option<PathBuf>,
+    plugins: bool,
+    quiet: bool,
+}
+
+fn settings(given: &mut Settings) -> DnsSettings {
+    DnsSettings {
+        server: dns::server::Settings {
+            conf: given.get(&CONF),
+            port: given.get(&DNS_PORT),
+            threads: given.get(&THREADS),
+        },
+        pidfile: given.optional(&PIDFILE),
+        plugins: given.get(&PLUGINS),
+        quiet: given.get(&QUIET),
+    }
+}
+
+/// A file with the number of this process; it goes with it.
+struct Pidfile(PathBuf);
+
+impl Pidfile {
+    fn write(path: PathBuf) -> anyhow::Result<Self> {
+        let text = format!("{}\n", std::process::id());
+        std::fs::write(&path, text).with_context(|| format!("--pidfile: {}", path.display()))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Pidfile {
+    fn drop(&mut self) {
+        // Whoever took it away knows why.
+        let _ = std::fs::remove_file(&self.0);
+    }
 }
 
 fn run(given: Settings) -> anyhow::Result<()> {
     let (log, settings) = given.read(|given| Some((component::log(given), settings(given))))?;
+    let DnsSettings { server, pidfile, plugins, quiet } = settings;
+    if plugins {
+        dns::plugin::names().for_each(|name| anstream::println!("dns.{name}"));
+        return Ok(());
+    }
+    let _pidfile = pidfile.map(Pidfile::write).transpose()?;
     // As long as the longest `lameduck`; it ends when everything has stopped.
     component::run_within(&log, LONGEST_STOP, async |admin, tasks| {
-        let started = dns::server::start_within(settings, LONGEST_STOP, admin, &tasks).await?;
-        for address in &started.addresses {
+        let started = dns::server::start_within(server, LONGEST_STOP, admin, &tasks).await?;
+        for address in started.addresses.iter().filter(|_| !quiet) {
             tracing::info!(%address, "listening");
         }
         tracing::info!("DNS server is ready");

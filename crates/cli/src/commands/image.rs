@@ -1,9 +1,9 @@
-//! `twinstack image`: an OCI image of this very program and of those that it calls.
+//! `twinstack image`: an OCI image of this very program and of those that it calls, or of what nodes without a registry need.
 
 use super::Command;
 use crate::flag::{DefaultFlag, Flag, IMAGE, file, flags, words};
 use anyhow::Context;
-use install::image;
+use install::image::{self, Recipe};
 use runtime::config::Settings;
 use std::{fs::File, io::BufWriter, path::PathBuf};
 
@@ -11,9 +11,11 @@ pub(super) const COMMAND: Command = Command {
     name: "image",
     about: "make an image of this program, for clusters",
     more: "Writes an OCI image of this very program, and of those that it calls, with the libraries that they load on this machine. Neither Docker nor \
-           a registry is needed; the same files give the same image. The archive is read by containerd, podman, skopeo and docker.",
+           a registry is needed; the same files give the same image. The archive is read by containerd, podman, skopeo and docker. \
+           Other kinds are for nodes without a registry: netexec (a server that tells who asks whom, with a shell), busybox, haproxy, and pause, which holds a Pod's namespaces.",
     example: "twinstack image --tag registry.example.com/twinstack:1 --output twinstack.tar\n\
               ctr --namespace k8s.io images import twinstack.tar\n\
+              twinstack image --kind pause --output /var/lib/twinstack/images/pause.tar\n\
               skopeo copy oci-archive:twinstack.tar docker://registry.example.com/twinstack:1",
     flags: &[FLAGS],
     positional: None,
@@ -27,23 +29,49 @@ pub(super) const COMMAND: Command = Command {
 
 flags! {
     FLAGS:
-    TAG: DefaultFlag<String> = Flag::new("tag", "NAME:TAG", "a name such as registry.example.com/twinstack:1", name, "name of the image").or(IMAGE);
-    OUTPUT: DefaultFlag<PathBuf> = file("output", "where the archive is written").short('o').or("twinstack.tar");
+    KIND: DefaultFlag<Kind> = Flag::new("kind", "KIND", "twinstack, netexec, busybox, haproxy, pause", kind, "what it is an image of: twinstack, netexec, busybox, haproxy, pause").or("twinstack");
+    TAG: Flag<String> = Flag::new("tag", "NAME:TAG", "a name such as registry.example.com/twinstack:1", name, "name of the image; localhost/twinstack:latest, or localhost/twinstack-KIND:latest");
+    OUTPUT: Flag<PathBuf> = file("output", "where the archive is written; KIND.tar").short('o');
     WITH: DefaultFlag<Vec<String>> = words("with", "PROGRAM,...", "names of programs", "programs to take along: haproxy for routers, nft for the proxy; none if empty").or("haproxy,nft");
 }
 
-fn asked(given: &mut Settings) -> (String, PathBuf, Vec<String>) {
-    (given.get(&TAG), given.get(&OUTPUT), given.get(&WITH))
+/// What an image is of.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Kind(&'static str);
+
+fn kind(text: &str) -> Result<Kind, String> {
+    let known = ["twinstack", "netexec", "busybox", "haproxy", "pause"];
+    known.into_iter().find(|known| *known == text).map(Kind).ok_or_else(|| "is no kind of image".to_owned())
+}
+
+struct Asked {
+    recipe: Recipe,
+    tag: String,
+    output: PathBuf,
+}
+
+fn asked(given: &mut Settings) -> Asked {
+    let (Kind(kind), tag, output, with) =
+        (given.get(&KIND), given.optional(&TAG), given.optional(&OUTPUT), given.get(&WITH));
+    let recipe = match kind {
+        "netexec" => Recipe::Netexec,
+        "busybox" => Recipe::Busybox,
+        "haproxy" => Recipe::Haproxy,
+        "pause" => Recipe::Pause,
+        _ => Recipe::Twinstack { with },
+    };
+    let usual = if kind == "twinstack" { IMAGE.to_owned() } else { format!("localhost/twinstack-{kind}:latest") };
+    Asked { recipe, tag: tag.unwrap_or(usual), output: output.unwrap_or_else(|| format!("{kind}.tar").into()) }
 }
 
 fn run(settings: Settings) -> anyhow::Result<()> {
-    let (tag, output, with) = settings.read(|given| Some(asked(given)))?;
+    let Asked { recipe, tag, output } = settings.read(|given| Some(asked(given)))?;
     let own = std::env::current_exe().context("this program does not know where it is")?;
-    let tree = image::tree(&own, &with, &std::env::var("PATH").unwrap_or_default())?;
+    let image = recipe.image(&own, &std::env::var("PATH").unwrap_or_default())?;
     // Under another name until it is whole.
     let part = output.with_extension("part");
     let file = File::create(&part).with_context(|| format!("--output {}", part.display()))?;
-    let written = image::write(&tree, &tag, BufWriter::new(file)).inspect_err(|_| {
+    let written = image::write(&image, &tag, BufWriter::new(file)).inspect_err(|_| {
         // What was wrong is told; half an archive helps nobody.
         let _ = std::fs::remove_file(&part);
     })?;

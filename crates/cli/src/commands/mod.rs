@@ -5,7 +5,7 @@ mod cloud_config;
 mod cloud_controller_manager;
 mod completions;
 mod controller_manager;
-mod dns;
+pub(crate) mod dns;
 mod dns_operator;
 mod envtest;
 mod etcd;
@@ -13,8 +13,11 @@ mod image;
 mod ingress_operator;
 mod init;
 mod inspect;
+pub(crate) mod kubelet;
+mod lab;
 mod man;
 mod manifests;
+mod netexec;
 pub(crate) mod proxy;
 mod proxy_ipvs;
 mod router;
@@ -59,6 +62,14 @@ impl Command {
 /// In the order of `--help`.
 pub(crate) static ALL: &[Command] = &[
     up::COMMAND,
+    lab::COMMAND,
+    lab::STATUS,
+    lab::EXEC,
+    lab::LOGS,
+    lab::LOAD,
+    lab::BREAK,
+    lab::MEND,
+    lab::DOWN,
     init::COMMAND,
     apiserver::COMMAND,
     controller_manager::COMMAND,
@@ -66,6 +77,7 @@ pub(crate) static ALL: &[Command] = &[
     cloud_controller_manager::plan::COMMAND,
     cloud_config::COMMAND,
     cloud_config::sync::COMMAND,
+    kubelet::COMMAND,
     proxy::COMMAND,
     ingress_operator::COMMAND,
     router::COMMAND,
@@ -78,6 +90,7 @@ pub(crate) static ALL: &[Command] = &[
     envtest::COMMAND,
     etcd::COMMAND,
     image::COMMAND,
+    netexec::COMMAND,
     version::COMMAND,
     completions::COMMAND,
     man::COMMAND,

@@ -1,9 +1,10 @@
 //! `twinstack apiserver`: a Kubernetes API server with its own store, or on etcd.
 
+mod idle;
 mod settings;
 
 use super::Command;
-use crate::component;
+use crate::{component, gates};
 use runtime::config::Settings;
 
 pub(crate) use settings::{BIND_ADDRESS, DATA_DIR, FLAGS, SECURE_PORT, SERVICE_CLUSTER_IP_RANGE, read};
@@ -17,21 +18,36 @@ pub(super) const COMMAND: Command = Command {
            TWINSTACK_APISERVER_ and its name in capitals.",
     example: "twinstack apiserver --data-dir ./data --service-cluster-ip-range 10.96.0.0/16,fd00:10:96::/112\n\
               kubectl --kubeconfig ./data/admin.kubeconfig get namespaces",
-    flags: &[FLAGS],
+    flags: &[FLAGS, idle::FLAGS, gates::FLAGS],
     positional: None,
     long_running: true,
-    check: |given| read(given).map(drop),
+    check: |given| {
+        remarks(given);
+        read(given).map(drop)
+    },
     run,
 };
 
+/// What was given and changes nothing.
+fn remarks(given: &mut Settings) -> Vec<String> {
+    let mut lines = given.idle(idle::FLAGS);
+    lines.extend(gates::idle(given));
+    lines
+}
+
 fn run(settings: Settings) -> anyhow::Result<()> {
-    let (log, options) = settings.read(|given| Some((component::log(given), read(given)?)))?;
+    let (log, remarks, options) = settings.read(|given| Some((component::log(given), remarks(given), read(given)?)))?;
+    component::remark(&remarks);
+    let writes_kubeconfig = options.writes_kubeconfig;
     component::run(&log, async |admin, tasks| {
         let started = apiserver::launch::start(options, admin, &tasks).await?;
         for address in &started.addresses {
             tracing::info!(%address, "listening");
         }
-        tracing::info!(kubeconfig = %started.kubeconfig.display(), "API server is ready");
+        match writes_kubeconfig {
+            true => tracing::info!(kubeconfig = %started.kubeconfig.display(), "API server is ready"),
+            false => tracing::info!("API server is ready"),
+        }
         Ok(())
     })
 }

@@ -3,16 +3,23 @@
 
 use crate::{
     flag::{
-        BOOL, DefaultFlag, Flag, addresses, count, duration, file, flags, folder, hosts, port, switch, text, words,
+        DefaultFlag, Flag, addresses, count, duration, file, flags, folder, hosts, port, switch, text, word, words,
     },
     read,
 };
-use access::{Mode, authn::Anonymous};
+use access::{
+    Mode,
+    authn::{Anonymous, RequestHeader},
+};
 use apiserver::{
     admission::{AdmissionConfiguration, Plugins},
     audit::Target,
+    delegated::{FailurePolicy, Oidc, TokenWebhookSettings, WebhookSettings},
     kubelet::settings::{AddressTypes, Settings as Kubelets},
-    launch::{ApiServerOptions, Audit, Tokens},
+    launch::{
+        ApiServerOptions, Audit, AuthorizationMode, AuthorizationSource, EndpointReconciler, FrontProxyOptions,
+        IssuerSource, Tokens,
+    },
     services::{KubernetesService, RuleSet},
 };
 use net::{DualStack, HasFamily, PortRange, ServiceRange};
@@ -30,7 +37,8 @@ flags! {
     DATA_DIR: Flag<PathBuf> = folder("data-dir", "where state, certificates and admin.kubeconfig are kept; beside --etcd-servers and --cert-dir it may be left out");
     BIND_ADDRESS: DefaultFlag<Hosts> = hosts("bind-address", "where to listen: one address, one of each family, or :: for both").or("::");
     SECURE_PORT: DefaultFlag<u16> = port("secure-port", "port for HTTPS; 0 takes a free one").or("6443");
-    ADVERTISE_ADDRESS: Flag<DualStack<IpAddr>> = addresses("advertise-address", "where other machines reach this server; the first in the family of the first service range").accepted("addresses that other machines reach");
+    ADVERTISE_ADDRESS: Flag<DualStack<IpAddr>> = addresses("advertise-address", "where other machines reach this server, one address or one of each family, that of the first service range first; found out from the machine when not given").accepted("addresses that other machines reach");
+    ENDPOINT_RECONCILER_TYPE: DefaultFlag<EndpointReconciler> = Flag::new("endpoint-reconciler-type", "TYPE", "lease, none", endpoint_reconciler, "who writes the endpoints of the kubernetes Service: every server that is alive (lease), or nobody (none)").or("lease");
     // Two ranges that no one routes; IPv4 first, as most clusters have it.
     SERVICE_CLUSTER_IP_RANGE: DefaultFlag<DualStack<ServiceRange>> = Flag::new("service-cluster-ip-range", "CIDR[,CIDR]", "", service_ranges, "addresses for Services, one range or one of each family; the first is the default family").or("10.96.0.0/16,fd00:10:96::/112");
     SERVICE_NODE_PORT_RANGE: DefaultFlag<Option<PortRange>> = Flag::new("service-node-port-range", "FIRST-LAST", "", node_ports, "ports for Services on every node, both families alike").or_shown(|| Some(PortRange::NODE_PORTS), |range| range.map(|range| range.to_string()).unwrap_or_default());
@@ -46,13 +54,40 @@ flags! {
     TLS_CERT_FILE: Flag<PathBuf> = file("tls-cert-file", "certificate to show to clients; made when not given");
     TLS_PRIVATE_KEY_FILE: Flag<PathBuf> = file("tls-private-key-file", "its key");
     CLIENT_CA_FILE: Flag<PathBuf> = file("client-ca-file", "who signs clients' certificates, beside the server's own authority");
+    PROXY_CLIENT_CERT_FILE: Flag<PathBuf> = file("proxy-client-cert-file", "certificate to show to aggregated API servers; made when not given");
+    PROXY_CLIENT_KEY_FILE: Flag<PathBuf> = file("proxy-client-key-file", "its key");
+    REQUESTHEADER_CLIENT_CA_FILE: Flag<PathBuf> = file("requestheader-client-ca-file", "who signs the certificates of front proxies, whose X-Remote-* headers are believed");
+    REQUESTHEADER_ALLOWED_NAMES: DefaultFlag<Vec<String>> = words("requestheader-allowed-names", "NAME,...", "names", "common names of those certificates; all when not given").or("");
+    REQUESTHEADER_USERNAME_HEADERS: DefaultFlag<Vec<String>> = words("requestheader-username-headers", "NAME,...", "names of headers", "headers that name the user").or("X-Remote-User");
+    REQUESTHEADER_UID_HEADERS: DefaultFlag<Vec<String>> = words("requestheader-uid-headers", "NAME,...", "names of headers", "headers that name the user's uid").or("X-Remote-Uid");
+    REQUESTHEADER_GROUP_HEADERS: DefaultFlag<Vec<String>> = words("requestheader-group-headers", "NAME,...", "names of headers", "headers that name the user's groups").or("X-Remote-Group");
+    REQUESTHEADER_EXTRA_HEADERS_PREFIX: DefaultFlag<Vec<String>> = words("requestheader-extra-headers-prefix", "PREFIX,...", "prefixes of headers", "headers with anything else of the user").or("X-Remote-Extra-");
+    AUTHENTICATION_CONFIG: Flag<PathBuf> = file("authentication-config", "AuthenticationConfiguration: issuers of JSON Web Tokens, and where nobody needs credentials; followed when it changes");
+    OIDC_ISSUER_URL: Flag<String> = word("oidc-issuer-url", "URL", "an https URL", "an issuer of JSON Web Tokens whose users are known here");
+    OIDC_CLIENT_ID: DefaultFlag<String> = text("oidc-client-id", "NAME", "a name", "whom its tokens must be for").or("");
+    OIDC_CA_FILE: Flag<PathBuf> = file("oidc-ca-file", "who signs its certificate; whom the machine trusts when not given");
+    OIDC_USERNAME_CLAIM: DefaultFlag<String> = text("oidc-username-claim", "CLAIM", "a claim", "the claim that is the user's name").or("sub");
+    OIDC_USERNAME_PREFIX: DefaultFlag<String> = text("oidc-username-prefix", "PREFIX", "a prefix", "what stands before it; the issuer's URL when not given and the claim is not email, - for nothing").or("");
+    OIDC_GROUPS_CLAIM: DefaultFlag<String> = text("oidc-groups-claim", "CLAIM", "a claim", "the claim that lists the user's groups").or("");
+    OIDC_GROUPS_PREFIX: DefaultFlag<String> = text("oidc-groups-prefix", "PREFIX", "a prefix", "what stands before each").or("");
+    OIDC_REQUIRED_CLAIM: DefaultFlag<Vec<(String, String)>> = Flag::new("oidc-required-claim", "CLAIM=VALUE,...", "claims with their values", required_claims, "claims that every token must have").or("");
+    OIDC_SIGNING_ALGS: DefaultFlag<Vec<String>> = words("oidc-signing-algs", "NAME,...", "RS256, RS384, RS512, ES256, ES384, ES512, PS256, PS384, PS512", "how its tokens may be signed").or("RS256");
+    AUTHENTICATION_TOKEN_WEBHOOK_CONFIG_FILE: Flag<PathBuf> = file("authentication-token-webhook-config-file", "kubeconfig of a webhook that knows tokens");
+    AUTHENTICATION_TOKEN_WEBHOOK_VERSION: DefaultFlag<String> = Flag::new("authentication-token-webhook-version", "VERSION", "v1, v1beta1", review_version, "version of TokenReview that it is asked with").or("v1beta1");
+    AUTHENTICATION_TOKEN_WEBHOOK_CACHE_TTL: DefaultFlag<Duration> = duration("authentication-token-webhook-cache-ttl", "how long its answers are kept").or("2m0s");
+    AUTHORIZATION_CONFIG: Flag<PathBuf> = file("authorization-config", "AuthorizationConfiguration: authorizers in their order, webhooks among them; in place of --authorization-mode");
+    AUTHORIZATION_WEBHOOK_CONFIG_FILE: Flag<PathBuf> = file("authorization-webhook-config-file", "kubeconfig of a webhook that says who may what, for the mode Webhook");
+    AUTHORIZATION_WEBHOOK_VERSION: DefaultFlag<String> = Flag::new("authorization-webhook-version", "VERSION", "v1, v1beta1", review_version, "version of SubjectAccessReview that it is asked with").or("v1beta1");
+    AUTHORIZATION_WEBHOOK_CACHE_AUTHORIZED_TTL: DefaultFlag<Duration> = duration("authorization-webhook-cache-authorized-ttl", "how long it counts that it allowed something").or("5m0s");
+    AUTHORIZATION_WEBHOOK_CACHE_UNAUTHORIZED_TTL: DefaultFlag<Duration> = duration("authorization-webhook-cache-unauthorized-ttl", "how long it counts that it did not").or("30s");
     TOKEN_AUTH_FILE: Flag<PathBuf> = file("token-auth-file", "CSV of token,user,uid,\"group,...\"");
+    ENABLE_BOOTSTRAP_TOKEN_AUTH: DefaultFlag<bool> = switch("enable-bootstrap-token-auth", "let machines in that show the token of a Secret of type bootstrap.kubernetes.io/token in kube-system").or("false");
     ANONYMOUS_AUTH: Flag<bool> = switch("anonymous-auth", "whether requests without credentials are let in (as system:anonymous): true everywhere, false nowhere; only to health and version when not given");
-    AUTHORIZATION_MODE: DefaultFlag<Vec<Mode>> = Flag::new("authorization-mode", "MODE,...", "Node, RBAC, AlwaysAllow", modes, "who decides, in this order: Node, RBAC, AlwaysAllow").or("Node,RBAC");
+    AUTHORIZATION_MODE: Flag<Vec<Option<Mode>>> = Flag::new("authorization-mode", "MODE,...", "Node, RBAC, Webhook, AlwaysAllow, AlwaysDeny", modes, "who decides, in this order: Node, RBAC, Webhook, AlwaysAllow, AlwaysDeny").otherwise("Node,RBAC");
     ENABLE_ADMISSION_PLUGINS: DefaultFlag<Vec<String>> = words("enable-admission-plugins", "NAME,...", "names of plugins", "plugins to switch on beside those that are: DenyServiceExternalIPs can be").or("");
-    DISABLE_ADMISSION_PLUGINS: DefaultFlag<Vec<String>> = words("disable-admission-plugins", "NAME,...", "names of plugins", "plugins to switch off: ServiceAccount, PodSecurity, MutatingAdmissionWebhook, ValidatingAdmissionWebhook and ValidatingAdmissionPolicy can be").or("");
-    ALLOW_PRIVILEGED: DefaultFlag<bool> = Flag::new("allow-privileged", BOOL, "true; what Pods may do is for the labels of their namespaces, or --admission-control-config-file", privileged, "whether there may be privileged containers").or("true");
-    ADMISSION_CONTROL_CONFIG_FILE: Flag<AdmissionConfiguration> = Flag::new("admission-control-config-file", "FILE", "a file with an AdmissionConfiguration", |path| AdmissionConfiguration::load(path.as_ref()).map_err(|error| error.to_string()), "AdmissionConfiguration: defaults and exemptions of PodSecurity");
+    DISABLE_ADMISSION_PLUGINS: DefaultFlag<Vec<String>> = words("disable-admission-plugins", "NAME,...", "names of plugins", "plugins to switch off: ServiceAccount, PodSecurity, MutatingAdmissionWebhook, ValidatingAdmissionWebhook, MutatingAdmissionPolicy and ValidatingAdmissionPolicy can be").or("");
+    ALLOW_PRIVILEGED: DefaultFlag<bool> = switch("allow-privileged", "whether there may be privileged containers, in any namespace; labels of namespaces say more").or("true");
+    ADMISSION_CONTROL_CONFIG_FILE: Flag<AdmissionConfiguration> = Flag::new("admission-control-config-file", "FILE", "a file with an AdmissionConfiguration", |path| AdmissionConfiguration::load(path.as_ref()).map_err(|error| error.to_string()), "AdmissionConfiguration: defaults and exemptions of PodSecurity, what webhooks are shown");
     SERVICE_ACCOUNT_ISSUER: DefaultFlag<(String, Vec<String>)> = Flag::new("service-account-issuer", "URL,...", "URLs", issuers, "issuer of service account tokens; the first signs, all are believed").or("https://kubernetes.default.svc.cluster.local");
     SERVICE_ACCOUNT_SIGNING_KEY_FILE: Flag<PathBuf> = file("service-account-signing-key-file", "key that signs them; made when not given");
     SERVICE_ACCOUNT_KEY_FILE: DefaultFlag<Vec<PathBuf>> = Flag::new("service-account-key-file", "FILE,...", "files", read::paths, "further keys that are believed").or("");
@@ -100,43 +135,52 @@ fn node_ports(text: &str) -> Result<Option<PortRange>, String> {
     net::flags::node_port_range(text).map_err(|mistakes| mistakes.to_string())
 }
 
+fn endpoint_reconciler(text: &str) -> Result<EndpointReconciler, String> {
+    match text {
+        "lease" => Ok(EndpointReconciler::Lease),
+        "none" => Ok(EndpointReconciler::None),
+        "master-count" => Err("counts servers that are gone; lease does not".to_owned()),
+        _ => Err("is no way to write endpoints".to_owned()),
+    }
+}
+
 /// The first, and the others.
 fn issuers(text: &str) -> Result<(String, Vec<String>), String> {
     let mut words = read::words(text)?.into_iter();
     words.next().map(|first| (first, words.collect())).ok_or_else(|| "names nobody".to_owned())
 }
 
-/// There is no switch that forbids them: Pod Security does, by namespace.
-fn privileged(text: &str) -> Result<bool, String> {
-    match read::parsed(text)? {
-        true => Ok(true),
-        false => Err("is not built here".to_owned()),
-    }
-}
-
 /// Reads them all.
 pub(crate) fn read(given: &mut Settings) -> Option<ApiServerOptions> {
     let (etcd, cert_dir) = (etcd(given), given.optional(&CERT_DIR));
-    let data_dir = match (given.optional(&DATA_DIR), &etcd, &cert_dir) {
+    let data_dir = given.optional(&DATA_DIR);
+    let writes_kubeconfig = data_dir.is_some();
+    let data_dir = match (data_dir, &etcd, &cert_dir) {
         (None, Some(_), Some(folder)) => Some(folder.clone()),
         (None, ..) => given.required(&DATA_DIR),
         (folder, ..) => folder,
     };
-    given.get(&ALLOW_PRIVILEGED);
     let service_ranges = given.get(&SERVICE_CLUSTER_IP_RANGE);
     let advertise = given
         .refined(&ADVERTISE_ADDRESS, |text| net::flags::advertise_address(text, service_ranges.primary().family()));
     let options = ApiServerOptions {
         etcd,
         hosts: given.get(&BIND_ADDRESS),
+        also: None,
         port: given.get(&SECURE_PORT),
         advertise,
+        endpoint_reconciler: given.get(&ENDPOINT_RECONCILER_TYPE),
         cert_dir,
         serving: pair(given, &TLS_CERT_FILE, &TLS_PRIVATE_KEY_FILE),
         client_ca: given.optional(&CLIENT_CA_FILE),
+        front_proxy: front_proxy(given),
         token_file: given.optional(&TOKEN_AUTH_FILE),
+        bootstrap_tokens: given.get(&ENABLE_BOOTSTRAP_TOKEN_AUTH),
         anonymous: Anonymous::from_flag(given.optional(&ANONYMOUS_AUTH)),
-        authorization: given.get(&AUTHORIZATION_MODE),
+        issuers: issuers_of_tokens(given),
+        token_webhook: token_webhook(given),
+        authorization: authorization(given),
+        allow_privileged: given.get(&ALLOW_PRIVILEGED),
         tokens: tokens(given),
         admission: admission(given),
         node_ports: given.get(&SERVICE_NODE_PORT_RANGE),
@@ -158,17 +202,21 @@ pub(crate) fn read(given: &mut Settings) -> Option<ApiServerOptions> {
         event_ttl: given.get(&EVENT_TTL),
         kubelets: kubelets(given),
         encryption: given.optional(&ENCRYPTION_PROVIDER_CONFIG),
+        writes_kubeconfig,
         data_dir: data_dir?,
         service_ranges,
     };
     Some(options)
 }
 
-fn modes(text: &str) -> Result<Vec<Mode>, String> {
+/// None stands for the webhook.
+fn modes(text: &str) -> Result<Vec<Option<Mode>>, String> {
     let modes = text.split(',').map(|word| match word.trim() {
-        "Node" => Ok(Mode::Node),
-        "RBAC" => Ok(Mode::Rbac),
-        "AlwaysAllow" => Ok(Mode::AlwaysAllow),
+        "Node" => Ok(Some(Mode::Node)),
+        "RBAC" => Ok(Some(Mode::Rbac)),
+        "Webhook" => Ok(None),
+        "AlwaysAllow" => Ok(Some(Mode::AlwaysAllow)),
+        "AlwaysDeny" => Ok(Some(Mode::AlwaysDeny)),
         other => Err(format!("there is no mode {other:?} here")),
     });
     modes.collect()
@@ -187,6 +235,102 @@ fn pair<T>(given: &mut Settings, first: &Flag<T>, second: &Flag<T>) -> Option<(T
             None
         }
         (None, None) => None,
+    }
+}
+
+fn required_claims(text: &str) -> Result<Vec<(String, String)>, String> {
+    let pairs = read::words(text)?.into_iter().map(|word| match word.split_once('=') {
+        Some((claim, value)) => Ok((claim.to_owned(), value.to_owned())),
+        None => Err(format!("{word:?} has no value")),
+    });
+    pairs.collect()
+}
+
+fn review_version(text: &str) -> Result<String, String> {
+    match text {
+        "v1" | "v1beta1" => Ok(text.to_owned()),
+        _ => Err("is no version of reviews".to_owned()),
+    }
+}
+
+fn issuers_of_tokens(given: &mut Settings) -> Option<IssuerSource> {
+    let file = given.optional(&AUTHENTICATION_CONFIG);
+    let url = given.optional(&OIDC_ISSUER_URL);
+    let settings = Oidc {
+        issuer_url: url.clone().unwrap_or_default(),
+        client_id: given.get(&OIDC_CLIENT_ID),
+        ca_file: given.optional(&OIDC_CA_FILE),
+        username_claim: given.get(&OIDC_USERNAME_CLAIM),
+        username_prefix: given.get(&OIDC_USERNAME_PREFIX),
+        groups_claim: given.get(&OIDC_GROUPS_CLAIM),
+        groups_prefix: given.get(&OIDC_GROUPS_PREFIX),
+        required_claims: given.get(&OIDC_REQUIRED_CLAIM),
+        signing_algs: given.get(&OIDC_SIGNING_ALGS),
+    };
+    match (file, url) {
+        (Some(_), Some(_)) => {
+            given.reject(OIDC_ISSUER_URL.name, format!("cannot stand beside --{}", AUTHENTICATION_CONFIG.name));
+            None
+        }
+        (Some(file), None) => Some(IssuerSource::File(file)),
+        (None, Some(_)) => Some(IssuerSource::Flags(settings)),
+        (None, None) => None,
+    }
+}
+
+fn token_webhook(given: &mut Settings) -> Option<TokenWebhookSettings> {
+    let version = given.get(&AUTHENTICATION_TOKEN_WEBHOOK_VERSION);
+    let cache_ttl = given.get(&AUTHENTICATION_TOKEN_WEBHOOK_CACHE_TTL);
+    let config = given.optional(&AUTHENTICATION_TOKEN_WEBHOOK_CONFIG_FILE)?;
+    Some(TokenWebhookSettings { config, version, cache_ttl })
+}
+
+fn authorization(given: &mut Settings) -> AuthorizationSource {
+    let settings = WebhookSettings {
+        // Upstream's for the one that flags describe.
+        name: "default".to_owned(),
+        config: given.optional(&AUTHORIZATION_WEBHOOK_CONFIG_FILE).unwrap_or_default(),
+        version: given.get(&AUTHORIZATION_WEBHOOK_VERSION),
+        authorized_ttl: given.get(&AUTHORIZATION_WEBHOOK_CACHE_AUTHORIZED_TTL),
+        unauthorized_ttl: given.get(&AUTHORIZATION_WEBHOOK_CACHE_UNAUTHORIZED_TTL),
+        // Upstream's, and its policy where only flags are given.
+        timeout: Duration::from_secs(30),
+        failure_policy: FailurePolicy::NoOpinion,
+        conditions: Vec::new(),
+    };
+    let modes = given.optional(&AUTHORIZATION_MODE);
+    match (given.optional(&AUTHORIZATION_CONFIG), modes) {
+        (Some(_), Some(_)) => {
+            given.reject(AUTHORIZATION_MODE.name, format!("cannot stand beside --{}", AUTHORIZATION_CONFIG.name));
+            vec![Mode::Node, Mode::Rbac].into()
+        }
+        (Some(file), None) => AuthorizationSource::File(file),
+        (None, None) => vec![Mode::Node, Mode::Rbac].into(),
+        (None, Some(modes)) => {
+            if modes.contains(&None) && settings.config.as_os_str().is_empty() {
+                let needs = format!("Webhook needs --{} beside it", AUTHORIZATION_WEBHOOK_CONFIG_FILE.name);
+                given.reject(AUTHORIZATION_MODE.name, needs);
+            }
+            let modes = modes.into_iter().map(|mode| match mode {
+                Some(mode) => AuthorizationMode::Own(mode),
+                None => AuthorizationMode::Webhook(settings.clone()),
+            });
+            AuthorizationSource::Modes(modes.collect())
+        }
+    }
+}
+
+fn front_proxy(given: &mut Settings) -> FrontProxyOptions {
+    FrontProxyOptions {
+        identity: pair(given, &PROXY_CLIENT_CERT_FILE, &PROXY_CLIENT_KEY_FILE),
+        authority: given.optional(&REQUESTHEADER_CLIENT_CA_FILE),
+        headers: RequestHeader {
+            username: given.get(&REQUESTHEADER_USERNAME_HEADERS),
+            uid: given.get(&REQUESTHEADER_UID_HEADERS),
+            group: given.get(&REQUESTHEADER_GROUP_HEADERS),
+            extra_prefix: given.get(&REQUESTHEADER_EXTRA_HEADERS_PREFIX),
+            allowed_names: given.get(&REQUESTHEADER_ALLOWED_NAMES),
+        },
     }
 }
 
@@ -230,9 +374,8 @@ fn admission(given: &mut Settings) -> Plugins {
         }
         Plugins::default()
     });
-    let configuration = given.optional(&ADMISSION_CONTROL_CONFIG_FILE);
-    if let Some(config) = configuration.and_then(|configuration| configuration.pod_security) {
-        plugins.configure(config);
+    if let Some(configuration) = given.optional(&ADMISSION_CONTROL_CONFIG_FILE) {
+        plugins.configure(configuration);
     }
     plugins
 }

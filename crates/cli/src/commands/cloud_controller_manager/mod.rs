@@ -8,6 +8,7 @@ use super::{Command, controller_manager};
 use crate::{
     component,
     flag::{DefaultFlag, Flag, KUBECONFIG, cidrs, duration, flags, switch, word},
+    gates,
     manager::{Manager, Own},
 };
 use account::{AccountKind, Opened};
@@ -44,10 +45,13 @@ pub(super) const COMMAND: Command = Command {
            --aws-account example works on an account in memory that refuses what AWS refuses: to try things out.",
     example: "printf '[Global]\\nNLBSecurityGroupMode = Managed\\n' > cloud.conf\n\
               twinstack cloud-controller-manager --kubeconfig ./data/admin.kubeconfig --cloud-config cloud.conf --aws-account example",
-    flags: &[&[&KUBECONFIG], FLAGS, &OWN.flags()],
+    flags: &[&[&KUBECONFIG], FLAGS, &OWN.flags(), gates::FLAGS],
     positional: None,
     long_running: true,
-    check: |given| flags(given).map(drop),
+    check: |given| {
+        gates::idle(given);
+        flags(given).map(drop)
+    },
     run,
 };
 
@@ -97,7 +101,9 @@ fn shared() -> Vec<&'static framework::Controller> {
 }
 
 fn run(settings: Settings) -> anyhow::Result<()> {
-    let (log, flags) = settings.read(|given| Some((component::log(given), flags(given)?)))?;
+    let (log, remarks, flags) =
+        settings.read(|given| Some((component::log(given), gates::idle(given), flags(given)?)))?;
+    component::remark(&remarks);
     let Flags { manager, config, account_kind, cluster_name, picked, workers, clusters, route_period, sweep } = flags;
     component::run(&log, async |admin, tasks| {
         let client = manager.connect("twinstack-cloud-controller-manager", &admin, &tasks).await?;

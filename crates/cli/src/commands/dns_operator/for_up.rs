@@ -2,7 +2,7 @@
 
 use super::{super::up::Part, local, options, start};
 use api::config::{CLUSTER, ClusterNetwork, NetworkSpec, NetworkStatus};
-use dns::operator::{self, Operand, OperatorOptions, Reports};
+use dns::operator::{self, Operand, OperatorOptions, Program, Reports};
 use net::{Cidr, DualStack, ServiceRange};
 use runtime::{
     config::Settings,
@@ -16,6 +16,8 @@ use std::{collections::BTreeSet, path::Path};
 /// The operator and its server in the process of `up`.
 pub(crate) struct ForUp {
     options: OperatorOptions,
+    /// Where there are nodes: the image of the cluster's servers, which are Pods. The server of this process is then for the machine alone.
+    pods: Option<String>,
 }
 
 impl ForUp {
@@ -23,7 +25,17 @@ impl ForUp {
     pub(crate) fn read(given: &mut Settings) -> Self {
         // Where its files and its way to the API are is known once the API server runs.
         let local = local(given, None, std::path::PathBuf::new());
-        Self { options: options(given, Operand::Process(local)) }
+        Self { options: options(given, Operand::Process(local)), pods: None }
+    }
+
+    /// Has the cluster's servers run as Pods of this image.
+    pub(crate) fn run_in_pods(&mut self, image: String) {
+        self.pods = Some(image);
+    }
+
+    /// The domain of Services.
+    pub(crate) fn domain(&self) -> String {
+        self.options.cluster_domain.to_string().trim_end_matches('.').to_owned()
     }
 
     /// Starts both beside what has this context. Their files are beside the kubeconfig.
@@ -36,17 +48,18 @@ impl ForUp {
             let (client, reports) = (beside.client(), self.options.reports.clone());
             operator::start_server(client, local.clone(), reports, beside.admin(), beside.tasks());
         }
+        if let Some(image) = self.pods {
+            self.options.operand = Operand::Workload { image, program: Program::default() };
+            // Pods report for themselves.
+            self.options.reports = Reports::default();
+        }
         start(&beside.with_options(self.options));
     }
 
     /// What there is to see of the server, before and after the start.
     pub(crate) fn serving(&self) -> Serving {
         let Operand::Process(local) = &self.options.operand else { return Serving::default() };
-        Serving {
-            hosts: Some(local.hosts.clone()),
-            domain: self.options.cluster_domain.to_string().trim_end_matches('.').to_owned(),
-            reports: self.options.reports.clone(),
-        }
+        Serving { hosts: Some(local.hosts.clone()), domain: self.domain(), reports: self.options.reports.clone() }
     }
 }
 

@@ -9,7 +9,7 @@ use super::{Command, proxy_ipvs};
 use crate::{
     component::{self, Log},
     flag::{DefaultFlag, Flag, KUBECONFIG, LOG_LEVEL, addresses, cidrs, duration, file, flags, period, switch, text},
-    read,
+    gates, read,
 };
 use anyhow::Context;
 use kernel::{
@@ -59,10 +59,11 @@ pub(super) const COMMAND: Command = Command {
     example: "twinstack proxy --kubeconfig ./node.kubeconfig --cluster-cidr 10.244.0.0/16,fd00:10:244::/56\n\
               twinstack proxy --kubeconfig ./node.kubeconfig --dry-run | less\n\
               twinstack proxy --cleanup",
-    flags: &[&[&KUBECONFIG], FLAGS, conntrack::FLAGS, ONCE],
+    flags: &[&[&KUBECONFIG], FLAGS, conntrack::FLAGS, ONCE, gates::FLAGS],
     positional: None,
     long_running: true,
     check: |given| {
+        gates::idle(given);
         options(given);
         Some(())
     },
@@ -188,7 +189,9 @@ impl Mode {
 pub(super) type Rules = Arc<dyn Fn(Family) -> Box<dyn Backend> + Send + Sync>;
 
 fn run(settings: Settings) -> anyhow::Result<()> {
-    let (log, options) = settings.read(|given| Some((component::log(given), options(given))))?;
+    let (log, remarks, options) =
+        settings.read(|given| Some((component::log(given), gates::idle(given), options(given))))?;
+    component::remark(&remarks);
     if let Some((path, document)) = &options.write_config {
         return std::fs::write(path, format!("{document:#}\n"))
             .with_context(|| format!("cannot write {}", path.display()));
@@ -444,7 +447,7 @@ fn served_at(text: &str, default: &str) -> Result<Option<SocketAddr>, String> {
 }
 
 /// As the kernel has it; Kubernetes writes it in small letters.
-fn host_name() -> Option<String> {
+pub(crate) fn host_name() -> Option<String> {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?;
     let name = name.trim().to_lowercase();
     (!name.is_empty()).then_some(name)

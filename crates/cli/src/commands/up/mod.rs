@@ -1,16 +1,17 @@
 //! `twinstack up`: everything that is built, in one process, with a word on what to try.
 
 mod banner;
+mod lab;
 
 use super::{Command, apiserver, controller_manager, dns_operator, ingress_operator, init};
 use crate::{
     component,
-    flag::{AnyFlag, CONFIG, DefaultFlag, Flag, Flags, LOOPBACK, addresses},
+    flag::{AnyFlag, CONFIG, DefaultFlag, Flag, Flags, LOOPBACK, addresses, switch},
 };
 use ::apiserver::launch;
 use anyhow::Context;
 use api::kinds::names::is_domain;
-use banner::Banner;
+use banner::{Banner, Words};
 use net::{Cidr, DualStack, Family, HasFamily, ServiceRange};
 use runtime::{config::Settings, controller::Selection, listen::Hosts};
 use serde_json::{Map, Value};
@@ -47,11 +48,15 @@ const FLAGS: Flags = &[
     &LOAD_BALANCER_IP_RANGE.help("addresses for Services of type LoadBalancer that ask for the class twinstack.dev/lab, or for all with --cloud-provider lab"),
     &CLOUD_PROVIDER,
     &CONTROLLERS.help("which controllers to run: * for all that are on by default, a name, -name for not that one"),
+    &lab::NODES,
+    &lab::LAB_CIDR,
     &HOLLOW_NODES,
     &DNS_BIND_ADDRESS.help("where DNS is answered: one address, one of each family, or :: for both"),
     &DNS_PORT.help("port of DNS for UDP and TCP; 0 takes free ones"),
     &INGRESS_DOMAIN,
     &INGRESS_BIND_ADDRESS,
+    &QUIET,
+    &JSON,
 ];
 
 /// Nobody else reaches a cluster that was started to try something.
@@ -63,6 +68,10 @@ const POD_RANGES: &str = "10.244.0.0/16, fd00:10:244::/56";
 pub(super) const INGRESS_DOMAIN: Flag<String> = Flag::new("ingress-domain", "DOMAIN", "a DNS name such as apps.example.test", domain, "domain of the IngressController default, whose router listens on ports 10080 and 10443; without it no operator runs and no port is opened");
 #[rustfmt::skip]
 pub(super) const INGRESS_BIND_ADDRESS: DefaultFlag<DualStack<IpAddr>> = addresses("ingress-bind-address", "where that router listens: one address or one of each family, such as 0.0.0.0,::").or(LOOPBACK);
+
+const QUIET: DefaultFlag<bool> = switch("quiet", "say nothing once everything serves; the log goes on").or("false");
+#[rustfmt::skip]
+const JSON: DefaultFlag<bool> = switch("json", "say what serves, where, and after how many seconds, as one line of JSON on stdout").or("false");
 
 /// With room for the names of Routes below it.
 fn domain(text: &str) -> Result<String, String> {
@@ -79,12 +88,22 @@ struct Asked {
     control: ::control::framework::ControllerOptions,
     dns: dns_operator::ForUp,
     ingress: ingress_operator::ForUp,
+    words: Words,
+    /// Or what nodes would need.
+    lab: Result<lab::ForUp, String>,
 }
 
 fn read(given: &mut Settings) -> Option<Asked> {
     let services = given.get(&apiserver::SERVICE_CLUSTER_IP_RANGE);
     let options = apiserver::read(given);
+    let blocks = given.optional(&CLUSTER_CIDR).or_else(|| pods(&services));
     Some(Asked {
+        lab: lab::read(given, blocks, &services),
+        words: match (given.get(&QUIET), given.get(&JSON)) {
+            (true, _) => Words::Nothing,
+            (false, true) => Words::Json,
+            (false, false) => Words::Text,
+        },
         control: controller_manager::options_for_up(given, pods(&services), &services),
         dns: dns_operator::ForUp::read(given),
         ingress: ingress_operator::ForUp::read(given),
@@ -111,27 +130,69 @@ fn with_defaults(settings: Settings) -> Settings {
 }
 
 fn run(settings: Settings) -> anyhow::Result<()> {
+    let begun = tokio::time::Instant::now();
     let (settings, mut objects) = from_folder(with_defaults(settings));
+    let settings = lab::with_defaults(settings);
     let (log, asked) = settings.read(|given| Some((component::log(given), read(given)?)))?;
-    let Asked { options, selection, mut control, dns, ingress } = asked;
+    let Asked { mut options, selection, mut control, mut dns, ingress, words, lab } = asked;
+    let (lab, no_nodes) = match lab {
+        Ok(lab) => (Some(lab), String::new()),
+        Err(why) => (None, why),
+    };
+    if let Some(lab) = &lab {
+        dns.run_in_pods(lab.image());
+    }
+    let kubeconfig = options.data_dir.join("admin.kubeconfig");
+    let lab = lab.map(|lab| lab.prepare(&std::path::absolute(&kubeconfig).unwrap_or(kubeconfig))).transpose()?;
+    if let Some(lab) = &lab {
+        options.also = Some(lab.machine());
+        options.advertise.get_or_insert_with(|| lab.machine());
+    }
     let pods = control.node_ipam.blocks.as_ref().map(|blocks| blocks.as_ref().map(|_, block| block.cluster()));
     objects.extend(dns_operator::objects(&objects, &options.service_ranges, pods));
     objects.extend(ingress_operator::objects(&objects, ingress.domain()));
+    let bootstrap_tokens = options.bootstrap_tokens;
+    let volumes = std::path::absolute(&options.data_dir).unwrap_or_else(|_| options.data_dir.clone()).join("volumes");
     component::run(&log, async |admin, tasks| {
+        let images = lab.as_ref().map(|lab| lab.start_runtimes(&tasks)).transpose()?;
         let started = launch::start(options, admin.clone(), &tasks).await.context("the API server did not come up")?;
-        init::apply::apply(&started.server, &objects).await?;
         control.housekeeping.root_ca = controller_manager::root_ca(&started.kubeconfig);
+        if control.storage.host_path_dir.is_none() {
+            control.storage.host_path_dir = Some(volumes);
+        }
+        objects.push(::control::storage::host_path::class());
+        controller_manager::sign_with_own(&mut control, &started.certificates);
+        if bootstrap_tokens {
+            objects.extend(joining(&started, control.housekeeping.root_ca.as_deref().unwrap_or_default()));
+        }
+        init::apply::apply(&started.server, &objects).await?;
+        if let Some(lab) = &lab {
+            lab.provide(&mut control, &tasks);
+        }
         let context =
             ::control::framework::Context::new(controller_manager::insider(&started.server), control, &admin, &tasks);
         controller_manager::start(&context, &selection);
         // Its /readyz is the API server's, which is ready whatever its own clients see.
         admin.health.remove("watches");
-        let banner = Banner::new(&started, dns.serving(), ingress.serving(context.client()));
+        let nodes = match &lab {
+            Some(lab) => lab.serving(context.client()),
+            None => lab::Serving::Off(no_nodes),
+        };
+        let banner = Banner::new((begun, words), &started, nodes, dns.serving(), ingress.serving(context.client()));
+        if let (Some(lab), Some(images)) = (&lab, images) {
+            lab.start_nodes(&started, dns.domain(), images, &tasks)?;
+        }
         dns.start(&context, &started.kubeconfig);
         ingress.start(&context, &started.kubeconfig);
         banner.print_when_serving(&tasks);
         Ok(())
     })
+}
+
+/// What lets machines join, at the address where they reach the server.
+fn joining(started: &launch::Started, authority: &str) -> Vec<Value> {
+    let address = &started.server.config.server_address;
+    install::joining(&format!("https://{address}"), authority)
 }
 
 /// What a folder that `init` wrote adds: settings of the API server, and objects to start with.
