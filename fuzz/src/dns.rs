@@ -138,7 +138,7 @@ fn ask(instance: &Instance, question: &str) {
     for routes in instance.routes.values() {
         for transport in [Transport::Udp, Transport::Tcp] {
             let mut query = Query::new(request, ([192, 0, 2, 1], 4000).into(), transport, 40);
-            let Some(chain) = routes.chain(&query.lower) else { continue };
+            let Some(chain) = routes.chain(&query) else { continue };
             let mut reply = Reply::new();
             reply.reset(&name, rtype, class);
             if chain.run_now(&mut query, &mut reply).is_err() || reply.dropped {

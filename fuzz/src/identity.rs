@@ -68,7 +68,7 @@ fn identity_headers(data: &[u8]) {
         let _ = wish.into_user();
     }
     let _ = websocket(&headers);
-    let shown = Credentials { certificate: None, headers: &headers, path: "/" };
+    let shown = Credentials { certificate: None, front_proxy: None, headers: &headers, path: "/" };
     let _ = shown.shown();
     if let Ok(user) = AUTHENTICATOR.authenticate(shown, &Everything, now()) {
         assert_eq!(user.name, "system:anonymous", "no header alone is proof");
@@ -77,7 +77,7 @@ fn identity_headers(data: &[u8]) {
 
 fn certificate(data: &[u8]) {
     let headers = HeaderMap::new();
-    let shown = Credentials { certificate: Some(data), headers: &headers, path: "/" };
+    let shown = Credentials { certificate: Some(data), front_proxy: Some(data), headers: &headers, path: "/" };
     if let Ok(user) = AUTHENTICATOR.authenticate(shown, &Everything, now()) {
         assert!(!user.name.is_empty());
     }

@@ -54,7 +54,7 @@ pub(crate) fn resource_of(object: &Value) -> Option<Arc<Resource>> {
 
 /// The object of a body, typed and with its defaults.
 pub(crate) fn typed(value: &Value, resource: &Resource) -> Option<Value> {
-    let parsed = body::Parsed { value: value.clone(), duplicates: Vec::new() };
+    let parsed = body::Parsed { value: value.clone(), duplicates: body::Duplicates::default() };
     let mut warnings = Vec::new();
     let mut object = body::object(parsed, resource, FieldValidation::Warn, &mut warnings).ok()?.object;
     resource.rules.default(&mut object);

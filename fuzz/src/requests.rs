@@ -44,7 +44,7 @@ fn line(data: &[u8]) {
     }
     let _ = (Parameters::new(query), list::parse_revision(read.get("resourceVersion")));
     let _ = DeleteOptions::new(&read, options.as_bytes(), "application/json");
-    let _ = Accept::new(Some(accept));
+    let _ = [false, true].map(|custom| Accept::new(Some(accept), custom));
 }
 
 static RUNTIME: LazyLock<Runtime> = LazyLock::new(|| {

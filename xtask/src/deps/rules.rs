@@ -10,7 +10,7 @@ const LAYERS: &[&[&str]] = &[
     &["net"],
     &["kernel", "api", "objects", "store"],
     &["runtime", "schema", "patch", "access"],
-    &["apiserver", "install", "control", "aws", "ingress", "dns", "proxy", "node"],
+    &["apiserver", "install", "control", "aws", "ingress", "dns", "proxy", "node", "lab"],
     &["inspect"],
     &["cli"],
     &["xtask", "e2e", "bench", "fuzz"],

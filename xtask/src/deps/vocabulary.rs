@@ -46,7 +46,7 @@ const MECHANISMS: &[Mechanism] = &[
         what: "keys of service account tokens",
         signs: &["ECDSA_P256_SHA256_FIXED"],
         home: "access/src/authn/service_account/keys.rs",
-        also: &[],
+        also: &[("access/src/authn/jwt.rs", "tokens of other issuers, signed in nine ways")],
     },
     Mechanism {
         what: "the digest of a configuration",
@@ -59,6 +59,12 @@ const MECHANISMS: &[Mechanism] = &[
         signs: &["delay * 2", "delay *= 2", "backoff * 2"],
         home: "runtime/src/backoff.rs",
         also: &[("store/src/etcd/feed.rs", "store knows no other crate")],
+    },
+    Mechanism {
+        what: "a hash that never changes",
+        signs: &["cbf2_9ce4"],
+        home: "runtime/src/stable_hash.rs",
+        also: &[],
     },
     Mechanism {
         what: "near words",

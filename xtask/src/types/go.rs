@@ -139,7 +139,8 @@ fn marker_of(comment: &str) -> Option<(String, String)> {
 fn imports(text: &str) -> BTreeMap<String, String> {
     let block = text.split_once("import (").and_then(|(_, rest)| rest.split_once("\n)")).map_or("", |(block, _)| block);
     let mut imports = BTreeMap::new();
-    for line in block.lines() {
+    let alone = text.lines().filter_map(|line| line.strip_prefix("import "));
+    for line in block.lines().chain(alone) {
         let Some((before, rest)) = line.split_once('"') else { continue };
         let Some((path, _)) = rest.split_once('"') else { continue };
         let last = path.rsplit('/').next().unwrap_or(path);

@@ -23,7 +23,8 @@ const ROOTS: &[(&str, Option<&str>, &str)] = &[
     (
         "k8s.io/api/core/v1",
         Some(""),
-        "Binding ConfigMap Endpoints Event Namespace Node Pod Secret Service ServiceAccount",
+        "Binding ConfigMap Endpoints Event LimitRange Namespace Node PersistentVolume PersistentVolumeClaim Pod \
+         PodTemplate ReplicationController ResourceQuota Secret Service ServiceAccount",
     ),
     (
         "k8s.io/api/admissionregistration/v1",
@@ -31,27 +32,47 @@ const ROOTS: &[(&str, Option<&str>, &str)] = &[
         "MutatingAdmissionPolicy MutatingAdmissionPolicyBinding MutatingWebhookConfiguration \
          ValidatingAdmissionPolicy ValidatingAdmissionPolicyBinding ValidatingWebhookConfiguration",
     ),
-    ("k8s.io/api/apps/v1", Some("apps"), "ControllerRevision DaemonSet Deployment ReplicaSet"),
+    ("k8s.io/api/apps/v1", Some("apps"), "ControllerRevision DaemonSet Deployment ReplicaSet StatefulSet"),
     ("k8s.io/api/authentication/v1", Some("authentication.k8s.io"), "SelfSubjectReview TokenRequest TokenReview"),
     (
         "k8s.io/api/authorization/v1",
         Some("authorization.k8s.io"),
         "LocalSubjectAccessReview SelfSubjectAccessReview SelfSubjectRulesReview SubjectAccessReview",
     ),
-    ("k8s.io/api/autoscaling/v1", Some("autoscaling"), "Scale"),
+    ("k8s.io/api/autoscaling/v1", Some("autoscaling"), "HorizontalPodAutoscaler Scale"),
+    ("k8s.io/api/autoscaling/v2", Some("autoscaling"), "HorizontalPodAutoscaler"),
+    ("k8s.io/api/batch/v1", Some("batch"), "CronJob Job"),
+    (
+        "k8s.io/api/certificates/v1",
+        Some("certificates.k8s.io"),
+        "CertificateSigningRequest ClusterTrustBundle PodCertificateRequest",
+    ),
     ("k8s.io/api/coordination/v1", Some("coordination.k8s.io"), "Lease"),
     ("k8s.io/api/discovery/v1", Some("discovery.k8s.io"), "EndpointSlice"),
     ("k8s.io/api/events/v1", Some("events.k8s.io"), "Event"),
     ("k8s.io/api/flowcontrol/v1", Some("flowcontrol.apiserver.k8s.io"), "FlowSchema PriorityLevelConfiguration"),
     ("k8s.io/api/networking/v1", Some("networking.k8s.io"), "IPAddress Ingress IngressClass ServiceCIDR"),
+    ("k8s.io/api/node/v1", Some("node.k8s.io"), "RuntimeClass"),
     ("k8s.io/api/policy/v1", Some("policy"), "Eviction PodDisruptionBudget"),
     ("k8s.io/api/rbac/v1", Some("rbac.authorization.k8s.io"), "ClusterRole ClusterRoleBinding Role RoleBinding"),
+    (
+        "k8s.io/api/resource/v1",
+        Some("resource.k8s.io"),
+        "DeviceClass ResourceClaim ResourceClaimTemplate ResourceSlice",
+    ),
     ("k8s.io/api/scheduling/v1", Some("scheduling.k8s.io"), "PriorityClass"),
+    (
+        "k8s.io/api/storage/v1",
+        Some("storage.k8s.io"),
+        "CSIDriver CSINode CSIStorageCapacity StorageClass VolumeAttachment VolumeAttributesClass",
+    ),
+    ("k8s.io/api/storagemigration/v1", Some("storagemigration.k8s.io"), "StorageVersionMigration"),
     (
         "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1",
         Some("apiextensions.k8s.io"),
         "CustomResourceDefinition",
     ),
+    ("k8s.io/kube-aggregator/pkg/apis/apiregistration/v1", Some("apiregistration.k8s.io"), "APIService"),
     (
         META,
         None,
