@@ -6,9 +6,9 @@ export CARGO_TARGET_DIR ?= $(CACHE)/target
 export TWINSTACK_TOOLS ?= $(CACHE)/tools
 export TWINSTACK_GIT_COMMIT := $(shell git rev-parse --short HEAD 2>/dev/null)
 
-.PHONY: help up test test-faults test-ipvs fuzz lint bench fmt dist
+.PHONY: help up test test-faults test-ipvs conformance fuzz lint bench fmt dist
 help: ## this list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-9s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 up: ## build and start everything, print what to try
 	@scripts/need up
@@ -25,6 +25,9 @@ test-faults: ## AWS behind moto: each fault at each call of each change, and 500
 
 test-ipvs: ## IPVS mode of the proxy for real: Debian's kernel in qemu, a few minutes
 	@scripts/test-ipvs
+
+conformance: ## Kubernetes' own conformance tests against `up` (E2E_TEST names e2e.test; FOCUS narrows)
+	@scripts/conformance
 
 fuzz: ## look for inputs that break a parser, 20 s for each (FUZZ_SECONDS)
 	@scripts/fuzz $(TARGETS)

@@ -14,6 +14,7 @@ mod etcd;
 pub mod haproxy;
 mod kube_apiserver;
 mod kubectl;
+pub mod node_lab;
 mod port;
 mod process;
 pub mod proxy_lab;

@@ -36,10 +36,7 @@ enum Found {
 
 /// The addresses of a load balancer: one of each subnet, the same every time, out of the ranges for documentation.
 fn addresses(dns_name: &str, subnets: &[String], rtype: u16) -> Vec<IpAddr> {
-    let hash = |subnet: &String| {
-        let bytes = dns_name.bytes().chain(subnet.bytes());
-        bytes.fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
-    };
+    let hash = |subnet: &String| runtime::stable_hash(format!("{dns_name}{subnet}").as_bytes());
     let address = |subnet: &String| {
         let [a, b, c, d, e, f, g, h] = hash(subnet).to_be_bytes();
         if rtype == rtype::AAAA {

@@ -269,7 +269,7 @@ impl World {
     }
 
     /// A router that is ready; its ports follow each other. HAPROXY in the environment names another program than HAProxy,
-    /// KUBECONFIG another file than the administrator's.
+    /// KUBECONFIG another file than the administrator's, NOFILE how many files it may open.
     pub fn router(&self, name: &str, first: u16, environment: &[(&str, &str)]) -> Router {
         let ports = Ports { http: first, https: first + 1, stats: first + 2 };
         let router = self.start_router(name, ports, environment);
@@ -284,7 +284,11 @@ impl World {
         // A folder above it that only this router has.
         let work = self.folder.path().join("work").join(name).join("router");
         std::fs::create_dir_all(&work).expect("a folder");
-        let mut words: Vec<String> = vec!["env".to_owned()];
+        let given =
+            |name: &str| environment.iter().find(|(given, _)| *given == name).map(|(_, value)| (*value).to_owned());
+        let mut words: Vec<String> = Vec::new();
+        words.extend(given("NOFILE").into_iter().flat_map(|files| ["prlimit".to_owned(), format!("--nofile={files}")]));
+        words.push("env".to_owned());
         let common = [
             ("ROUTER_SERVICE_NAME", name.to_owned()),
             ("ROUTER_CANONICAL_HOSTNAME", "router.apps.test".to_owned()),
@@ -300,10 +304,9 @@ impl World {
         ];
         words.extend(common.into_iter().map(|(name, value)| format!("{name}={value}")));
         words.extend(environment.iter().map(|(name, value)| format!("{name}={value}")));
-        let haproxy = environment.iter().find(|(name, _)| *name == "HAPROXY").map(|(_, path)| PathBuf::from(path));
+        let haproxy = given("HAPROXY").map(PathBuf::from);
         words.extend([twinstack().display().to_string(), "router".to_owned()]);
-        let given = environment.iter().find(|(name, _)| *name == "KUBECONFIG").map(|(_, path)| (*path).to_owned());
-        words.push(format!("--kubeconfig={}", given.unwrap_or_else(|| self.kubeconfig())));
+        words.push(format!("--kubeconfig={}", given("KUBECONFIG").unwrap_or_else(|| self.kubeconfig())));
         words.push(format!("--working-dir={}", work.display()));
         words.push(format!("--haproxy={}", haproxy.unwrap_or_else(|| tool("haproxy").expect("checked")).display()));
         let words: Vec<&str> = words.iter().map(String::as_str).collect();

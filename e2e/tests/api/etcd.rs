@@ -1,6 +1,6 @@
 //! Two servers on one etcd: either sees what the other writes, watches included, in the keys that Kubernetes uses.
 
-use e2e::{Etcd, Server, wait_for};
+use e2e::{Etcd, Server, free_port, wait_for};
 use std::time::Duration;
 
 #[test]
@@ -55,4 +55,46 @@ fn neither_of_two_servers_hands_out_an_address_twice() {
     ips.sort_unstable();
     ips.dedup();
     assert_eq!((all >= 40, ips.len()), (true, all), "{ips:?}");
+}
+
+#[test]
+fn the_kubernetes_service_leads_to_every_live_server_and_to_no_other() {
+    let Some(etcd) = Etcd::start() else { return };
+    let store = format!("--etcd-servers={}", etcd.url());
+    // One port, as in a real cluster: one server listens on each loopback address.
+    let port = format!("--secure-port={}", free_port());
+    let both = "--dual-stack-kubernetes-service";
+    let start = |bind: &str, advertise: &str| {
+        Server::start(&[
+            &store,
+            &port,
+            both,
+            &format!("--bind-address={bind}"),
+            &format!("--advertise-address={advertise}"),
+        ])
+    };
+    let one = start("127.0.0.1", "192.0.2.1,2001:db8::1");
+    let mut two = start("::1", "192.0.2.2,2001:db8::2");
+    let Some(kubectl) = one.kubectls().pop() else { return };
+    let addresses = |slice: &str| {
+        let path = "jsonpath={.endpoints[*].addresses[*]}";
+        let found = kubectl.ok(&["get", "endpointslice", slice, "-o", path]);
+        let mut found: Vec<String> = found.split_whitespace().map(str::to_owned).collect();
+        found.sort();
+        found
+    };
+    let until = |want: [&[&str]; 2]| {
+        let both = || (addresses("kubernetes") == want[0] && addresses("kubernetes-ipv6") == want[1]).then_some(());
+        let found = wait_for(Duration::from_secs(60), both);
+        assert!(found.is_some(), "{:?} {:?}", addresses("kubernetes"), addresses("kubernetes-ipv6"));
+    };
+    let all: [&[&str]; 2] = [&["192.0.2.1", "192.0.2.2"], &["2001:db8::1", "2001:db8::2"]];
+    let first: [&[&str]; 2] = [&["192.0.2.1"], &["2001:db8::1"]];
+    until(all);
+    assert!(two.process().terminate(Duration::from_secs(60)).is_some());
+    until(first);
+    let mut two = start("::1", "192.0.2.2,2001:db8::2");
+    until(all);
+    two.process().kill();
+    until(first);
 }

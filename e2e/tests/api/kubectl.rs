@@ -31,21 +31,23 @@ fn what_there_is_can_be_listed_and_explained() {
         for row in [
             "services svc v1 true Service",
             "deployments deploy apps/v1 true Deployment",
+            "statefulsets sts apps/v1 true StatefulSet",
+            "cronjobs cj batch/v1 true CronJob",
             "endpointslices discovery.k8s.io/v1 true EndpointSlice",
             "servicecidrs networking.k8s.io/v1 false ServiceCIDR",
             "customresourcedefinitions crd,crds apiextensions.k8s.io/v1 false CustomResourceDefinition",
         ] {
             assert!(resources.contains(row), "{row}\n{resources}");
         }
-        assert!(!resources.contains("cronjobs"), "nothing acts on these:\n{resources}");
+        assert!(!resources.contains("networkpolicies"), "nothing acts on these:\n{resources}");
         assert!(kubectl.ok(&["api-versions"]).contains("rbac.authorization.k8s.io/v1"));
         let explained = kubectl.ok(&["explain", "pod.spec.containers"]);
         for word in ["image", "<string>", "ports", "livenessProbe"] {
             assert!(explained.contains(word), "{word}\n{explained}");
         }
         assert!(kubectl.ok(&["explain", "services.spec.ipFamilyPolicy"]).contains("ipFamilyPolicy"));
-        let missing = kubectl.fails(&["get", "cronjobs"], "");
-        assert!(missing.contains("the server doesn't have a resource type \"cronjobs\""), "{missing}");
+        let missing = kubectl.fails(&["get", "networkpolicies"], "");
+        assert!(missing.contains("the server doesn't have a resource type \"networkpolicies\""), "{missing}");
     });
 }
 

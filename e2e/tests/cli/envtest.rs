@@ -1,7 +1,10 @@
 //! `twinstack envtest`: its folder is used as controller-runtime's envtest uses one, with the flags and files that it gives, over each family.
 
 use e2e::{Kubectl, Process, free_port, run, twinstack, wait_for};
-use runtime::pki::{Authority, Purpose};
+use runtime::{
+    kubeconfig::{Credential, Kubeconfig, Url},
+    pki::{Authority, Purpose},
+};
 use std::{
     fs,
     net::IpAddr,
@@ -76,7 +79,17 @@ fn a_test_environment_starts_from_its_folder_and_keeps_nothing() {
         ];
         let words: Vec<&str> = words.iter().map(String::as_str).collect();
         let log = folder.path().join("apiserver.log");
-        let kubeconfig = certs.join("admin.kubeconfig");
+        // As envtest does: a client of its own, signed by the authority that it names.
+        let admin = Purpose::Client { user: "admin".into(), groups: vec!["system:masters".into()] };
+        let kubeconfig = folder.path().join("client.kubeconfig");
+        Kubeconfig {
+            user: "admin".into(),
+            servers: vec![("envtest".into(), Url::named(&host, port))],
+            authority_pem: authority.certificate_pem().to_owned(),
+            credential: Credential::Certificate(authority.issue(&admin, now).expect("a certificate")),
+        }
+        .write(&kubeconfig)
+        .expect("a file");
         let mut server = Process::start(assets.join("kube-apiserver"), &words, &log);
         let ready = |server: &Process| server.output().contains("API server is ready").then_some(());
         assert!(wait_for(PATIENCE, || ready(&server)).is_some(), "{}", server.output());
@@ -93,6 +106,7 @@ fn a_test_environment_starts_from_its_folder_and_keeps_nothing() {
         assert!(wait_for(PATIENCE, || ready(&server)).is_some(), "{}", server.output());
         assert!(!kubectl.ok(&["get", "configmaps", "-o", "name"]).contains("gone"));
         assert!(!data.exists() && !certs.join("state.redb").exists(), "nothing is written");
+        assert!(!certs.join("admin.kubeconfig").exists(), "nor is a credential put where only certificates are wanted");
         assert!(server.terminate(PATIENCE).is_some() && etcd.terminate(PATIENCE).is_some());
     }
 }

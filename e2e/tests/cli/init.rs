@@ -33,7 +33,8 @@ impl Up {
     fn start(config: &Path, home: &Path) -> Self {
         let data = home.join("state");
         let (config, data_dir) = (config.display().to_string(), data.display().to_string());
-        let words = ["up", "--config", &config, "--data-dir", &data_dir, "--secure-port=0", "--dns-port=0"];
+        let words =
+            ["up", "--config", &config, "--data-dir", &data_dir, "--secure-port=0", "--dns-port=0", "--nodes=0"];
         let process = Process::start(twinstack(), &words, &home.join("up.log"));
         let up = Self { process, data, home: home.to_owned() };
         let ready = wait_for(PATIENCE, || up.process.output().contains("Twinstack is up").then_some(()));
@@ -166,7 +167,7 @@ fn a_directory_is_replaced_only_when_it_is_ours_and_force_is_given() {
     assert_eq!(again.status.code(), Some(1));
     assert!(text(&again.stderr).contains("--force"), "{}", text(&again.stderr));
     assert!(init(&["--force"]).status.success());
-    let output = run(&["up", "--config", &folder.path().display().to_string(), "--data-dir", &target]);
+    let output = run(&["up", "--nodes=0", "--config", &folder.path().display().to_string(), "--data-dir", &target]);
     assert_eq!(output.status.code(), Some(64));
     assert!(text(&output.stderr).contains("was not written by `twinstack init`"), "{}", text(&output.stderr));
 }

@@ -8,3 +8,11 @@ mod init_processes;
 mod inspect;
 mod manifests;
 mod one_family;
+#[allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    clippy::default_trait_access,
+    reason = "the guide has it as people write tests"
+)]
+mod recipe;
+mod recipes;

@@ -7,13 +7,13 @@ use tempfile::TempDir;
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// `twinstack up` with two hollow nodes; it stops and its folder goes with the handle.
-struct Cluster {
+pub(crate) struct Cluster {
     process: Process,
     folder: TempDir,
 }
 
 impl Cluster {
-    fn up() -> Self {
+    pub(crate) fn up() -> Self {
         let folder = tempfile::tempdir().expect("a folder can be made");
         let data = format!("--data-dir={}", folder.path().join("data").display());
         let words =
@@ -35,10 +35,23 @@ impl Cluster {
     fn kubeconfig(&self) -> PathBuf {
         self.folder.path().join("data/admin.kubeconfig")
     }
+
+    /// Every kubectl, each with a namespace of its own.
+    pub(crate) fn kubectls(&self) -> Vec<Kubectl> {
+        let all = Kubectl::all(&self.kubeconfig(), self.folder.path());
+        for kubectl in &all {
+            kubectl.ok(&["wait", "--for=condition=Ready", "node/hollow-0", "node/hollow-1", "--timeout=120s"]);
+            let namespace = format!("team-{}", kubectl.version.replace('.', "-"));
+            kubectl.ok(&["create", "namespace", &namespace]);
+            kubectl.ok(&["config", "set-context", "--current", &format!("--namespace={namespace}")]);
+            becomes(kubectl, &["get", "serviceaccount", "default", "-o", "name"], "serviceaccount/default");
+        }
+        all
+    }
 }
 
 /// Asks until the answer is this.
-fn becomes(kubectl: &Kubectl, words: &[&str], expected: &str) {
+pub(crate) fn becomes(kubectl: &Kubectl, words: &[&str], expected: &str) {
     let mut last = String::new();
     let found = wait_for(PATIENCE, || {
         last = kubectl.run(words).stdout;
@@ -47,13 +60,13 @@ fn becomes(kubectl: &Kubectl, words: &[&str], expected: &str) {
     assert!(found.is_some(), "kubectl {} {words:?} never says {expected:?}, but {last:?}", kubectl.version);
 }
 
-fn rolled_out(kubectl: &Kubectl, what: &str) {
+pub(crate) fn rolled_out(kubectl: &Kubectl, what: &str) {
     let message = kubectl.ok(&["rollout", "status", what, "--timeout=120s"]);
     assert!(message.contains("successfully rolled out"), "{message}");
 }
 
-const IMAGES: &str = "jsonpath={.items[*].spec.containers[0].image}";
-const RUNNING: &str = "--field-selector=status.phase=Running";
+pub(crate) const IMAGES: &str = "jsonpath={.items[*].spec.containers[0].image}";
+pub(crate) const RUNNING: &str = "--field-selector=status.phase=Running";
 
 fn a_deployment_lives(kubectl: &Kubectl) {
     kubectl.ok(&["create", "deployment", "web", "--image=example.com/web:1"]);
@@ -185,12 +198,8 @@ fn a_drain_respects_the_budget(kubectl: &Kubectl) {
 #[test]
 fn workloads_on_hollow_nodes() {
     let cluster = Cluster::up();
-    for kubectl in Kubectl::all(&cluster.kubeconfig(), cluster.folder.path()) {
-        kubectl.ok(&["wait", "--for=condition=Ready", "node/hollow-0", "node/hollow-1", "--timeout=120s"]);
+    for kubectl in cluster.kubectls() {
         let namespace = format!("team-{}", kubectl.version.replace('.', "-"));
-        kubectl.ok(&["create", "namespace", &namespace]);
-        kubectl.ok(&["config", "set-context", "--current", &format!("--namespace={namespace}")]);
-        becomes(&kubectl, &["get", "serviceaccount", "default", "-o", "name"], "serviceaccount/default");
         a_deployment_lives(&kubectl);
         a_stuck_rollout_says_so(&kubectl);
         a_daemon_set_lives(&kubectl);

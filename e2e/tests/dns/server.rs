@@ -189,10 +189,7 @@ fn a_corefile_that_is_not_understood_is_refused_with_the_place() {
     let output = run(&["dns", "--conf", conf.to_str().expect("a path")]);
     let text = String::from_utf8_lossy(&output.stderr).into_owned();
     assert!(!output.status.success());
-    assert!(
-        text.contains("Corefile:3:5: \"forwrad\": unknown plugin; did you mean forward?; known: reload, "),
-        "{text}"
-    );
+    assert!(text.contains("Corefile:3:5: \"forwrad\": unknown plugin; did you mean forward?; known: "), "{text}");
 }
 
 #[test]

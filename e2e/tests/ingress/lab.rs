@@ -194,15 +194,11 @@ fn routers(lab: &Lab) -> Vec<(String, String)> {
     all.filter(|(_, words)| words.contains(&folder)).collect()
 }
 
-/// What it left behind serves on, and the next operator goes on with the same processes: no client notices.
-fn a_killed_operator_is_followed_without_a_gap(
-    lab: &Lab,
-    operator: &mut Process,
-    start: &dyn Fn(&str) -> Process,
-    port: u16,
-) {
-    let settled = wait_for(PATIENCE, || Some(routers(lab)).filter(|found| found.len() == 2));
-    let before = settled.unwrap_or_else(|| panic!("a router and its HAProxy, not {:?}", routers(lab)));
+/// Waits until each client has been answered some more times.
+type More<'a> = &'a dyn Fn(u32) -> Option<()>;
+
+/// Clients of both families ask without pause while steps are taken, and none is ever without an answer.
+fn no_client_notices(lab: &Lab, port: u16, steps: impl FnOnce(More<'_>) -> Vec<Option<()>>) {
     let (done, good) = (AtomicBool::new(false), [AtomicU32::new(0), AtomicU32::new(0)]);
     let more = |than: u32| {
         let count = || good.iter().map(|good| good.load(Ordering::Relaxed)).min();
@@ -228,20 +224,73 @@ fn a_killed_operator_is_followed_without_a_gap(
                 })
             })
             .collect();
+        let taken = steps(&more);
+        done.store(true, Ordering::Relaxed);
+        let failed: Vec<String> = clients.into_iter().flat_map(|client| client.join().expect("it ends")).collect();
+        assert!(taken.iter().all(Option::is_some), "{taken:?} {failed:?}");
+        failed
+    });
+    assert_eq!(failed, [] as [String; 0], "of {good:?}");
+}
+
+/// A router and its HAProxy, when there are no others.
+fn settled_routers(lab: &Lab) -> Vec<(String, String)> {
+    let settled = wait_for(PATIENCE, || Some(routers(lab)).filter(|found| found.len() == 2));
+    settled.unwrap_or_else(|| panic!("a router and its HAProxy, not {:?}", routers(lab)))
+}
+
+/// What it left behind serves on, and the next operator goes on with the same processes: no client notices.
+fn a_killed_operator_is_followed_without_a_gap(
+    lab: &Lab,
+    operator: &mut Process,
+    start: &dyn Fn(&str) -> Process,
+    port: u16,
+) {
+    let before = settled_routers(lab);
+    no_client_notices(lab, port, |more| {
         let mut steps = vec![more(10)];
         operator.kill();
         steps.push(more(10));
         *operator = start("operator-again.log");
         steps.push(wait_for(PATIENCE, || operator.output().contains("runs already is taken over").then_some(())));
         steps.push(more(20));
-        done.store(true, Ordering::Relaxed);
-        let failed: Vec<String> = clients.into_iter().flat_map(|client| client.join().expect("it ends")).collect();
-        assert!(steps.iter().all(Option::is_some), "{steps:?} {failed:?}\n{}", operator.output());
-        failed
+        steps
     });
-    assert_eq!(failed, [] as [String; 0], "of {good:?}");
     settles(lab, operator, "Available");
     assert_eq!(routers(lab), before, "the same processes\n{}", operator.output());
+}
+
+/// A setting that only a new router takes: it takes HAProxy over, though a client holds a connection to the old one.
+fn a_changed_setting_is_handed_over_without_a_gap(lab: &Lab, operator: &Process, port: u16) {
+    let before = settled_routers(lab);
+    let router = |found: &[(String, String)]| {
+        found.iter().find(|(_, words)| words.contains("router")).map(|(pid, _)| pid.clone())
+    };
+    let idle: Vec<_> = NODE
+        .iter()
+        .map(|node| lab.client.within(|| std::net::TcpStream::connect((ip(node), port))).expect("entered"))
+        .collect();
+    no_client_notices(lab, port, |more| {
+        let mut steps = vec![more(10)];
+        let patch = r#"{"spec":{"tuningOptions":{"clientTimeout":"47s"}}}"#;
+        let words =
+            ["-n", "openshift-ingress-operator", "patch", "ingresscontroller", "default", "--type=merge", "-p", patch];
+        steps.push(kubectl(lab, &words, "").ok().map(drop));
+        let replaced = || router(&routers(lab)).filter(|pid| Some(pid) != router(&before).as_ref());
+        steps.push(wait_for(PATIENCE, || replaced().map(drop)));
+        let config = lab.folder().join("ingress/default/haproxy");
+        let serves_it = || {
+            let folders = std::fs::read_dir(&config).ok()?.flatten().map(|entry| entry.path().join("haproxy.cfg"));
+            folders
+                .filter_map(|file| std::fs::read_to_string(file).ok())
+                .find(|text| text.contains("timeout client 47s"))
+        };
+        steps.push(wait_for(PATIENCE, || serves_it().map(drop)));
+        steps.push(more(20));
+        steps
+    });
+    settles(lab, operator, "Available");
+    assert!(idle.iter().all(Result::is_ok), "{idle:?}");
 }
 
 #[test]
@@ -373,6 +422,7 @@ fn a_route_answers_over_both_families_through_a_node_port_and_a_load_balancer() 
         assert!(health.contains("200"), "{health}");
     }
     a_killed_operator_is_followed_without_a_gap(&lab, &mut operator, &start_operator, port);
+    a_changed_setting_is_handed_over_without_a_gap(&lab, &operator, port);
     lab.delete(&format!("{CONTROLLERS}/default"));
     let ended = wait_for(PATIENCE, || routers(&lab).is_empty().then_some(()));
     assert!(ended.is_some(), "{:?} still run\n{}", routers(&lab), operator.output());

@@ -13,6 +13,8 @@ mod load_balancers;
 #[path = "../../../../crates/aws/tests/cases/neighbours.rs"]
 mod neighbours;
 mod policy;
+#[path = "../../../../crates/aws/tests/cases/refusals.rs"]
+mod refusals;
 #[path = "../../../../crates/aws/tests/cases/tables.rs"]
 mod tables;
 #[path = "../../../../crates/aws/tests/cases/targets.rs"]

@@ -5,4 +5,5 @@ mod cloud;
 mod groups;
 mod limits;
 mod nodes;
+mod refusals;
 mod services;

@@ -54,7 +54,10 @@ fn nodes_are_described_their_pods_get_routes_and_they_go_with_their_instances() 
         };
         for index in 0..2 {
             let described = cloud.until("the node is described", || {
-                Some(node(index)).filter(|node| node["spec"]["taints"].as_array().is_none_or(Vec::is_empty))
+                // Nobody here says that the node is ready; that taint stays.
+                let waits = |taint: &Value| taint["key"] == "node.cloudprovider.kubernetes.io/uninitialized";
+                Some(node(index))
+                    .filter(|node| !node["spec"]["taints"].as_array().is_some_and(|all| all.iter().any(waits)))
             });
             let labels = &described["metadata"]["labels"];
             let (id, zone) = &cloud.example.instances[index];

@@ -40,6 +40,27 @@ impl Up {
     }
 }
 
+/// When it is created, and only where it asks for none.
+fn a_route_without_a_host_gets_one(up: &Up) {
+    for (name, spec, host, generated) in [
+        ("bare", json!({}), "bare-default.apps.test", "true"),
+        ("named", json!({"host": "named.test"}), "named.test", ""),
+        ("below", json!({"subdomain": "sub"}), "", ""),
+    ] {
+        let mut route = json!({"apiVersion": "route.openshift.io/v1", "kind": "Route", "metadata": {"name": name},
+            "spec": {"to": {"kind": "Service", "name": "web"}}});
+        let merged = spec.as_object().cloned().unwrap_or_default();
+        route["spec"].as_object_mut().expect("an object").extend(merged);
+        let file = up.folder.path().join("route.json");
+        std::fs::write(&file, route.to_string()).expect("written");
+        let printed = up.kubectl("admin.kubeconfig", &["-n", "default", "create", "-f", &file.display().to_string()]);
+        assert!(printed.contains("created"), "{printed}");
+        let path = r"jsonpath={.spec.host} {.metadata.annotations.openshift\.io/host\.generated}";
+        let found = up.kubectl("admin.kubeconfig", &["-n", "default", "get", "route", name, "-o", path]);
+        assert_eq!(found, format!("{host} {generated}"), "{name}");
+    }
+}
+
 #[test]
 fn up_listens_on_loopback_and_its_router_has_its_own_rights() {
     if let Some(how) = missing() {
@@ -53,7 +74,7 @@ fn up_listens_on_loopback_and_its_router_has_its_own_rights() {
     }
     let program = e2e::twinstack().display().to_string();
     let data = format!("--data-dir={}", up.folder.path().display());
-    let words = ["netns", "exec", up.space.name(), &program, "up", &data, "--ingress-domain=apps.test"];
+    let words = ["netns", "exec", up.space.name(), &program, "up", "--nodes=0", &data, "--ingress-domain=apps.test"];
     let process = e2e::Process::start("ip", &words, &up.folder.path().join("up.log"));
     for address in LOOPBACK {
         let ready = wait_for(PATIENCE, || (up.get(address, 11936).ok()? == "200").then_some(()));
@@ -77,5 +98,6 @@ fn up_listens_on_loopback_and_its_router_has_its_own_rights() {
         all.extend(words);
         assert_eq!(up.kubectl(own, &all).starts_with("yes"), may, "{words:?}: {}", up.kubectl(own, &all));
     }
+    a_route_without_a_host_gets_one(&up);
     account::nothing_was_forbidden(&process.output());
 }

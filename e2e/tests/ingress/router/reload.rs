@@ -86,7 +86,9 @@ fn changes_without_a_reload(world: &World) {
     assert_eq!(router.generations(), before, "no reload: {}", router.process.output());
     assert_eq!(load.end(), [""; 0], "{}", router.process.output());
 
-    // The next reload, for something that needs one, brings all of it along.
+    // The next reload, for something that needs one, brings all of it along, and what was counted.
+    let counted = connections(world, router.ports.stats, "web");
+    assert!(counted > 0);
     world.route("least", "least.apps.test", "web", json!({}), haproxy("balance", "leastconn"));
     for address in LOOPBACK {
         world.until((address, port), "least.apps.test", "/", "pod-0 answers");
@@ -94,6 +96,66 @@ fn changes_without_a_reload(world: &World) {
         world.until((address, port), "ingress.apps.test", "/a/b", "pod-2 answers");
     }
     comes_to(&router, before + 1);
+    assert_eq!(connections(world, router.ports.stats, "web"), counted);
+    LOOPBACK.iter().for_each(|address| drop(world.ask((address, port), &[], "web.apps.test", "/")));
+    assert_eq!(connections(world, router.ports.stats, "web"), counted + 2);
+}
+
+/// How many connections the metrics tell of a Route.
+fn connections(world: &World, stats: u16, route: &str) -> u64 {
+    let series =
+        format!("haproxy_backend_connections_total{{backend=\"http\",namespace=\"default\",route=\"{route}\"}} ");
+    let text = world.ask((LOOPBACK[1], stats), &[], "x", "/metrics");
+    let figure = text.lines().find_map(|line| line.strip_prefix(&series));
+    figure.and_then(|figure| figure.parse().ok()).unwrap_or_else(|| panic!("no {series} in {text}"))
+}
+
+#[test]
+fn a_connection_that_waits_is_ended_at_once_or_after_one_more_answer() {
+    everywhere("idle", "connections that wait for a request", |world| {
+        world.pod(0, POD_PORT);
+        world.service("web", &[0], POD_PORT);
+        world.route("web", "web.apps.test", "web", json!({}), json!({}));
+        for (name, port, environment, answers) in [
+            ("immediate", 8080, &[][..], false),
+            ("deferred", 8090, &[("ROUTER_IDLE_CLOSE_ON_RESPONSE", "true")], true),
+        ] {
+            let router = world.router(name, port, environment);
+            let mut waiting = LOOPBACK.map(|address| {
+                let mut stream = world.connect(address, router.ports.http).expect("a connection");
+                assert!(exchange(&mut stream).contains("200 ok"), "{name} at {address}");
+                stream
+            });
+            let before = router.generations();
+            let other = format!("{name}.apps.test");
+            world.route(name, &other, "web", json!({}), json!({"haproxy.router.openshift.io/balance": "leastconn"}));
+            comes_to(&router, before + 1);
+            for (stream, address) in waiting.iter_mut().zip(LOOPBACK) {
+                let answer = if answers { exchange(stream) } else { until_the_end(stream) };
+                assert_eq!(answer.contains("200 ok"), answers, "{name} at {address}: {answer:?}");
+                assert_eq!(until_the_end(stream), "", "{name} at {address}");
+            }
+        }
+    });
+}
+
+/// One request on a connection that stays open, and the head of its answer with the body of the pod.
+fn exchange(stream: &mut TcpStream) -> String {
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: web.apps.test\r\n\r\n").expect("sent");
+    let (mut text, mut piece) = (String::new(), [0; 4096]);
+    while !text.contains("pod-0 answers") {
+        match stream.read(&mut piece) {
+            Ok(length) if length > 0 => text += &String::from_utf8_lossy(&piece[..length]).to_lowercase(),
+            _ => break,
+        }
+    }
+    text
+}
+
+fn until_the_end(stream: &mut TcpStream) -> String {
+    let mut rest = Vec::new();
+    stream.read_to_end(&mut rest).expect("it is ended");
+    String::from_utf8_lossy(&rest).to_lowercase()
 }
 
 /// A folder goes with all that is in it in one step: removed piece by piece, it may be seen with half of it.
@@ -181,11 +243,24 @@ fn a_configuration_that_is_refused_leaves_the_last_one_and_is_tried_later_each_t
         assert_eq!(world.get(address, stats, "/healthz/ready").expect("an answer"), 200);
         let metrics = world.ask((address, stats), &[], "x", "/metrics");
         assert!(metrics.contains("template_router_reload_failure 1"), "{metrics}");
+        // What serves goes on being sent traffic; whoever asks whether all is as it should be hears otherwise.
+        let current = world.ask((address, stats), &[], "x", "/readyz");
+        assert!(current.contains("500") && current.contains("configuration is refused"), "{current}");
     }
+    let verdict = |route: &str| {
+        let path = "jsonpath={.status.ingress[0].conditions[0].status} {.status.ingress[0].conditions[0].reason}";
+        world.kubectl(&["get", "route", route, "-o", path], "").trim().to_owned()
+    };
+    let told = wait_for(PATIENCE, || (verdict("special") == "False ConfigurationRefused").then_some(()));
+    assert!(told.is_some(), "{}", verdict("special"));
+    assert_eq!(verdict("web"), "True");
     assert_eq!(router.generations(), 1);
     std::fs::remove_file(&broken).expect("removed");
     LOOPBACK.iter().for_each(|address| world.until((address, http), "special.apps.test", "/", "pod-0 answers"));
     comes_to(&router, 2);
+    assert_eq!(world.get(LOOPBACK[0], stats, "/readyz").expect("an answer"), 200);
+    let told = wait_for(PATIENCE, || (verdict("special") == "True").then_some(()));
+    assert!(told.is_some(), "{}", verdict("special"));
 
     // A HAProxy that ends by itself is started again, with everything.
     world.kill_haproxies();
@@ -201,4 +276,33 @@ fn a_configuration_that_is_refused_leaves_the_last_one_and_is_tried_later_each_t
         LOOPBACK.iter().for_each(|address| world.until((address, http), host, "/", "pod-0 answers"));
     }
     comes_to(&router, 3);
+}
+
+#[test]
+fn many_servers_fit_into_few_open_files() {
+    if let Some(how) = missing() {
+        e2e::skip("a router with few open files", how);
+        return;
+    }
+    let world = World::new("files", Api::Own);
+    (0..3).for_each(|pod| world.pod(pod, POD_PORT));
+    world.service("web", &[0, 1, 2], POD_PORT);
+    let routes: Vec<_> = (0..400)
+        .map(|number| {
+            json!({"apiVersion": "route.openshift.io/v1", "kind": "Route", "metadata": {"name": format!("r{number}")},
+                "spec": {"host": format!("r{number}.apps.test"), "to": {"kind": "Service", "name": "web"}}})
+        })
+        .collect();
+    world.kubectl(&["create", "-f", "-"], &json!({"apiVersion": "v1", "kind": "List", "items": routes}).to_string());
+    // 1,200 servers, of which each check takes a file: there is room for them, or they are not checked.
+    for (name, first, files, checked) in [("more", 8080, "4096", true), ("few", 8090, "2048", false)] {
+        let router = world.router(name, first, &[("NOFILE", files)]);
+        for number in (0..400).step_by(7) {
+            let host = format!("r{number}.apps.test");
+            let answer = world.ask((LOOPBACK[number % 2], router.ports.http), &[], &host, "/");
+            assert!(answer.contains(" answers"), "{name} {host}: {answer}\n{}", router.process.output());
+        }
+        let text = std::fs::read_to_string(router.folder.join("generation-1/haproxy.cfg")).expect("a configuration");
+        assert_eq!(text.contains(" check inter "), checked, "{name}");
+    }
 }

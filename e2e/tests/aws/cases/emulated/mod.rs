@@ -15,6 +15,9 @@ use parking_lot::Mutex;
 use runtime::metrics::Metrics;
 use std::sync::Arc;
 
+/// Each case takes seconds: of combinations some are tried, each part of them once.
+pub(crate) const EVERY_COMBINATION: bool = false;
+
 /// Started, and not in use: starting moto takes longer than most cases.
 static IDLE: Mutex<Vec<Strict>> = Mutex::new(Vec::new());
 
