@@ -1,19 +1,41 @@
 //! `cargo xtask conformance`: what Kubernetes' own conformance suite said, as a table.
 //!
-//! `scripts/conformance` runs the suite; this reads the report it leaves. What a container must answer is named with its reason in
-//! `e2e/conformance/containers.txt`: such a test is not run, is counted apart, and a line there that names no test is an error.
+//! `scripts/conformance` runs the suite; this reads the report it leaves. What cannot be asked is named with its reason in
+//! `e2e/conformance/hollow.txt` for nodes that run nothing and in `nodes.txt` for those that run Pods: such a test is not run, is
+//! counted apart, and a line there that names no test is an error.
 
 use serde_json::Value;
 use std::{collections::BTreeMap, fs};
 
-const SUITES: [&str; 8] =
-    ["api-machinery", "auth", "architecture", "instrumentation", "cli", "network", "apps", "scheduling"];
+const SUITES: [&str; 10] = [
+    "api-machinery",
+    "auth",
+    "architecture",
+    "instrumentation",
+    "cli",
+    "network",
+    "apps",
+    "scheduling",
+    "node",
+    "storage",
+];
+/// The first of them: those that ask something of nodes that run nothing.
+const HOLLOW_SUITES: usize = 8;
+
+/// The suites that are asked of a kind of nodes.
+fn suites(kind: &str) -> Result<&'static [&'static str], String> {
+    match kind {
+        "hollow" => Ok(&SUITES[..HOLLOW_SUITES]),
+        "nodes" => Ok(&SUITES),
+        _ => Err(format!("{kind}: nodes are hollow, or nodes that run Pods (nodes)")),
+    }
+}
 
 pub(crate) fn run(args: &[String]) -> Result<(), String> {
     let read = |path: &str| fs::read_to_string(path).map_err(|error| format!("{path}: {error}"));
     match args {
-        [what] if what == "focus" => {
-            println!(r"\[sig-({})\].*\[Conformance\]", SUITES.join("|"));
+        [what, kind] if what == "focus" => {
+            println!(r"\[sig-({})\].*\[Conformance\]", suites(kind)?.join("|"));
             Ok(())
         }
         [what, listed] if what == "skip" => {
@@ -22,18 +44,21 @@ pub(crate) fn run(args: &[String]) -> Result<(), String> {
             println!("{}", names.join("|"));
             Ok(())
         }
-        [report, listed] => {
+        [what, kind, report, listed] if what == "report" => {
             let report: Value = serde_json::from_str(&read(report)?).map_err(|error| format!("{report}: {error}"))?;
             let listed = read(listed)?;
-            let outcome = Outcome::of(&report, &exceptions(&listed)?);
+            let outcome = Outcome::of(&report, suites(kind)?, &exceptions(&listed)?);
             print!("{outcome}");
             outcome.verdict()
         }
-        _ => Err("usage: cargo xtask conformance focus | skip LIST | REPORT.json LIST".into()),
+        _ => {
+            Err("usage: cargo xtask conformance focus hollow|nodes | skip LIST | report hollow|nodes REPORT.json LIST"
+                .into())
+        }
     }
 }
 
-/// A test, or all whose name begins so, that is not asked of hollow nodes.
+/// A test, or all whose name begins so, that is not asked of these nodes.
 struct Exception<'a> {
     name: &'a str,
     reason: &'a str,
@@ -63,7 +88,7 @@ fn escaped(name: &str) -> String {
 struct Count {
     passed: usize,
     failed: usize,
-    container: usize,
+    left_out: usize,
 }
 
 #[derive(Default)]
@@ -77,7 +102,7 @@ struct Outcome {
 }
 
 impl Outcome {
-    fn of(report: &Value, exceptions: &[Exception<'_>]) -> Self {
+    fn of(report: &Value, suites: &[&str], exceptions: &[Exception<'_>]) -> Self {
         let mut outcome = Self::default();
         let mut used = vec![false; exceptions.len()];
         for suite in report.as_array().into_iter().flatten() {
@@ -90,7 +115,7 @@ impl Outcome {
                     continue;
                 }
                 let name = full_name(spec);
-                let Some(sig) = sig(&name).filter(|sig| SUITES.contains(sig) && name.contains("[Conformance]")) else {
+                let Some(sig) = sig(&name).filter(|sig| suites.contains(sig) && name.contains("[Conformance]")) else {
                     continue;
                 };
                 let exception = exceptions.iter().position(|exception| name.contains(exception.name));
@@ -102,7 +127,7 @@ impl Outcome {
                 match (state, exception) {
                     (_, Some(index)) => {
                         used[index] = true;
-                        count.container += 1;
+                        count.left_out += 1;
                         *outcome.reasons.entry(exceptions[index].reason.to_owned()).or_default() += 1;
                     }
                     ("passed", None) => count.passed += 1,
@@ -136,9 +161,9 @@ impl Outcome {
 
 impl std::fmt::Display for Outcome {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        writeln!(out, "{:<19}{:>6} {:>6} {:>15}", "suite", "passed", "failed", "need a container")?;
+        writeln!(out, "{:<19}{:>6} {:>6} {:>9}", "suite", "passed", "failed", "left out")?;
         for (suite, count) in &self.suites {
-            writeln!(out, "sig-{suite:<15}{:>6} {:>6} {:>15}", count.passed, count.failed, count.container)?;
+            writeln!(out, "sig-{suite:<15}{:>6} {:>6} {:>9}", count.passed, count.failed, count.left_out)?;
         }
         for (reason, count) in &self.reasons {
             writeln!(out, "not run: {count:>3}  {reason}")?;
@@ -184,7 +209,7 @@ mod tests {
     }
 
     fn outcome(specs: &[Value], listed: &str) -> Outcome {
-        Outcome::of(&json!([{"SpecReports": specs}]), &exceptions(listed).unwrap())
+        Outcome::of(&json!([{"SpecReports": specs}]), &SUITES, &exceptions(listed).unwrap())
     }
 
     #[test]
@@ -195,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn what_needs_a_container_is_counted_apart() {
+    fn what_is_left_out_is_counted_apart() {
         let seen = outcome(&[spec("runs", "passed"), spec("logs", "skipped")], "# output of a process\nKubectl logs\n");
         assert!(seen.verdict().is_ok());
         assert_eq!(seen.reasons["output of a process"], 1);

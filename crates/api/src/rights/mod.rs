@@ -284,6 +284,8 @@ mod tests {
             "clusterroles",
             "clusterrolebindings",
             "customresourcedefinitions",
+            "mutatingadmissionpolicies",
+            "mutatingadmissionpolicybindings",
             "clusteroperators",
             "clusteroperators/status",
             "dnses",

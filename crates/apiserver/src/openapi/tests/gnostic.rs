@@ -266,7 +266,8 @@ fn everything_but_the_security_settings_comes_back() {
     }
 }
 
-/// What has no place in the messages: defaults that are lists or objects. Whole numbers come back as such.
+/// What has no place in the messages: defaults that are lists or objects. Whole numbers come back as such. A property may
+/// be called `default` too.
 fn representable(value: &Value) -> Value {
     match value {
         Value::Object(map) => map
@@ -274,6 +275,10 @@ fn representable(value: &Value) -> Value {
             .filter(|(key, value)| *key != "default" || !(value.is_object() || value.is_array()))
             .map(|(key, value)| match (key.as_str(), value) {
                 ("default" | "minimum" | "maximum", Value::Number(number)) => (key.clone(), json!(number.as_f64())),
+                ("properties", Value::Object(fields)) => {
+                    let fields = fields.iter().map(|(name, schema)| (name.clone(), representable(schema)));
+                    (key.clone(), fields.collect::<Map<_, _>>().into())
+                }
                 _ => (key.clone(), representable(value)),
             })
             .collect::<Map<_, _>>()
