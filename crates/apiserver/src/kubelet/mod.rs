@@ -11,6 +11,7 @@ pub mod exchange;
 pub mod headers;
 pub mod location;
 pub mod log;
+mod page;
 pub mod plan;
 pub mod proxy;
 pub mod reach;

@@ -1,18 +1,16 @@
 //! Requests passed on as they are, and their answers: `pods/ID/proxy`, `services/ID/proxy`, `nodes/ID/proxy`.
-//!
-//! Unlike upstream, links inside HTML pages are left alone; the root's slash and `X-Forwarded-Uri` let pages work without.
 
 use super::{
     connection::{Handed, Head},
     exchange::{self, Trouble},
-    headers, location,
+    headers, location, page,
     plan::target::Target,
     reach::Via,
     upgrade,
 };
 use crate::{Body, call::Call};
 use api::error::ApiError;
-use http::{HeaderValue, Method, Request, Response, header};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
 use http_body_util::BodyExt;
 
 /// What may be proxied.
@@ -28,6 +26,7 @@ pub async fn pass(call: &Call, handed: Handed, target: &Target, prefix: &str) ->
     headers::forwarded(&mut kept, &format!("{prefix}{path}"));
     let host = kept.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or_default().to_owned();
     let mut request = Request::new(body);
+    let has_body = method != Method::HEAD;
     *request.method_mut() = method;
     *request.headers_mut() = kept;
     let mut response = if wanted.is_some() {
@@ -46,7 +45,11 @@ pub async fn pass(call: &Call, handed: Handed, target: &Target, prefix: &str) ->
     {
         response.headers_mut().insert(header::LOCATION, seen);
     }
-    Ok(response)
+    if !has_body || response.status() == StatusCode::SWITCHING_PROTOCOLS {
+        return Ok(response);
+    }
+    let page = page::seen_by_client(response, own, prefix.to_owned()).await;
+    page.map_err(|why| trouble(Trouble::Broken(why)))
 }
 
 /// Trouble with what is proxied.
