@@ -225,7 +225,10 @@ mod tests {
             ("dns64 192.0.2.0/24", accepted),
             ("dns64 {\n prefix nowhere\n }", accepted),
             ("dns64 a b", "\"b\": plugin dns64: one prefix is enough"),
-            ("dns64 {\n translate\n }", "unknown property; did you mean translate_all?; known: allow_ipv4, prefix, translate_all"),
+            (
+                "dns64 {\n translate\n }",
+                "unknown property; did you mean translate_all?; known: allow_ipv4, prefix, translate_all",
+            ),
         ] {
             let problem = refused(&format!(". {{\n {line}\n}}"));
             assert!(problem.contains(expected), "{problem}");

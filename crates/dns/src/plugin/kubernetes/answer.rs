@@ -2,7 +2,7 @@
 
 use super::{
     Kubernetes, Pods,
-    names::{Labels, Meaning, Part, of_key, undashed},
+    names::{Fallback, Labels, Meaning, Part, of_key, undashed},
     records::{Endpoint, Kind, Port, Service, bytes},
 };
 use crate::{
@@ -40,7 +40,7 @@ impl Kubernetes {
     /// Adds the records for a question to the reply.
     pub(super) fn find(&self, zone: &Name, query: &Query, reply: &mut Reply) -> Found {
         let Some(above) = query.lower.above(zone) else { return Found::NoName };
-        let labels = Labels::new(above, zone);
+        let labels = Labels::new(above, zone).with_zones(self.zonal);
         let name = &query.request.name;
         match query.request.rtype {
             rtype::A | rtype::AAAA if labels.is(&[b"ns", b"dns"]) => {
@@ -86,7 +86,7 @@ impl Kubernetes {
         }
     }
 
-    fn exposed(&self, namespace: &[u8]) -> bool {
+    pub(super) fn exposed(&self, namespace: &[u8]) -> bool {
         let allowed = self.namespaces.is_empty() || self.namespaces.iter().any(|known| **known == *namespace);
         allowed && self.cluster.records.namespaces.load().contains(namespace)
     }
@@ -270,7 +270,7 @@ impl Kubernetes {
     }
 
     /// Addresses of this machine that others can reach.
-    fn own_addresses(&self) -> Vec<IpAddr> {
+    pub(super) fn own_addresses(&self) -> Vec<IpAddr> {
         self.local.iter().copied().filter(|address| !address.is_loopback()).collect()
     }
 
@@ -333,14 +333,23 @@ impl Service {
             (Kind::Cluster(_), Part::Port { name, protocol }) => {
                 self.ports.iter().any(|port| port.fits(name, protocol))
             }
+            // A zone without endpoints and one that nobody has look the same: the name is there.
+            (Kind::Headless, Part::Zone { .. }) => true,
+            (Kind::Cluster(_), Part::Zone { .. }) => false,
             (Kind::Cluster(_), Part::Endpoint(_)) | (Kind::Headless, _) => self.fitting(part).next().is_some(),
         }
     }
 
     /// The endpoints that a part is about.
     fn fitting<'a>(&'a self, part: Part<'a>) -> impl Iterator<Item = &'a Endpoint> {
+        let is_in = |endpoint: &Endpoint, zone: &[u8]| endpoint.zone.as_deref() == Some(zone);
+        let everywhere = match part {
+            Part::Zone { zone, fallback: Fallback::Everything } => !self.endpoints.iter().any(|one| is_in(one, zone)),
+            _ => false,
+        };
         self.endpoints.iter().filter(move |endpoint| match part {
             Part::Whole => true,
+            Part::Zone { zone, .. } => everywhere || is_in(endpoint, zone),
             Part::Endpoint(label) => endpoint.label.as_bytes() == label,
             Part::Port { name, protocol } => endpoint.ports.iter().any(|port| port.fits(name, protocol)),
         })
@@ -375,7 +384,7 @@ impl Service {
 }
 
 impl Port {
-    fn fits(&self, name: &[u8], protocol: &[u8]) -> bool {
+    pub(super) fn fits(&self, name: &[u8], protocol: &[u8]) -> bool {
         let fits = |own: &str, wanted: &[u8]| wanted.is_empty() || own.as_bytes() == wanted;
         fits(&self.name, name) && fits(&self.protocol, protocol)
     }
@@ -406,7 +415,7 @@ fn target(endpoint: Option<&str>, key: &[u8], zone: &Name) -> Option<Name> {
     Name::under(labels, zone).ok()
 }
 
-fn srv_record(name: Name, ttl: u32, weight: u16, port: u16, target: &Name) -> Record {
+pub(crate) fn srv_record(name: Name, ttl: u32, weight: u16, port: u16, target: &Name) -> Record {
     let mut data = vec![0, 0];
     data.extend(weight.to_be_bytes());
     data.extend(port.to_be_bytes());

@@ -1,9 +1,10 @@
 //! Objects of the API to records. Pure but for where it publishes: a change is applied, and what it touches is written.
 
 use super::{
-    names::{dashed, key},
-    records::{Endpoint, Kind, Owner, Port, Records, Service, Written, bytes},
+    names::{dashed, key, zone_key},
+    records::{Endpoint, Kind, Owner, Port, Records, Service, Target, Written, bytes},
 };
+use crate::wire::Name;
 use k8s_openapi::api::{core::v1 as core, discovery::v1::EndpointSlice};
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -50,10 +51,21 @@ type Key = Arc<[u8]>;
 /// Namespace and name.
 type Object = (String, String);
 
+/// What is kept only where somebody asks for it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Details {
+    /// Endpoints without a host name are called like their Pods.
+    pub pod_names: bool,
+    /// Zones of the topology in which endpoints are.
+    pub zones: bool,
+    /// Addresses and names by which Services are reached from outside.
+    pub externals: bool,
+}
+
 /// The objects that records are made of.
 pub struct Index {
     records: Arc<Records>,
-    pod_names: bool,
+    details: Details,
     services: HashMap<Key, (Kind, Arc<[Port]>)>,
     /// A slice with the Service it belongs to.
     slices: HashMap<Arc<Object>, (Key, Box<[Endpoint]>)>,
@@ -63,8 +75,8 @@ pub struct Index {
     owners: HashMap<IpAddr, Vec<Key>>,
     namespaces: BTreeSet<String>,
     pods: HashMap<Object, Vec<IpAddr>>,
-    /// Namespaces that have or had Pods.
-    tenants: std::collections::HashSet<Arc<[u8]>>,
+    /// Namespaces that have or had Pods, and zones of endpoints.
+    words: std::collections::HashSet<Arc<[u8]>>,
     /// Objects seen since a list began.
     seen: BTreeMap<Sort, BTreeSet<Object>>,
     /// Lists that were not complete yet.
@@ -74,10 +86,10 @@ pub struct Index {
 impl Index {
     /// Nothing yet; it is complete when each of `sorts` was listed once.
     #[must_use]
-    pub fn new(records: Arc<Records>, sorts: &[Sort], pod_names: bool) -> Self {
+    pub fn new(records: Arc<Records>, sorts: &[Sort], details: Details) -> Self {
         Self {
             records,
-            pod_names,
+            details,
             services: HashMap::new(),
             slices: HashMap::new(),
             by_service: HashMap::new(),
@@ -85,7 +97,7 @@ impl Index {
             owners: HashMap::new(),
             namespaces: BTreeSet::new(),
             pods: HashMap::new(),
-            tenants: Default::default(),
+            words: Default::default(),
             seen: BTreeMap::new(),
             waiting: sorts.iter().copied().collect(),
         }
@@ -102,13 +114,21 @@ impl Index {
                 let object = name_of(&service.metadata);
                 self.note(Sort::Services, &object);
                 self.set_service(&object, Some(service_of(&service)));
+                if self.details.externals {
+                    self.set_externals(&self.key(&object.1, &object.0), externals_of(&service));
+                }
             }
-            Change::NoService(service) => self.set_service(&name_of(&service.metadata), None),
+            Change::NoService(service) => {
+                let (namespace, name) = name_of(&service.metadata);
+                let key = self.key(&name, &namespace);
+                self.set_service(&(namespace, name), None);
+                self.set_externals(&key, Vec::new());
+            }
             Change::Slice(slice) => {
                 let object = name_of(&slice.metadata);
                 self.note(Sort::Slices, &object);
                 let service = service_name(&slice).map(|service| self.key(service, &object.0));
-                let found = service.map(|service| (service, endpoints_of(&slice, self.pod_names)));
+                let found = service.map(|service| (service, self.endpoints_of(&slice)));
                 self.set_slice(object.into(), found);
             }
             Change::NoSlice(slice) => self.set_slice(name_of(&slice.metadata).into(), None),
@@ -154,6 +174,7 @@ impl Index {
                 for key in gone {
                     self.services.remove(&key);
                     self.publish(&key);
+                    self.set_externals(&key, Vec::new());
                 }
             }
             Sort::Slices => {
@@ -193,6 +214,32 @@ impl Index {
         self.publish(&key);
     }
 
+    /// How a Service is reached from outside, and back from each address.
+    fn set_externals(&self, key: &Key, externals: Vec<Target>) {
+        let records = self.records();
+        let before = records.externals.get(key);
+        let before: &[Target] = before.as_deref().map_or(&[], |before| before);
+        if *before == *externals {
+            return;
+        }
+        let address = |external: &Target| match external {
+            Target::Address(address) => Some(bytes(*address)),
+            Target::Name(_) => None,
+        };
+        for (has, list) in [(false, before), (true, &externals)] {
+            for address in list.iter().filter_map(address) {
+                let mut keys = records.external_owners.get(&address).map(|keys| keys.to_vec()).unwrap_or_default();
+                if has {
+                    insert(&mut keys, Arc::clone(key))
+                } else {
+                    remove(&mut keys, key)
+                }
+                records.external_owners.set(&address, (!keys.is_empty()).then(|| keys.into()));
+            }
+        }
+        records.externals.set(key, (!externals.is_empty()).then(|| externals.into()));
+    }
+
     fn set_slice(&mut self, object: Arc<Object>, slice: Option<(Key, Box<[Endpoint]>)>) {
         let new = slice.as_ref().map(|(key, _)| Arc::clone(key));
         let old = match slice {
@@ -215,8 +262,36 @@ impl Index {
         }
     }
 
+    /// The ready endpoints of a slice.
+    fn endpoints_of(&mut self, slice: &EndpointSlice) -> Box<[Endpoint]> {
+        let ports = slice.ports.iter().flatten().map(|port| Port {
+            name: port.name.as_deref().unwrap_or_default().to_lowercase().into(),
+            protocol: port.protocol.as_deref().unwrap_or("TCP").to_lowercase().into(),
+            number: port.port.and_then(|number| u16::try_from(number).ok()).unwrap_or(0),
+        });
+        let ports: Arc<[Port]> = ports.collect();
+        let mut endpoints = Vec::new();
+        for endpoint in slice.endpoints.iter().flatten() {
+            // Nobody says whether it is ready: then it is.
+            if endpoint.conditions.as_ref().and_then(|conditions| conditions.ready) == Some(false) {
+                continue;
+            }
+            let pod = endpoint.target_ref.as_ref().and_then(|target| target.name.clone());
+            let pod = pod.filter(|name| self.details.pod_names && name.len() < 64);
+            let zone = endpoint.zone.as_deref().filter(|zone| self.details.zones && !zone.is_empty());
+            let zone = zone.map(|zone| self.word(&zone_key(zone)));
+            for address in endpoint.addresses.iter().filter_map(|address| address.parse().ok()) {
+                let hostname = endpoint.hostname.clone().filter(|name| !name.is_empty());
+                let label = hostname.or_else(|| pod.clone()).unwrap_or_else(|| dashed(address));
+                let (label, ports, zone) = (label.to_lowercase().into(), Arc::clone(&ports), zone.clone());
+                endpoints.push(Endpoint { label, address, ports, zone });
+            }
+        }
+        endpoints.into()
+    }
+
     fn set_pod(&mut self, object: Object, addresses: Vec<IpAddr>) {
-        let namespace = self.tenant(&object.0.to_lowercase());
+        let namespace = self.word(object.0.to_lowercase().as_bytes());
         let old = match addresses.is_empty() {
             true => self.pods.remove(&object),
             false => self.pods.insert(object, addresses.clone()),
@@ -230,13 +305,13 @@ impl Index {
         }
     }
 
-    /// One copy of a namespace's name for all of its Pods.
-    fn tenant(&mut self, namespace: &str) -> Arc<[u8]> {
-        if let Some(known) = self.tenants.get(namespace.as_bytes()) {
+    /// One copy of a word for all that have it.
+    fn word(&mut self, word: &[u8]) -> Arc<[u8]> {
+        if let Some(known) = self.words.get(word) {
             return Arc::clone(known);
         }
-        let new: Arc<[u8]> = namespace.as_bytes().into();
-        self.tenants.insert(Arc::clone(&new));
+        let new: Arc<[u8]> = word.into();
+        self.words.insert(Arc::clone(&new));
         new
     }
 
@@ -379,34 +454,33 @@ fn service_of(service: &core::Service) -> (Kind, Arc<[Port]>) {
     (kind, ports.collect())
 }
 
+/// The addresses and names by which a Service is reached from outside, each once.
+fn externals_of(service: &core::Service) -> Vec<Target> {
+    let given = service.spec.iter().flat_map(|spec| spec.external_ips.iter().flatten().map(String::as_str));
+    let balancer = service.status.iter().filter_map(|status| status.load_balancer.as_ref());
+    let balancers = balancer.flat_map(|balancer| balancer.ingress.iter().flatten()).filter_map(|ingress| {
+        let address = ingress.ip.as_deref().filter(|address| !address.is_empty());
+        address.or(ingress.hostname.as_deref())
+    });
+    let mut externals = Vec::new();
+    for text in given.chain(balancers) {
+        let external = match text.parse() {
+            Ok(address) => Target::Address(address),
+            Err(_) => match Name::parse(text) {
+                Ok(name) if !name.is_root() => Target::Name(name),
+                _ => continue,
+            },
+        };
+        if !externals.contains(&external) {
+            externals.push(external);
+        }
+    }
+    externals
+}
+
 /// The Service that a slice belongs to.
 fn service_name(slice: &EndpointSlice) -> Option<&str> {
     slice.metadata.labels.as_ref()?.get("kubernetes.io/service-name").map(String::as_str)
-}
-
-/// The ready endpoints of a slice.
-fn endpoints_of(slice: &EndpointSlice, pod_names: bool) -> Box<[Endpoint]> {
-    let ports = slice.ports.iter().flatten().map(|port| Port {
-        name: port.name.as_deref().unwrap_or_default().to_lowercase().into(),
-        protocol: port.protocol.as_deref().unwrap_or("TCP").to_lowercase().into(),
-        number: port.port.and_then(|number| u16::try_from(number).ok()).unwrap_or(0),
-    });
-    let ports: Arc<[Port]> = ports.collect();
-    let mut endpoints = Vec::new();
-    for endpoint in slice.endpoints.iter().flatten() {
-        // Nobody says whether it is ready: then it is.
-        if endpoint.conditions.as_ref().and_then(|conditions| conditions.ready) == Some(false) {
-            continue;
-        }
-        let pod = endpoint.target_ref.as_ref().and_then(|target| target.name.clone());
-        let pod = pod.filter(|name| pod_names && name.len() < 64);
-        for address in endpoint.addresses.iter().filter_map(|address| address.parse().ok()) {
-            let hostname = endpoint.hostname.clone().filter(|name| !name.is_empty());
-            let label = hostname.or_else(|| pod.clone()).unwrap_or_else(|| dashed(address));
-            endpoints.push(Endpoint { label: label.to_lowercase().into(), address, ports: Arc::clone(&ports) });
-        }
-    }
-    endpoints.into()
 }
 
 /// The addresses of a Pod that is alive.

@@ -1,7 +1,7 @@
 //! What is known of a cluster, ready to be answered with. Readers never wait: each shard is an immutable table that is
 //! replaced as a whole, and a change of one Service replaces one shard of 256.
 
-use crate::hash::Seed;
+use crate::{hash::Seed, wire::Name};
 use arc_swap::ArcSwap;
 use std::{
     borrow::Borrow,
@@ -33,6 +33,8 @@ pub(super) struct Endpoint {
     pub(super) label: Arc<str>,
     pub(super) address: IpAddr,
     pub(super) ports: Arc<[Port]>,
+    /// As `names::zone_key` writes it; only where names of zones are answered.
+    pub(super) zone: Option<Arc<[u8]>>,
 }
 
 /// What a Service is.
@@ -140,6 +142,14 @@ pub(super) struct Owner {
     pub(super) endpoints: Vec<(Arc<[u8]>, Arc<str>)>,
 }
 
+/// How a Service is reached from outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    Address(IpAddr),
+    /// Of a load balancer that has no address of its own.
+    Name(Name),
+}
+
 /// Keys have room for most names of a Service with its namespace.
 type Table<V> = HashMap<Bytes<46>, Arc<V>, Seed>;
 
@@ -192,6 +202,10 @@ pub(super) type Tenants = Box<[(Arc<[u8]>, u32)]>;
 pub struct Records {
     pub(super) services: Shards<Service>,
     pub(super) owners: Shards<Owner>,
+    /// Services that are reached from outside; empty unless somebody asks.
+    pub(super) externals: Shards<Box<[Target]>>,
+    /// Keys of Services by such an address, in order.
+    pub(super) external_owners: Shards<Box<[Arc<[u8]>]>>,
     /// Pods by address.
     pub(super) pods: Shards<Tenants>,
     pub(super) namespaces: ArcSwap<HashSet<Box<[u8]>, Seed>>,
@@ -207,6 +221,8 @@ impl Records {
         Self {
             services: Shards::new(),
             owners: Shards::new(),
+            externals: Shards::new(),
+            external_owners: Shards::new(),
             pods: Shards::new(),
             namespaces: ArcSwap::default(),
             ttl,

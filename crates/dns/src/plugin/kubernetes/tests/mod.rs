@@ -3,6 +3,7 @@
 mod fixture;
 mod services;
 mod stanza;
+mod topology;
 mod zones;
 
 use super::{index::Sort, *};
@@ -33,7 +34,7 @@ const SORTS: [Sort; 4] = [Sort::Services, Sort::Slices, Sort::Namespaces, Sort::
 /// A cluster with the objects of a list such as `content.json`.
 pub(crate) fn index(content: &Value, ttl: u32) -> (Index, Arc<Records>) {
     let records = Arc::new(Records::new(ttl));
-    let mut index = Index::new(Arc::clone(&records), &SORTS, false);
+    let mut index = Index::new(Arc::clone(&records), &SORTS, Details::default());
     SORTS.iter().for_each(|sort| index.apply(Change::Listing(*sort), 1));
     let mut namespaces = vec!["default".to_owned()];
     for entry in content.as_array().unwrap() {
@@ -68,6 +69,23 @@ fn change(plural: &str, object: Value) -> Change {
 
 pub(crate) fn content() -> Value {
     serde_json::from_str(&std::fs::read_to_string(data("content.json")).unwrap()).unwrap()
+}
+
+/// A cluster of lines (see `fixture`) whose Services are seen from outside.
+pub(crate) fn outside(lines: &str) -> (Index, Arc<Records>) {
+    fixture::cluster(lines, false)
+}
+
+/// A Service is deleted.
+pub(crate) fn forget_service(index: &mut Index, namespace: &str, name: &str) {
+    let service = serde_json::json!({"metadata": {"namespace": namespace, "name": name}});
+    index.apply(Change::NoService(serde_json::from_value(service).unwrap()), 8);
+}
+
+/// A list names no Service any more.
+pub(crate) fn forget_services(index: &mut Index) {
+    index.apply(Change::Listing(Sort::Services), 9);
+    index.apply(Change::Listed(Sort::Services), 9);
 }
 
 /// The plugin of a stanza, over these records.
