@@ -59,16 +59,18 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
         runtime.block_on(async {
             let stop = CancellationToken::new();
-            let running = tokio::spawn((job.run)(stop.clone()));
-            tokio::task::yield_now().await;
-            std::fs::write(&path, "broken").unwrap();
-            assert_eq!(seen.recv().await.as_deref(), Some("broken"));
-            // Refused, and so read again.
-            assert_eq!(seen.recv().await.as_deref(), Some("broken"));
-            std::fs::write(&path, "good one").unwrap();
-            while seen.recv().await.as_deref() != Some("good one") {}
-            stop.cancel();
-            assert!(running.await.unwrap().is_ok());
+            let changes = async {
+                // The job has seen the file by now: it is polled first.
+                std::fs::write(&path, "broken").unwrap();
+                assert_eq!(seen.recv().await.as_deref(), Some("broken"));
+                // Refused, and so read again.
+                assert_eq!(seen.recv().await.as_deref(), Some("broken"));
+                std::fs::write(&path, "good one").unwrap();
+                while seen.recv().await.as_deref() != Some("good one") {}
+                stop.cancel();
+            };
+            let (ended, ()) = futures::join!((job.run)(stop.clone()), changes);
+            assert!(ended.is_ok());
             assert!(seen.try_recv().is_err(), "what was taken up is not read again");
         });
     }

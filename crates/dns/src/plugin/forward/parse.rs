@@ -1,10 +1,12 @@
 //! Reading `forward` lines.
 
+use super::{host::Host, https::Https};
 use crate::{
     corefile::{Directive, Problem, Token, zones},
     text,
     wire::{Name, code::rcode},
 };
+use http::Method;
 use runtime::pki::{Bundle, Identity};
 use rustls::{ClientConfig, pki_types::ServerName};
 use std::{
@@ -15,6 +17,7 @@ use std::{
 };
 
 const KNOWN: &[&str] = &[
+    "doh_method",
     "except",
     "expire",
     "failfast_all_unhealthy_upstreams",
@@ -31,6 +34,7 @@ const KNOWN: &[&str] = &[
     "policy",
     "prefer_udp",
     "read_timeout",
+    "resolver",
     "source_address",
     "tls",
     "tls_servername",
@@ -51,10 +55,50 @@ pub(super) enum Policy {
 /// A server to ask.
 #[derive(Clone)]
 pub(super) struct Server {
-    pub(super) address: SocketAddr,
-    /// The address to ask from, if it matters.
-    pub(super) source: Option<IpAddr>,
-    pub(super) tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
+    pub(super) place: Place,
+    /// The addresses to ask from, if they matter, at most one of each family.
+    sources: Vec<IpAddr>,
+    pub(super) speaks: Speaks,
+}
+
+impl Server {
+    /// The address to ask this one from.
+    pub(super) fn source(&self, address: SocketAddr) -> Option<IpAddr> {
+        self.sources.iter().copied().find(|own| own.is_ipv4() == address.is_ipv4())
+    }
+}
+
+/// Where a server is.
+#[derive(Clone)]
+pub(super) enum Place {
+    Address(SocketAddr),
+    Host(Arc<Host>),
+}
+
+impl Place {
+    pub(super) async fn address(&self) -> std::io::Result<SocketAddr> {
+        match self {
+            Self::Address(address) => Ok(*address),
+            Self::Host(host) => host.address().await,
+        }
+    }
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Address(address) => address.fmt(f),
+            Self::Host(host) => host.fmt(f),
+        }
+    }
+}
+
+/// How a server is spoken to.
+#[derive(Clone)]
+pub(super) enum Speaks {
+    Dns,
+    Tls(Arc<ClientConfig>, ServerName<'static>),
+    Https(Arc<ClientConfig>, ServerName<'static>, Arc<Https>),
 }
 
 /// What a stanza says.
@@ -116,20 +160,41 @@ pub(super) fn options(line: &Directive, folder: &Path) -> Result<ForwardOptions,
         check_name: Name::ROOT,
     };
     let (mut tls, mut server_name) = (None, None);
+    let (mut resolvers, mut method) = (Vec::new(), Method::POST);
     for line in line.lines() {
         match line.name.text.as_str() {
             "tls" => tls = Some(line),
             "tls_servername" => server_name = Some(line.one()?),
+            "resolver" if line.args.is_empty() => return Err(Problem::at(&line.name, "needs an address")),
+            "resolver" => {
+                for word in &line.args {
+                    let wrong = || Problem::at(word, "is no address; accepted: IP, IP:PORT, [IPv6]:PORT");
+                    resolvers.push(address(&word.text, 53).ok_or_else(wrong)?);
+                }
+            }
+            "doh_method" => {
+                let word = line.one()?;
+                method = match word.text.to_uppercase().as_str() {
+                    "GET" => Method::GET,
+                    "POST" => Method::POST,
+                    _ => return Err(Problem::at(word, "accepted: GET, POST")),
+                };
+            }
             _ => property(line, &mut options)?,
         }
     }
-    let mut secure = Tls { line: tls, name: server_name, folder, made: None };
+    let mut reader = Reader {
+        secure: Tls { line: tls, name: server_name, folder, made: None },
+        folder,
+        sources: options.source.clone(),
+        resolvers,
+        method,
+        found: Vec::new(),
+    };
     for word in to {
-        servers(word, folder, &mut secure, &mut options.servers)?;
+        reader.servers(word)?;
     }
-    for server in &mut options.servers {
-        server.source = options.source.iter().copied().find(|own| own.is_ipv4() == server.address.is_ipv4());
-    }
+    options.servers = reader.found;
     match options.servers.len() {
         0 => Err(Problem::at(&line.name, "needs at least one server")),
         1..=SERVERS => Ok(options),
@@ -235,49 +300,122 @@ fn property(line: &Directive, options: &mut ForwardOptions) -> Result<(), Proble
     Ok(())
 }
 
-/// `IP[:port]`, `dns://...`, `tls://...[%name]`, or a file with `nameserver` lines.
-fn servers(word: &Token, folder: &Path, secure: &mut Tls<'_>, found: &mut Vec<Server>) -> Result<(), Problem> {
-    let (scheme, rest) = word.text.split_once("://").unwrap_or(("dns", &word.text));
-    match scheme {
-        "dns" => {
-            if let Some(address) = address(rest, 53) {
-                found.push(Server { address, source: None, tls: None });
-                return Ok(());
-            }
-        }
-        "tls" => {
-            let (place, name) = rest.split_once('%').map_or((rest, None), |(place, name)| {
-                // The port may stand after the name.
-                match name.rsplit_once(':') {
-                    Some((name, _)) => (place, Some(name)),
-                    None => (place, Some(name)),
+/// What servers of a line have in common, and those that were read.
+struct Reader<'a> {
+    secure: Tls<'a>,
+    folder: &'a Path,
+    sources: Vec<IpAddr>,
+    resolvers: Vec<SocketAddr>,
+    method: Method,
+    found: Vec<Server>,
+}
+
+const ACCEPTED: &str =
+    "accepted: IP, IP:PORT, [IPv6]:PORT or a host name, also after tls:// and https://, or a file with name servers";
+
+impl Reader<'_> {
+    /// `IP[:port]`, a host name, `tls://...[%name]`, `https://...`, or a file with `nameserver` lines.
+    fn servers(&mut self, word: &Token) -> Result<(), Problem> {
+        let (scheme, rest) = word.text.split_once("://").unwrap_or(("", &word.text));
+        match scheme {
+            "" | "dns" => {
+                if let Some(address) = address(rest, 53) {
+                    self.add(Place::Address(address), Speaks::Dns);
+                } else if scheme.is_empty() && self.folder.join(rest).exists() {
+                    return self.file(word);
+                } else {
+                    let place = self.host(word, rest, 53)?;
+                    self.add(place, Speaks::Dns);
                 }
-            });
-            let port = rest.split_once('%').and_then(|(_, name)| name.rsplit_once(':')?.1.parse().ok()).unwrap_or(853);
-            if let Some(address) = address(place, port) {
-                let tls = Some(secure.config(word, name, address.ip())?);
-                found.push(Server { address, source: None, tls });
-                return Ok(());
             }
+            "tls" => {
+                let (rest, name) = named(rest);
+                let place = self.place(word, &rest, 853)?;
+                let (config, name) = self.secure.config(word, name, &place, b"dot")?;
+                self.add(place, Speaks::Tls(config, name));
+            }
+            "https" if rest.contains('/') => {
+                return Err(Problem::at(word, "has a path; the path is always /dns-query"));
+            }
+            "https" => {
+                let place = self.place(word, rest, 443)?;
+                let (config, name) = self.secure.config(word, None, &place, b"h2")?;
+                let https = Https::new(self.method.clone(), &name, place.port());
+                self.add(place, Speaks::Https(config, name, Arc::new(https)));
+            }
+            _ => return Err(Problem::at(word, "is not spoken here; accepted: dns://, tls://, https://")),
         }
-        _ => return Err(Problem::at(word, "is not spoken here; accepted: dns://, tls://")),
+        Ok(())
     }
-    let accepted = "is no address and no file with name servers; accepted: IP, IP:PORT, [IPv6]:PORT, tls://IP, a file";
-    if scheme != "dns" || word.text.contains("://") {
-        return Err(Problem::at(word, accepted));
+
+    fn add(&mut self, place: Place, speaks: Speaks) {
+        self.found.push(Server { place, sources: self.sources.clone(), speaks });
     }
-    let text = std::fs::read_to_string(folder.join(rest))
-        .map_err(|error| Problem::at(word, format!("{accepted} ({error})")))?;
-    let before = found.len();
-    for line in text.lines() {
+
+    fn place(&self, word: &Token, text: &str, port: u16) -> Result<Place, Problem> {
+        address(text, port).map_or_else(|| self.host(word, text, port), |address| Ok(Place::Address(address)))
+    }
+
+    /// `NAME[:port]`. A name without a dot is more likely a file that is missing, one of numbers an address with a mistake.
+    fn host(&self, word: &Token, text: &str, port: u16) -> Result<Place, Problem> {
+        let wrong = || Problem::at(word, format!("is no address, no host name and no file; {ACCEPTED}"));
+        let (host, port) = match text.rsplit_once(':') {
+            Some((host, port)) => (host, port.parse().map_err(|_| wrong())?),
+            None => (text, port),
+        };
+        let host = host.strip_suffix('.').unwrap_or(host).to_lowercase();
+        let is_number = |label: &str| label.bytes().all(|byte| byte.is_ascii_digit());
+        let is_host = host.contains('.') && !host.rsplit('.').next().is_some_and(is_number);
+        if !is_host || !api::kinds::names::is_domain(&host) {
+            return Err(wrong());
+        }
+        let name = Name::parse(&host).map_err(|_| wrong())?;
+        Ok(Place::Host(Arc::new(Host::new(name, port, self.resolvers.clone()))))
+    }
+
+    fn file(&mut self, word: &Token) -> Result<(), Problem> {
+        let text = std::fs::read_to_string(self.folder.join(&word.text));
+        let text = text.map_err(|error| Problem::at(word, format!("cannot be read: {error}")))?;
+        let servers = name_servers(&text);
+        if servers.is_empty() {
+            return Err(Problem::at(word, "names no server"));
+        }
+        servers.into_iter().for_each(|address| self.add(Place::Address(address), Speaks::Dns));
+        Ok(())
+    }
+}
+
+impl Place {
+    fn port(&self) -> u16 {
+        match self {
+            Self::Address(address) => address.port(),
+            Self::Host(host) => host.port(),
+        }
+    }
+}
+
+/// The servers of a file such as `/etc/resolv.conf`.
+pub(super) fn name_servers(text: &str) -> Vec<SocketAddr> {
+    let server = |line: &str| {
         let mut words = line.split_whitespace();
-        if words.next() == Some("nameserver")
-            && let Some(address) = words.next().and_then(|text| address(text, 53))
-        {
-            found.push(Server { address, source: None, tls: None });
-        }
+        words.next().filter(|word| *word == "nameserver").and_then(|_| words.next()).and_then(|text| address(text, 53))
+    };
+    text.lines().filter_map(server).collect()
+}
+
+/// `PLACE[%NAME][:PORT]`: the place with its port, and the name.
+fn named(text: &str) -> (String, Option<&str>) {
+    match text.split_once('%') {
+        None => (text.to_owned(), None),
+        Some((place, name)) => match name.rsplit_once(':') {
+            // The port may stand after the name.
+            Some((name, port)) if place.parse::<std::net::Ipv6Addr>().is_ok() => {
+                (format!("[{place}]:{port}"), Some(name))
+            }
+            Some((name, port)) => (format!("{place}:{port}"), Some(name)),
+            None => (place.to_owned(), Some(name)),
+        },
     }
-    if found.len() == before { Err(Problem::at(word, "names no server")) } else { Ok(()) }
 }
 
 fn address(text: &str, port: u16) -> Option<SocketAddr> {
@@ -298,7 +436,7 @@ struct Tls<'a> {
     line: Option<&'a Directive>,
     name: Option<&'a Token>,
     folder: &'a Path,
-    made: Option<Arc<ClientConfig>>,
+    made: Option<ClientConfig>,
 }
 
 impl Tls<'_> {
@@ -306,26 +444,28 @@ impl Tls<'_> {
         &mut self,
         word: &Token,
         name: Option<&str>,
-        ip: IpAddr,
+        place: &Place,
+        protocol: &[u8],
     ) -> Result<(Arc<ClientConfig>, ServerName<'static>), Problem> {
-        let config = match &self.made {
-            Some(config) => Arc::clone(config),
-            None => {
-                let config = self.make(word)?;
-                self.made = Some(Arc::clone(&config));
-                config
-            }
+        let mut config = match &self.made {
+            Some(config) => config.clone(),
+            None => self.made.insert(self.make(word)?).clone(),
         };
-        let name = match name.or_else(|| self.name.map(|name| name.text.as_str())) {
-            Some(name) => {
-                ServerName::try_from(name.to_owned()).map_err(|_| Problem::at(word, "its server name is no name"))?
-            }
-            None => ServerName::from(ip),
+        config.alpn_protocols = vec![protocol.to_vec()];
+        let given = self.name.map(|name| name.text.as_str());
+        let host = match place {
+            Place::Address(_) => None,
+            Place::Host(host) => Some(host.name()),
         };
-        Ok((config, name))
+        let name = match (name.or(given).or(host.as_deref()), place) {
+            (None, Place::Address(address)) => ServerName::from(address.ip()),
+            (name, _) => ServerName::try_from(name.unwrap_or_default().to_owned())
+                .map_err(|_| Problem::at(word, "its server name is no name"))?,
+        };
+        Ok((Arc::new(config), name))
     }
 
-    fn make(&self, word: &Token) -> Result<Arc<ClientConfig>, Problem> {
+    fn make(&self, word: &Token) -> Result<ClientConfig, Problem> {
         let args = self.line.map_or(&[][..], |line| line.args.as_slice());
         let path = |token: &Token| self.folder.join(&token.text);
         let wrong =
@@ -340,9 +480,7 @@ impl Tls<'_> {
             [.., last] => return Err(Problem::at(last, "accepted: nothing, CA, CERT KEY, or CERT KEY CA")),
         };
         let config = runtime::tls::client_config(&authorities, identity.as_ref()).map_err(wrong)?;
-        let mut config = ClientConfig::clone(&config);
-        config.alpn_protocols = vec![b"dot".to_vec()];
-        Ok(Arc::new(config))
+        Ok(ClientConfig::clone(&config))
     }
 }
 

@@ -187,10 +187,10 @@ impl External {
         };
         let weight = (100 / targets.len().max(1)).max(1) as u16;
         for outside in targets {
-            match (query.request.rtype, section, outside.target) {
+            match (query.request.rtype, section, &outside.target) {
                 (rtype::SRV, Section::Answer, target) => {
                     let owner = match target {
-                        Target::Name(elsewhere) => Some(elsewhere),
+                        Target::Name(elsewhere) => Some(**elsewhere),
                         Target::Address(_) => owner(outside, zone, query),
                     };
                     if let (Some(port), Some(owner)) = (outside.port, owner) {
@@ -199,17 +199,17 @@ impl External {
                 }
                 (rtype::SRV, _, Target::Address(address)) => {
                     if let (Some(_), Some(owner)) = (outside.port, owner(outside, zone, query)) {
-                        add(Record::address(owner, self.ttl, address));
+                        add(Record::address(owner, self.ttl, *address));
                     }
                 }
                 (rtype::A | rtype::AAAA, Section::Answer, Target::Address(address)) => {
-                    let record = Record::address(name, self.ttl, address);
+                    let record = Record::address(name, self.ttl, *address);
                     if record.rtype == query.request.rtype {
                         add(record);
                     }
                 }
                 (rtype::A | rtype::AAAA, Section::Answer, Target::Name(elsewhere)) => {
-                    add(Record::pointer(name, rtype::CNAME, cluster.ttl(), &elsewhere));
+                    add(Record::pointer(name, rtype::CNAME, cluster.ttl(), elsewhere));
                 }
                 _ => {}
             }
@@ -278,14 +278,14 @@ impl Plugin for External {
                 _ => (std::slice::from_ref(&asked), Section::Answer),
             };
             let mut found = self.records(cluster, zone, query, &targets, section);
-            let mut names: Vec<Name> = Vec::new();
+            let mut names: Vec<Arc<Name>> = Vec::new();
             for outside in &targets {
-                if let Target::Name(elsewhere) = outside.target
-                    && !names.contains(&elsewhere)
+                if let Target::Name(elsewhere) = &outside.target
+                    && !names.contains(elsewhere)
                 {
-                    names.push(elsewhere);
+                    names.push(Arc::clone(elsewhere));
                     for sort in types {
-                        let Some(message) = rest.lookup(query, elsewhere, *sort).await else { continue };
+                        let Some(message) = rest.lookup(query, **elsewhere, *sort).await else { continue };
                         found.extend(message.answer().iter().cloned());
                         reply.tc |= message.tc;
                     }

@@ -55,7 +55,7 @@ impl Kubernetes {
                 let each = |target: &Target| {
                     ports
                         .iter()
-                        .map(|port| Outside { endpoint: None, target: *target, port: *port })
+                        .map(|port| Outside { endpoint: None, target: target.clone(), port: *port })
                         .collect::<Vec<_>>()
                 };
                 externals.iter().flat_map(each).collect()
@@ -121,7 +121,7 @@ fn endpoints(service: &Service, label: Option<&[u8]>, (port, protocol): (&[u8], 
         let any = port.is_empty() && protocol.is_empty();
         let ports = numbers(&endpoint.ports, |one| one.fits(port, protocol), any);
         let (label, target) = (endpoint.label.clone(), Target::Address(endpoint.address));
-        let outside = move |port| Outside { endpoint: Some(label.clone()), target, port };
+        let outside = move |port| Outside { endpoint: Some(label.clone()), target: target.clone(), port };
         ports.into_iter().map(outside).collect::<Vec<_>>()
     };
     wanted.flat_map(each).collect()

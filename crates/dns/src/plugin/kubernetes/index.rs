@@ -467,7 +467,7 @@ fn externals_of(service: &core::Service) -> Vec<Target> {
         let external = match text.parse() {
             Ok(address) => Target::Address(address),
             Err(_) => match Name::parse(text) {
-                Ok(name) if !name.is_root() => Target::Name(name),
+                Ok(name) if !name.is_root() => Target::Name(name.into()),
                 _ => continue,
             },
         };

@@ -143,11 +143,11 @@ pub(super) struct Owner {
 }
 
 /// How a Service is reached from outside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Target {
     Address(IpAddr),
     /// Of a load balancer that has no address of its own.
-    Name(Name),
+    Name(Arc<Name>),
 }
 
 /// Keys have room for most names of a Service with its namespace.
