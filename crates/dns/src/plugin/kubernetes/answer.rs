@@ -96,7 +96,7 @@ impl Kubernetes {
         match labels.meaning() {
             Meaning::Service { key, namespace, part } if self.exposed(namespace) => {
                 let service = self.cluster.records.services.get(key)?;
-                let empty = matches!(service.kind, Kind::Cluster(_)) && service.endpoints.is_empty();
+                let empty = matches!(service.kind, Kind::Cluster(_)) && service.endpoints().next().is_none();
                 (!(self.ignore_empty && empty)).then_some((service, part))
             }
             _ => None,
@@ -252,19 +252,18 @@ impl Kubernetes {
     }
 
     fn ptr(&self, address: IpAddr, query: &Query, reply: &mut Reply) -> Found {
-        let Some(owner) = self.cluster.records.owners.get(&bytes(address)) else { return Found::NoName };
+        let Some(owners) = self.cluster.records.owners.get(&bytes(address)) else { return Found::NoName };
         let exposed = |key: &[u8]| of_key(key).is_some_and(|(_, namespace)| self.exposed(namespace));
         let mut add = |target: Option<Name>| {
             if let Some(target) = target {
                 reply.add(Section::Answer, &Record::pointer(query.request.name, rtype::PTR, self.ttl, &target));
             }
         };
-        if let Some(key) = owner.services.iter().find(|key| exposed(key)) {
-            add(target(None, key, &self.primary));
-        } else {
-            for (key, label) in owner.endpoints.iter().filter(|(key, _)| exposed(key)) {
-                add(target(Some(label), key, &self.primary));
-            }
+        let exposed: Vec<_> = owners.iter().filter(|(key, _)| exposed(key)).collect();
+        // An address of a Service itself comes before those of endpoints.
+        match exposed.iter().find(|(_, label)| label.is_none()) {
+            Some((key, _)) => add(target(None, key, &self.primary)),
+            None => exposed.iter().for_each(|(key, label)| add(target(label.as_deref(), key, &self.primary))),
         }
         if reply.count(Section::Answer) == 0 { Found::NoName } else { Found::Records }
     }
@@ -278,8 +277,8 @@ impl Kubernetes {
     fn servers(&self, suffix: &Name) -> Vec<(Name, IpAddr)> {
         let mut servers: Vec<(Name, IpAddr)> = Vec::new();
         for own in self.own_addresses() {
-            let Some(owner) = self.cluster.records.owners.get(&bytes(own)) else { continue };
-            for (key, _) in &owner.endpoints {
+            let Some(owners) = self.cluster.records.owners.get(&bytes(own)) else { continue };
+            for (key, _) in owners.iter().filter(|(_, label)| label.is_some()) {
                 let Some(service) = self.cluster.records.services.get(key) else { continue };
                 let mut add = |label, address| {
                     let found = target(label, key, suffix).map(|name| (name, address));
@@ -287,7 +286,7 @@ impl Kubernetes {
                 };
                 match &service.kind {
                     Kind::Cluster(addresses) => addresses.iter().for_each(|address| add(None, *address)),
-                    Kind::Headless => service.endpoints.iter().for_each(|one| add(Some(&*one.label), one.address)),
+                    Kind::Headless => service.endpoints().for_each(|one| add(Some(&*one.label), one.address)),
                     Kind::External(_) => {}
                 }
             }
@@ -344,10 +343,10 @@ impl Service {
     fn fitting<'a>(&'a self, part: Part<'a>) -> impl Iterator<Item = &'a Endpoint> {
         let is_in = |endpoint: &Endpoint, zone: &[u8]| endpoint.zone.as_deref() == Some(zone);
         let everywhere = match part {
-            Part::Zone { zone, fallback: Fallback::Everything } => !self.endpoints.iter().any(|one| is_in(one, zone)),
+            Part::Zone { zone, fallback: Fallback::Everything } => !self.endpoints().any(|one| is_in(one, zone)),
             _ => false,
         };
-        self.endpoints.iter().filter(move |endpoint| match part {
+        self.endpoints().filter(move |endpoint| match part {
             Part::Whole => true,
             Part::Zone { zone, .. } => everywhere || is_in(endpoint, zone),
             Part::Endpoint(label) => endpoint.label.as_bytes() == label,

@@ -77,12 +77,12 @@ impl Kubernetes {
         let records = &self.cluster.records;
         let mut addresses: Vec<IpAddr> = Vec::new();
         let mut has_service = false;
-        for owner in self.own_addresses().iter().filter_map(|own| records.owners.get(&bytes(*own))) {
-            for (key, _) in &owner.endpoints {
+        for owners in self.own_addresses().iter().filter_map(|own| records.owners.get(&bytes(*own))) {
+            for (key, _) in owners.iter().filter(|(_, label)| label.is_some()) {
                 has_service = true;
                 let Some(service) = records.services.get(key) else { continue };
                 if headless && matches!(service.kind, Kind::Headless) {
-                    addresses.extend(service.endpoints.iter().map(|endpoint| endpoint.address));
+                    addresses.extend(service.endpoints().map(|endpoint| endpoint.address));
                     continue;
                 }
                 let externals = records.externals.get(key);
@@ -116,7 +116,7 @@ impl Kubernetes {
 }
 
 fn endpoints(service: &Service, label: Option<&[u8]>, (port, protocol): (&[u8], &[u8])) -> Vec<Outside> {
-    let wanted = service.endpoints.iter().filter(|one| label.is_none_or(|label| one.label.as_bytes() == label));
+    let wanted = service.endpoints().filter(|one| label.is_none_or(|label| one.label.as_bytes() == label));
     let each = |endpoint: &super::records::Endpoint| {
         let any = port.is_empty() && protocol.is_empty();
         let ports = numbers(&endpoint.ports, |one| one.fits(port, protocol), any);

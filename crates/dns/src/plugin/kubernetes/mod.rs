@@ -6,6 +6,7 @@ mod external;
 mod index;
 mod names;
 mod parse;
+mod read;
 mod records;
 
 pub(crate) use answer::srv_record;

@@ -1,6 +1,7 @@
 //! What CoreDNS answered for the cluster in `testdata/dns`, asked again; and what changes when the cluster does.
 
 mod fixture;
+mod memory;
 mod services;
 mod stanza;
 mod topology;
