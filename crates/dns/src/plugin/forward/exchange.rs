@@ -1,7 +1,7 @@
 //! A question and its answer, over UDP, TCP or TLS.
 
 use super::{
-    parse::{Server, Speaks},
+    servers::{Server, Speaks},
     upstream::Expected,
 };
 use crate::wire::Message;

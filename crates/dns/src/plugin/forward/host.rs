@@ -1,7 +1,7 @@
 //! Upstreams that have a name instead of an address. The name is looked up when they are asked, of both families, and again
 //! when the answer has run out; what was found last stays for as long as nobody says otherwise.
 
-use super::{exchange, parse, upstream::Expected};
+use super::{exchange, servers, upstream::Expected};
 use crate::wire::{
     Message, Name, Request,
     code::{class, rtype},
@@ -80,7 +80,7 @@ impl Host {
     async fn look_up(&self) -> io::Result<(Vec<IpAddr>, Duration)> {
         let resolvers = match self.resolvers.is_empty() {
             false => self.resolvers.clone(),
-            true => parse::name_servers(&std::fs::read_to_string(Path::new(SYSTEM))?),
+            true => servers::name_servers(&std::fs::read_to_string(Path::new(SYSTEM))?),
         };
         let mut last = self.fails("there is no resolver to ask");
         for resolver in resolvers {

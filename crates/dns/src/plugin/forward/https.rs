@@ -62,6 +62,8 @@ impl Https {
                     self.keep(kept);
                     return Ok(message);
                 }
+                // It is there and says something else: another connection would hear the same.
+                Err(error) if error.kind() == io::ErrorKind::InvalidData => return Err(error),
                 Err(_) => drop(self.kept.lock().take_if(|other| other.made == kept.made)),
             }
         }

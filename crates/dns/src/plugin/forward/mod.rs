@@ -4,6 +4,8 @@ mod exchange;
 mod host;
 mod https;
 mod parse;
+mod secure;
+mod servers;
 mod upstream;
 
 use super::{Plugin, Step};

@@ -2,7 +2,8 @@
 
 use super::{
     exchange,
-    parse::{ForwardOptions, Place, Server, Speaks},
+    parse::ForwardOptions,
+    servers::{Place, Server, Speaks},
 };
 use crate::{
     metrics::Counters,
