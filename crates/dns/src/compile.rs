@@ -128,10 +128,11 @@ pub struct Building<'a> {
     pub nsid: Option<Vec<u8>>,
     /// From `bind`.
     pub addresses: Vec<IpAddr>,
-    /// The cluster of `kubernetes`, for `autopath`.
+    /// The cluster of `kubernetes`, for those who wait for it.
     pub cluster: Option<Arc<plugin::kubernetes::Kubernetes>>,
-    /// What `autopath` waits for, and the word that says so.
-    pub(crate) autopath: Option<(Token, Arc<std::sync::OnceLock<Arc<plugin::kubernetes::Kubernetes>>>)>,
+    pub(crate) waiting: Vec<WaitsForCluster>,
+    /// Whether addresses of Services outside of the cluster are asked for.
+    pub externals: bool,
     /// Whether a plugin answers classes other than IN.
     pub other_classes: bool,
     /// See [`Chain::reads_options`].
@@ -143,6 +144,21 @@ pub struct Building<'a> {
     /// From `view`.
     pub view: Option<plugin::view::View>,
 }
+
+/// A plugin that works with the cluster of `kubernetes`, which is set up after it.
+pub(crate) struct WaitsForCluster {
+    pub(crate) plugin: &'static str,
+    /// The word that asks for it.
+    pub(crate) token: Token,
+    /// Which cluster will do, and what is said where there is none.
+    pub(crate) accepts: fn(&plugin::kubernetes::Kubernetes) -> bool,
+    pub(crate) needs: &'static str,
+    /// Where it is put.
+    pub(crate) place: ClusterPlace,
+}
+
+/// Filled when the block is set up.
+pub(crate) type ClusterPlace = Arc<std::sync::OnceLock<Arc<plugin::kubernetes::Kubernetes>>>;
 
 /// Sets up everything in a Corefile. Nothing runs yet: jobs are started by the server.
 pub fn compile(corefile: &Corefile, folder: PathBuf, port: u16, lasting: &Lasting) -> Result<Instance, Problem> {
@@ -235,7 +251,8 @@ fn set_up(
         nsid: None,
         addresses: Vec::new(),
         cluster: None,
-        autopath: None,
+        waiting: Vec::new(),
+        externals: false,
         other_classes: false,
         reads_options: false,
         timeouts: None,
@@ -250,13 +267,12 @@ fn set_up(
             lasting.counters.enabled.get_or_create(&labels).set(1);
         }
     }
-    if let Some((token, waiting)) = building.autopath.take() {
-        let Some(cluster) = building.cluster.take().filter(|cluster| cluster.knows_pods()) else {
-            let problem = "needs the kubernetes plugin with `pods verified` in this block";
-            return Err(Problem::at(&token, problem).within("autopath"));
+    for WaitsForCluster { plugin, token, accepts, needs, place } in &building.waiting {
+        let Some(cluster) = building.cluster.as_ref().filter(|cluster| accepts(cluster)) else {
+            return Err(Problem::at(token, *needs).within(plugin));
         };
         // Nobody else sets it.
-        let _ = waiting.set(cluster);
+        let _ = place.set(Arc::clone(cluster));
     }
     let Building {
         mut plugins,

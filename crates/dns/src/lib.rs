@@ -8,6 +8,7 @@ pub mod chain;
 pub mod compile;
 pub mod corefile;
 mod fetch;
+mod follow;
 mod hash;
 pub mod metrics;
 pub mod observe;

@@ -4,7 +4,7 @@ use crate::{
     corefile::{Problem, Token, zones},
     wire::Name,
 };
-use std::{fmt::Display, ops::RangeBounds, str::FromStr, time::Duration};
+use std::{fmt::Display, net::IpAddr, ops::RangeBounds, str::FromStr, time::Duration};
 
 /// Go's way to write a duration: `1h30m`, `250ms`, `5s`; a plain number is seconds.
 pub(crate) fn duration(token: &Token) -> Result<Duration, Problem> {
@@ -22,6 +22,14 @@ where
 {
     let parsed = token.text.parse().ok().filter(|number| bounds.contains(number));
     parsed.ok_or_else(|| Problem::at(token, format!("accepted: {accepted}")))
+}
+
+/// A CIDR, perhaps with bits behind its prefix, or an address that is a network of its own.
+pub(crate) fn network(text: &str) -> Option<net::Cidr> {
+    match text.split_once('/') {
+        Some((address, prefix)) => net::Cidr::containing(address.parse().ok()?, prefix.parse().ok()?),
+        None => net::Cidr::host(text.parse::<IpAddr>().ok()?),
+    }
 }
 
 /// Zones given to a plugin, or those of its block.

@@ -104,7 +104,7 @@ pub fn dns_operator() -> Rights {
         rule("", &["configmaps"], &["get", "list", "watch", "create", "patch", "delete"]),
         rule("apps", &["daemonsets"], &["get", "list", "watch", "create", "patch", "delete"]),
         rule("networking.k8s.io", &["networkpolicies"], &APPLY),
-        rule("monitoring.coreos.com", &["servicemonitors"], &APPLY),
+        rule("monitoring.coreos.com", &["servicemonitors", "prometheusrules"], &APPLY),
     ];
     let mut everywhere = vec![
         rule("", &["namespaces"], &APPLY),

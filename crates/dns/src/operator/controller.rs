@@ -27,7 +27,7 @@ use runtime::{
     controller::{Context, Events, Key, Next, Queue, Reconcile, Result, Store, Subscription, reference, work},
     operator::{
         Children, Discovery, FeatureGate, Infrastructure, Network, OperatorDns, definitions,
-        discovery::{ApiKind, NETWORK_POLICY, SERVICE_MONITOR},
+        discovery::{ApiKind, NETWORK_POLICY, PROMETHEUS_RULE, SERVICE_MONITOR},
     },
 };
 use serde_json::{Value, json};
@@ -38,7 +38,7 @@ const RESYNC: Duration = Duration::from_secs(300);
 /// How often servers in Pods are asked when all of them run the newest.
 const CALM: Duration = Duration::from_secs(30);
 /// What is made where the API has it.
-const OPTIONAL: &[ApiKind] = &[NETWORK_POLICY, SERVICE_MONITOR];
+const OPTIONAL: &[ApiKind] = &[NETWORK_POLICY, SERVICE_MONITOR, PROMETHEUS_RULE];
 
 pub(super) async fn run(context: Context<OperatorOptions>) -> Result<()> {
     let client = context.client();

@@ -19,6 +19,7 @@ pub mod forward;
 pub mod header;
 pub mod health;
 pub mod hosts;
+pub mod k8s_external;
 pub mod kubernetes;
 pub mod loadbalance;
 pub mod local;
@@ -114,6 +115,7 @@ pub(crate) const ORDER: &[(&str, Setup)] = &[
     ("minimal", minimal::setup),
     ("template", template::setup),
     ("hosts", hosts::setup),
+    ("k8s_external", k8s_external::setup),
     ("kubernetes", kubernetes::setup),
     ("dnsrecords", dnsrecords::setup),
     ("loop", loop_::setup),
@@ -138,7 +140,6 @@ const ABSENT: &[(&str, &str)] = &[
     ("grpc_server", "DNS over gRPC is not served"),
     ("https", "`https://` blocks have no settings but those of `tls`"),
     ("https3", "HTTP/3 is not spoken; DNS over HTTPS is served over HTTP/2 and HTTP/1.1"),
-    ("k8s_external", "addresses of load balancers are published by dnsrecords or a DNS provider"),
     ("metadata", "no plugin publishes metadata"),
     ("nomad", "only Kubernetes is watched"),
     ("on", "programs are started by nothing in here"),

@@ -16,9 +16,9 @@ use runtime::http::{Body, Limits, Peer, Server, full, text};
 use std::{convert::Infallible, net::SocketAddr, sync::Arc};
 use tokio_util::sync::CancellationToken;
 
-/// What bodies are.
-const MEDIA: &str = "application/dns-message";
-const PATH: &str = "/dns-query";
+/// What bodies are, of questions and answers.
+pub(crate) const MEDIA: &str = "application/dns-message";
+pub(crate) const PATH: &str = "/dns-query";
 /// The longest question; no message is longer.
 const LONGEST: usize = 65_535;
 
@@ -111,7 +111,7 @@ fn message(bytes: Vec<u8>, fresh: Option<u32>) -> Response<Body> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::{plugin::tls::tests::files, server::tcp, testing};
     use runtime::pki::Bundle;
@@ -121,16 +121,14 @@ mod tests {
         net::{TcpListener, TcpStream},
     };
 
-    /// A server of this scheme, and connections to it that trust its authority.
-    fn served(scheme: &str) -> impl Fn(&str) -> StreamOwned<ClientConnection, TcpStream> + use<> {
-        let folder = tempfile::tempdir().unwrap();
-        files(folder.path());
-        let bundle = Bundle::load(&folder.path().join("ca")).unwrap();
-        let names = "hosts {\n 192.0.2.1 a.test\n ttl 77\n }";
-        let conf = format!("{scheme}://. {{\n root {}\n tls cert key\n {names}\n}}", folder.path().display());
+    /// A server of this scheme as `localhost`, with its files in this folder.
+    pub(crate) fn start(scheme: &str, address: &str, folder: &std::path::Path) -> SocketAddr {
+        files(folder);
+        let names = "hosts {\n 192.0.2.1 a.test\n 2001:db8::1 a.test\n ttl 77\n }";
+        let conf = format!("{scheme}://. {{\n root {}\n tls cert key\n {names}\n}}", folder.display());
         let instance = testing::build(&conf).unwrap();
         let routes = Arc::new(ArcSwap::new(Arc::clone(instance.routes.values().next().unwrap())));
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let listener = TcpListener::bind(address).unwrap();
         listener.set_nonblocking(true).unwrap();
         let address = listener.local_addr().unwrap();
         let https = scheme == "https";
@@ -147,6 +145,14 @@ mod tests {
                 }
             });
         });
+        address
+    }
+
+    /// Connections to a server of this scheme that trust its authority.
+    fn served(scheme: &str) -> impl Fn(&str) -> StreamOwned<ClientConnection, TcpStream> + use<> {
+        let folder = tempfile::tempdir().unwrap();
+        let address = start(scheme, "127.0.0.1:0", folder.path());
+        let bundle = Bundle::load(&folder.path().join("ca")).unwrap();
         move |protocol| {
             let config = runtime::tls::client_config(&bundle, None).unwrap();
             let mut config = rustls::ClientConfig::clone(&config);

@@ -11,12 +11,15 @@ mod supervise;
 mod tcp;
 mod udp;
 
+pub(crate) use doh::{MEDIA as DOH_MEDIA, PATH as DOH_PATH};
 pub use supervise::{LONGEST_STOP, Settings, StartError, Started, start, start_within};
 
 #[cfg(test)]
 pub(crate) use answer::finish;
 #[cfg(test)]
 pub(crate) use answer::resolve;
+#[cfg(test)]
+pub(crate) use doh::tests::start as start_secure;
 
 /// The machine's name.
 pub(crate) fn hostname() -> String {

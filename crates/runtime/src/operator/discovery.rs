@@ -13,6 +13,8 @@ pub const NETWORK_POLICY: ApiKind = ("networking.k8s.io/v1", "NetworkPolicy");
 pub const MUTATING_POLICY: ApiKind = ("admissionregistration.k8s.io/v1", "MutatingAdmissionPolicy");
 /// What Prometheus asks.
 pub const SERVICE_MONITOR: ApiKind = ("monitoring.coreos.com/v1", "ServiceMonitor");
+/// When Prometheus raises an alarm.
+pub const PROMETHEUS_RULE: ApiKind = ("monitoring.coreos.com/v1", "PrometheusRule");
 /// What the cluster is told of an operator.
 pub const CLUSTER_OPERATOR: ApiKind = ("config.openshift.io/v1", "ClusterOperator");
 

@@ -1,6 +1,7 @@
 //! The objects beside the DNS resource, as they should be. Pure.
 
 mod access;
+mod alerts;
 mod daemonset;
 mod monitoring;
 mod service;

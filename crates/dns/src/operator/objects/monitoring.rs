@@ -1,8 +1,8 @@
-//! The metrics Service, and what only some clusters have: NetworkPolicies and a ServiceMonitor.
+//! The metrics Service, and what only some clusters have: NetworkPolicies, a ServiceMonitor and alerts.
 
-use super::{Parts, object};
+use super::{Parts, alerts, object};
 use crate::operator::{DNS, Operand, POD_LABEL, PORT};
-use runtime::operator::discovery::{NETWORK_POLICY, SERVICE_MONITOR};
+use runtime::operator::discovery::{NETWORK_POLICY, PROMETHEUS_RULE, SERVICE_MONITOR};
 use serde_json::{Value, json};
 
 /// Marks the Service of the metrics.
@@ -19,6 +19,9 @@ pub(super) fn objects(parts: &Parts<'_>) -> Vec<Value> {
     }
     if parts.served.has(SERVICE_MONITOR) {
         objects.push(monitor());
+    }
+    if parts.served.has(PROMETHEUS_RULE) {
+        objects.push(alerts::rule());
     }
     objects
 }

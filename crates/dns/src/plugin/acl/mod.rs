@@ -12,7 +12,7 @@ use crate::{
         code::{rcode, rtype},
     },
 };
-use std::{net::IpAddr, sync::Arc};
+use std::sync::Arc;
 
 struct Acl {
     stanzas: Vec<Stanza>,
@@ -77,7 +77,8 @@ fn policy(line: &Directive) -> Result<Policy, Problem> {
                 .push(rtype::number(&name.to_uppercase()).ok_or_else(|| Problem::at(word, "is no record type"))?),
             ("net", "*") => every_network = true,
             ("net", text) => policy.networks.push(
-                network(text).ok_or_else(|| Problem::at(word, "is no network; accepted: an address, a CIDR, or *"))?,
+                text::network(text)
+                    .ok_or_else(|| Problem::at(word, "is no network; accepted: an address, a CIDR, or *"))?,
             ),
             _ => return Err(Problem::at(word, "accepted: type TYPE..., net NETWORK...")),
         }
@@ -89,14 +90,6 @@ fn policy(line: &Directive) -> Result<Policy, Problem> {
         policy.networks.clear();
     }
     Ok(policy)
-}
-
-/// A CIDR, perhaps with bits behind its prefix, or an address that is a network of its own.
-fn network(text: &str) -> Option<net::Cidr> {
-    match text.split_once('/') {
-        Some((address, prefix)) => net::Cidr::containing(address.parse().ok()?, prefix.parse().ok()?),
-        None => net::Cidr::host(text.parse::<IpAddr>().ok()?),
-    }
 }
 
 impl Stanza {

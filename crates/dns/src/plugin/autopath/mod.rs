@@ -3,7 +3,7 @@
 use super::{Plugin, Step, kubernetes::Kubernetes, only};
 use crate::{
     chain::Rest,
-    compile::Building,
+    compile::{Building, ClusterPlace, WaitsForCluster},
     corefile::{Directive, Problem},
     query::Query,
     text,
@@ -14,10 +14,7 @@ use crate::{
 };
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
-use std::{
-    path::Path,
-    sync::{Arc, OnceLock},
-};
+use std::{path::Path, sync::Arc};
 
 struct Autopath {
     zones: Vec<Name>,
@@ -29,11 +26,8 @@ enum Search {
     /// A file such as `/etc/resolv.conf`.
     Fixed(Vec<Name>),
     /// The namespace of the Pod that asks, and this machine's own list.
-    Cluster(Arc<OnceLock<Arc<Kubernetes>>>, Vec<Name>),
+    Cluster(ClusterPlace, Vec<Name>),
 }
-
-/// Blocks whose `kubernetes` is not known yet when `autopath` is set up.
-type Waiting = Arc<OnceLock<Arc<Kubernetes>>>;
 
 pub(crate) fn setup(lines: &[&Directive], building: &mut Building<'_>) -> Result<(), Problem> {
     let line = only(lines)?;
@@ -44,9 +38,15 @@ pub(crate) fn setup(lines: &[&Directive], building: &mut Building<'_>) -> Result
     let zones = text::zones_or(zones, &building.zones)?;
     let search = match source.text.strip_prefix('@') {
         Some("kubernetes") => {
-            let waiting: Waiting = Arc::default();
-            building.autopath = Some((source.clone(), Arc::clone(&waiting)));
-            Search::Cluster(waiting, searched(Path::new("/etc/resolv.conf")).unwrap_or_default())
+            let place = ClusterPlace::default();
+            building.waiting.push(WaitsForCluster {
+                plugin: "autopath",
+                token: source.clone(),
+                accepts: Kubernetes::knows_pods,
+                needs: "needs the kubernetes plugin with `pods verified` in this block",
+                place: Arc::clone(&place),
+            });
+            Search::Cluster(place, searched(Path::new("/etc/resolv.conf")).unwrap_or_default())
         }
         Some(_) => return Err(Problem::at(source, "accepted: @kubernetes, or a file")),
         None => {
@@ -185,7 +185,7 @@ mod tests {
         let (_index, records) =
             crate::plugin::kubernetes::tests::index(&crate::plugin::kubernetes::tests::content(), 5);
         let stanza = "kubernetes cluster.local {\n pods verified\n }";
-        let cluster: Waiting = Arc::default();
+        let cluster = ClusterPlace::default();
         assert!(cluster.set(Arc::new(crate::plugin::kubernetes::tests::plugin(stanza, &records, &[]))).is_ok());
         let own = vec![Name::parse("host.test").unwrap()];
         let plugin = Autopath { zones: vec![Name::ROOT], search: Search::Cluster(cluster, own) };

@@ -1,10 +1,13 @@
 //! A question and its answer, over UDP, TCP or TLS.
 
-use super::{parse::Server, upstream::Expected};
+use super::{
+    servers::{Server, Speaks},
+    upstream::Expected,
+};
 use crate::wire::Message;
 use std::{
     io,
-    net::{Ipv4Addr, Ipv6Addr, SocketAddr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     pin::Pin,
     task::{Context, Poll},
 };
@@ -15,9 +18,14 @@ use tokio::{
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
 /// Over UDP, from a port of its own: who wants to forge an answer must guess it as well as the id.
-pub(super) async fn udp(server: &Server, packet: &[u8], expected: &Expected) -> io::Result<Message> {
-    let socket = UdpSocket::bind(own(server)).await?;
-    socket.connect(server.address).await?;
+pub(super) async fn udp(
+    address: SocketAddr,
+    source: Option<IpAddr>,
+    packet: &[u8],
+    expected: &Expected,
+) -> io::Result<Message> {
+    let socket = UdpSocket::bind(own(address, source)).await?;
+    socket.connect(address).await?;
     socket.send(packet).await?;
     let mut buffer = vec![0; expected.size];
     loop {
@@ -29,9 +37,9 @@ pub(super) async fn udp(server: &Server, packet: &[u8], expected: &Expected) -> 
 }
 
 /// Where a query comes from, on any port.
-fn own(server: &Server) -> SocketAddr {
-    let any = || if server.address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-    SocketAddr::new(server.source.unwrap_or_else(any), 0)
+fn own(address: SocketAddr, source: Option<IpAddr>) -> SocketAddr {
+    let any = || if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    SocketAddr::new(source.unwrap_or_else(any), 0)
 }
 
 /// A connection, plain or with TLS.
@@ -41,15 +49,16 @@ pub(super) enum Stream {
 }
 
 pub(super) async fn connect(server: &Server) -> io::Result<Stream> {
-    let socket = if server.address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
-    if server.source.is_some() {
-        socket.bind(own(server))?;
+    let address = server.place.address().await?;
+    let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+    if let Some(source) = server.source(address) {
+        socket.bind(own(address, Some(source)))?;
     }
-    let stream = socket.connect(server.address).await?;
+    let stream = socket.connect(address).await?;
     stream.set_nodelay(true)?;
-    match &server.tls {
-        None => Ok(Stream::Plain(stream)),
-        Some((config, name)) => {
+    match &server.speaks {
+        Speaks::Dns => Ok(Stream::Plain(stream)),
+        Speaks::Tls(config, name) | Speaks::Https(config, name, _) => {
             let connected = TlsConnector::from(config.clone()).connect(name.clone(), stream).await?;
             Ok(Stream::Tls(Box::new(connected)))
         }

@@ -1,7 +1,11 @@
 //! `forward`: asks other servers.
 
 mod exchange;
+mod host;
+mod https;
 mod parse;
+mod secure;
+mod servers;
 mod upstream;
 
 use super::{Plugin, Step};
@@ -57,7 +61,7 @@ pub(crate) fn setup(lines: &[&Directive], building: &mut Building<'_>) -> Result
 
 /// Probes an upstream after it has failed, until it answers again.
 fn watch(upstream: &Arc<Upstream>) -> Job {
-    let name = format!("dns-forward-{}", upstream.address());
+    let name = format!("dns-forward-{}", upstream.place());
     let upstream = Arc::clone(upstream);
     let run = move |stop: tokio_util::sync::CancellationToken| {
         let upstream = Arc::clone(&upstream);
@@ -127,7 +131,7 @@ impl Forward {
                 Ok(message) => return Ok(message),
                 Err(error) => {
                     upstream.failed();
-                    last = format!("{}: {error}", upstream.address());
+                    last = format!("{}: {error}", upstream.place());
                 }
             }
         }

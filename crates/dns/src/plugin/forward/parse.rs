@@ -1,20 +1,19 @@
 //! Reading `forward` lines.
 
+use super::{
+    secure::Tls,
+    servers::{Reader, Server, address},
+};
 use crate::{
-    corefile::{Directive, Problem, Token, zones},
+    corefile::{Directive, Problem, zones},
     text,
     wire::{Name, code::rcode},
 };
-use runtime::pki::{Bundle, Identity};
-use rustls::{ClientConfig, pki_types::ServerName};
-use std::{
-    net::{IpAddr, SocketAddr},
-    path::Path,
-    sync::Arc,
-    time::Duration,
-};
+use http::Method;
+use std::{net::IpAddr, path::Path, time::Duration};
 
 const KNOWN: &[&str] = &[
+    "doh_method",
     "except",
     "expire",
     "failfast_all_unhealthy_upstreams",
@@ -31,6 +30,7 @@ const KNOWN: &[&str] = &[
     "policy",
     "prefer_udp",
     "read_timeout",
+    "resolver",
     "source_address",
     "tls",
     "tls_servername",
@@ -46,15 +46,6 @@ pub(super) enum Policy {
     Random,
     RoundRobin,
     Sequential,
-}
-
-/// A server to ask.
-#[derive(Clone)]
-pub(super) struct Server {
-    pub(super) address: SocketAddr,
-    /// The address to ask from, if it matters.
-    pub(super) source: Option<IpAddr>,
-    pub(super) tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
 }
 
 /// What a stanza says.
@@ -116,20 +107,41 @@ pub(super) fn options(line: &Directive, folder: &Path) -> Result<ForwardOptions,
         check_name: Name::ROOT,
     };
     let (mut tls, mut server_name) = (None, None);
+    let (mut resolvers, mut method) = (Vec::new(), Method::POST);
     for line in line.lines() {
         match line.name.text.as_str() {
             "tls" => tls = Some(line),
             "tls_servername" => server_name = Some(line.one()?),
+            "resolver" if line.args.is_empty() => return Err(Problem::at(&line.name, "needs an address")),
+            "resolver" => {
+                for word in &line.args {
+                    let wrong = || Problem::at(word, "is no address; accepted: IP, IP:PORT, [IPv6]:PORT");
+                    resolvers.push(address(&word.text, 53).ok_or_else(wrong)?);
+                }
+            }
+            "doh_method" => {
+                let word = line.one()?;
+                method = match word.text.to_uppercase().as_str() {
+                    "GET" => Method::GET,
+                    "POST" => Method::POST,
+                    _ => return Err(Problem::at(word, "accepted: GET, POST")),
+                };
+            }
             _ => property(line, &mut options)?,
         }
     }
-    let mut secure = Tls { line: tls, name: server_name, folder, made: None };
+    let mut reader = Reader {
+        secure: Tls { line: tls, name: server_name, folder, made: None },
+        folder,
+        sources: options.source.clone(),
+        resolvers,
+        method,
+        found: Vec::new(),
+    };
     for word in to {
-        servers(word, folder, &mut secure, &mut options.servers)?;
+        reader.servers(word)?;
     }
-    for server in &mut options.servers {
-        server.source = options.source.iter().copied().find(|own| own.is_ipv4() == server.address.is_ipv4());
-    }
+    options.servers = reader.found;
     match options.servers.len() {
         0 => Err(Problem::at(&line.name, "needs at least one server")),
         1..=SERVERS => Ok(options),
@@ -233,124 +245,4 @@ fn property(line: &Directive, options: &mut ForwardOptions) -> Result<(), Proble
         _ => return Err(line.unknown(KNOWN)),
     }
     Ok(())
-}
-
-/// `IP[:port]`, `dns://...`, `tls://...[%name]`, or a file with `nameserver` lines.
-fn servers(word: &Token, folder: &Path, secure: &mut Tls<'_>, found: &mut Vec<Server>) -> Result<(), Problem> {
-    let (scheme, rest) = word.text.split_once("://").unwrap_or(("dns", &word.text));
-    match scheme {
-        "dns" => {
-            if let Some(address) = address(rest, 53) {
-                found.push(Server { address, source: None, tls: None });
-                return Ok(());
-            }
-        }
-        "tls" => {
-            let (place, name) = rest.split_once('%').map_or((rest, None), |(place, name)| {
-                // The port may stand after the name.
-                match name.rsplit_once(':') {
-                    Some((name, _)) => (place, Some(name)),
-                    None => (place, Some(name)),
-                }
-            });
-            let port = rest.split_once('%').and_then(|(_, name)| name.rsplit_once(':')?.1.parse().ok()).unwrap_or(853);
-            if let Some(address) = address(place, port) {
-                let tls = Some(secure.config(word, name, address.ip())?);
-                found.push(Server { address, source: None, tls });
-                return Ok(());
-            }
-        }
-        _ => return Err(Problem::at(word, "is not spoken here; accepted: dns://, tls://")),
-    }
-    let accepted = "is no address and no file with name servers; accepted: IP, IP:PORT, [IPv6]:PORT, tls://IP, a file";
-    if scheme != "dns" || word.text.contains("://") {
-        return Err(Problem::at(word, accepted));
-    }
-    let text = std::fs::read_to_string(folder.join(rest))
-        .map_err(|error| Problem::at(word, format!("{accepted} ({error})")))?;
-    let before = found.len();
-    for line in text.lines() {
-        let mut words = line.split_whitespace();
-        if words.next() == Some("nameserver")
-            && let Some(address) = words.next().and_then(|text| address(text, 53))
-        {
-            found.push(Server { address, source: None, tls: None });
-        }
-    }
-    if found.len() == before { Err(Problem::at(word, "names no server")) } else { Ok(()) }
-}
-
-fn address(text: &str, port: u16) -> Option<SocketAddr> {
-    // A zone such as %eth0 has a meaning only here; its interface is found by its number.
-    let plain: Option<IpAddr> = text.trim_start_matches('[').trim_end_matches(']').parse().ok();
-    plain.map(|address| SocketAddr::new(address, port)).or_else(|| text.parse().ok()).or_else(|| scoped(text, port))
-}
-
-/// `fe80::1%eth0` or `fe80::1%2`.
-fn scoped(text: &str, port: u16) -> Option<SocketAddr> {
-    let (address, zone) = text.split_once('%')?;
-    let number = zone.parse().ok().or_else(|| crate::server::addresses::interface_number(zone))?;
-    Some(std::net::SocketAddrV6::new(address.parse().ok()?, port, 0, number).into())
-}
-
-/// The TLS settings of a stanza, made when the first server needs them.
-struct Tls<'a> {
-    line: Option<&'a Directive>,
-    name: Option<&'a Token>,
-    folder: &'a Path,
-    made: Option<Arc<ClientConfig>>,
-}
-
-impl Tls<'_> {
-    fn config(
-        &mut self,
-        word: &Token,
-        name: Option<&str>,
-        ip: IpAddr,
-    ) -> Result<(Arc<ClientConfig>, ServerName<'static>), Problem> {
-        let config = match &self.made {
-            Some(config) => Arc::clone(config),
-            None => {
-                let config = self.make(word)?;
-                self.made = Some(Arc::clone(&config));
-                config
-            }
-        };
-        let name = match name.or_else(|| self.name.map(|name| name.text.as_str())) {
-            Some(name) => {
-                ServerName::try_from(name.to_owned()).map_err(|_| Problem::at(word, "its server name is no name"))?
-            }
-            None => ServerName::from(ip),
-        };
-        Ok((config, name))
-    }
-
-    fn make(&self, word: &Token) -> Result<Arc<ClientConfig>, Problem> {
-        let args = self.line.map_or(&[][..], |line| line.args.as_slice());
-        let path = |token: &Token| self.folder.join(&token.text);
-        let wrong =
-            |error: runtime::pki::PkiError| Problem::at(self.line.map_or(word, |line| &line.name), error.to_string());
-        let bundle = |token: &Token| Bundle::load(&path(token)).map_err(wrong);
-        let identity = |cert: &Token, key: &Token| Identity::load_pair(&path(cert), &path(key)).map_err(wrong);
-        let (authorities, identity) = match args {
-            [] => (system(word)?, None),
-            [authority] => (bundle(authority)?, None),
-            [cert, key] => (system(word)?, Some(identity(cert, key)?)),
-            [cert, key, authority] => (bundle(authority)?, Some(identity(cert, key)?)),
-            [.., last] => return Err(Problem::at(last, "accepted: nothing, CA, CERT KEY, or CERT KEY CA")),
-        };
-        let config = runtime::tls::client_config(&authorities, identity.as_ref()).map_err(wrong)?;
-        let mut config = ClientConfig::clone(&config);
-        config.alpn_protocols = vec![b"dot".to_vec()];
-        Ok(Arc::new(config))
-    }
-}
-
-/// The authorities that the machine trusts, where the usual distributions keep them.
-fn system(word: &Token) -> Result<Bundle, Problem> {
-    let usual = ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
-    let found = usual.iter().find_map(|path| Bundle::load(Path::new(path)).ok());
-    found.ok_or_else(|| {
-        Problem::at(word, format!("this machine has no authorities at {}; name a CA with tls", usual.join(", ")))
-    })
 }

@@ -139,8 +139,14 @@ fn mistakes_are_named() {
     for (text, expected) in [
         ("forward", "\"forward\": plugin forward: needs a zone and at least one server"),
         ("forward .", "\"forward\": plugin forward: needs at least one server"),
-        ("forward . nowhere", "\"nowhere\": plugin forward: is no address and no file with name servers"),
-        ("forward . https://192.0.2.1", "plugin forward: is not spoken here; accepted: dns://, tls://"),
+        ("forward . nowhere", "\"nowhere\": plugin forward: is no address, no host name and no file; accepted: IP"),
+        ("forward . 192.0.2.256", "plugin forward: is no address, no host name and no file"),
+        ("forward . tls://192.0.2", "plugin forward: is no address, no host name and no file"),
+        ("forward . dns.test:x", "plugin forward: is no address, no host name and no file"),
+        ("forward . quic://192.0.2.1", "plugin forward: is not spoken here; accepted: dns://, tls://, https://"),
+        ("forward . https://dns.test/path", "plugin forward: has a path; the path is always /dns-query"),
+        ("forward . https://dns.test {\n doh_method PUT\n }", "\"PUT\": plugin forward: accepted: GET, POST"),
+        ("forward . dns.test {\n resolver dns.test\n }", "\"dns.test\": plugin forward: is no address"),
         (
             "forward . 192.0.2.1 {\n policy best\n }",
             "\"best\": plugin forward: accepted: random, round_robin, sequential",
@@ -261,4 +267,75 @@ fn an_upstream_that_is_silent_comes_last_until_it_is_heard_again() {
         assert_eq!(asked.ask("www.test.", "A"), "NOERROR ra | www.test. 300 IN A 192.0.2.1");
     }
     assert_eq!(got.try_iter().count(), 1);
+}
+
+#[test]
+fn https_is_spoken_to_who_can_prove_its_name() {
+    runtime::tls::install_provider();
+    for address in ["127.0.0.1:0", "[::1]:0"] {
+        let folder = tempfile::tempdir().unwrap();
+        let to = crate::server::start_secure("https", address, folder.path());
+        let conf = |more: &str| {
+            let ca = folder.path().join("ca");
+            let tls = format!("tls {}\n max_fails 0\n max_connect_attempts 1", ca.display());
+            Asked::new(&format!(". {{\n forward . https://{to} {{\n {tls}\n {more}\n }}\n}}"))
+        };
+        for method in ["", "doh_method GET", "doh_method post", "expire 0s"] {
+            let right = conf(&format!("tls_servername localhost\n {method}"));
+            for _ in 0..3 {
+                assert_eq!(right.ask("a.test.", "A"), "NOERROR aa | a.test. 77 IN A 192.0.2.1", "{method}");
+                assert_eq!(right.ask("A.test.", "AAAA"), "NOERROR aa | A.test. 77 IN AAAA 2001:db8::1", "{method}");
+            }
+        }
+        assert_eq!(conf("tls_servername elsewhere.test").ask("a.test.", "A"), "SERVFAIL");
+        assert_eq!(conf("").ask("a.test.", "A"), "SERVFAIL");
+    }
+}
+
+#[test]
+fn upstreams_have_names_that_are_looked_up_in_both_families() {
+    let four = Upstream::start(&["www.test. 300 IN A 192.0.2.1"]);
+    let six = Upstream::start_at("[::1]:0", &["www.test. 300 IN A 192.0.2.1"]);
+    for (upstream, record) in [(&four, "dns.host.test. 300 IN A 127.0.0.1"), (&six, "dns.host.test. 300 IN AAAA ::1")] {
+        for resolver in ["127.0.0.1:0", "[::1]:0"] {
+            let resolver = Upstream::start_at(resolver, &[record, "empty.host.test. 300 IN TXT x"]);
+            let port = upstream.address().port();
+            let conf = |name: &str| {
+                let resolver = resolver.address();
+                Asked::new(&format!(". {{\n forward . {name}:{port} {{\n resolver {resolver}\n max_fails 0\n }}\n}}"))
+            };
+            let named = conf("Dns.host.test");
+            for _ in 0..3 {
+                assert_eq!(named.ask("www.test.", "A"), "NOERROR ra | www.test. 300 IN A 192.0.2.1");
+            }
+            // Once for each family: what was found is kept.
+            assert_eq!(resolver.asked(), 2);
+            for name in ["none.host.test", "empty.host.test"] {
+                assert_eq!(conf(name).ask("www.test.", "A"), "SERVFAIL", "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_name_of_a_host_is_the_one_that_it_must_prove() {
+    runtime::tls::install_provider();
+    let folder = tempfile::tempdir().unwrap();
+    let authority = runtime::pki::Authority::create("test", std::time::SystemTime::now()).unwrap();
+    let file = folder.path().join("ca.crt");
+    std::fs::write(&file, authority.certificate_pem()).unwrap();
+    let upstream = Upstream::start_tls("127.0.0.1:0", &authority, &["www.test. 300 IN A 192.0.2.1"]);
+    let resolver = Upstream::start(&["dns.host.test. 300 IN A 127.0.0.1"]);
+    // The server is `localhost`.
+    for (to, more, expected) in [
+        ("dns.host.test", "", "SERVFAIL"),
+        ("dns.host.test", "tls_servername localhost", "NOERROR ra | www.test. 300 IN A 192.0.2.1"),
+        ("dns.host.test%localhost", "", "NOERROR ra | www.test. 300 IN A 192.0.2.1"),
+        ("127.0.0.1%localhost", "", "NOERROR ra | www.test. 300 IN A 192.0.2.1"),
+    ] {
+        let (port, resolver, file) = (upstream.address().port(), resolver.address(), file.display());
+        let rest = format!("tls {file}\n resolver {resolver}\n max_fails 0\n {more}");
+        let asked = Asked::new(&format!(". {{\n forward . tls://{to}:{port} {{\n {rest}\n }}\n}}"));
+        assert_eq!(asked.ask("www.test.", "A"), expected, "{to} {more}");
+    }
 }

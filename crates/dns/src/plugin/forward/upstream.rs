@@ -2,7 +2,8 @@
 
 use super::{
     exchange,
-    parse::{ForwardOptions, Server},
+    parse::ForwardOptions,
+    servers::{Place, Server, Speaks},
 };
 use crate::{
     metrics::Counters,
@@ -15,7 +16,6 @@ use crate::{
 use parking_lot::Mutex;
 use std::{
     io,
-    net::SocketAddr,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU32, Ordering},
@@ -74,8 +74,8 @@ impl Upstream {
         }
     }
 
-    pub(super) fn address(&self) -> SocketAddr {
-        self.server.address
+    pub(super) fn place(&self) -> &Place {
+        &self.server.place
     }
 
     pub(super) fn is_down(&self) -> bool {
@@ -94,7 +94,7 @@ impl Upstream {
     }
 
     pub(super) fn note(&self, code: u16, elapsed: Duration) {
-        let to = self.server.address.to_string();
+        let to = self.server.place.to_string();
         let labels = vec![("proxy_name", "forward".to_owned()), ("to", to.clone()), ("rcode", rcode::text(code))];
         self.counters.upstream.get_or_create(&labels).observe(elapsed.as_nanos() as u64);
         self.counters.forwarded.get_or_create(&vec![("to", to)]).inc();
@@ -107,7 +107,7 @@ impl Upstream {
             let (every, request) = &self.check;
             while self.exchange(request, &[], false, Duration::from_secs(1)).await.is_err() {
                 self.fails.fetch_add(1, Ordering::Relaxed);
-                let labels = vec![("proxy_name", "forward".to_owned()), ("to", self.server.address.to_string())];
+                let labels = vec![("proxy_name", "forward".to_owned()), ("to", self.server.place.to_string())];
                 self.counters.upstream_failures.get_or_create(&labels).inc();
                 tokio::time::sleep(*every).await;
             }
@@ -142,14 +142,26 @@ impl Upstream {
         over_tcp: bool,
         patience: Duration,
     ) -> io::Result<Message> {
-        let id = getrandom::u32().map_err(|_| io::ErrorKind::Other)? as u16;
+        // Caches of the web are to see that the same question is the same (RFC 8484, section 4.1).
+        let id = match self.server.speaks {
+            Speaks::Https(..) => 0,
+            _ => getrandom::u32().map_err(|_| io::ErrorKind::Other)? as u16,
+        };
         let mut packet = request.to_wire(id);
         edns0::write(&mut packet, request.edns.is_some(), options);
         let size = request.edns.map_or(512, |edns| usize::from(edns.size)).max(4096);
         let expected = Expected { id, name: request.name, rtype: request.rtype, class: request.class, size };
         let work = async {
-            if self.server.tls.is_none() && !over_tcp {
-                return exchange::udp(&self.server, &packet, &expected).await;
+            match &self.server.speaks {
+                Speaks::Dns if !over_tcp => {
+                    let address = self.server.place.address().await?;
+                    return exchange::udp(address, self.server.source(address), &packet, &expected).await;
+                }
+                Speaks::Https(_, _, https) => {
+                    let is_good = |made: Instant, used: Instant| used.elapsed() < self.expire && self.is_young(made);
+                    return https.exchange(&packet, &expected, is_good, exchange::connect(&self.server)).await;
+                }
+                Speaks::Dns | Speaks::Tls(..) => {}
             }
             // A kept connection may have been closed meanwhile: then a new one is tried.
             if let Some((made, mut stream)) = self.idle_stream()
@@ -164,7 +176,11 @@ impl Upstream {
             self.keep(made, stream);
             Ok(message)
         };
-        tokio::time::timeout(patience, work).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
+        let answered = tokio::time::timeout(patience, work).await;
+        if let (Err(_), Speaks::Https(_, _, https)) = (&answered, &self.server.speaks) {
+            https.forget();
+        }
+        answered.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
     }
 
     fn idle_stream(&self) -> Option<(Instant, exchange::Stream)> {

@@ -4,8 +4,9 @@ mod table;
 
 use super::{Plugin, Step, only};
 use crate::{
-    compile::{Building, Job},
+    compile::Building,
     corefile::{Directive, Problem},
+    follow,
     query::Query,
     text::{self, Fallthrough},
     wire::{
@@ -52,13 +53,17 @@ pub(crate) fn setup(lines: &[&Directive], building: &mut Building<'_>) -> Result
             }
         }
     }
-    let read = read(&path, &inline);
-    if let Err(error) = &read {
+    let found = read(&path, &inline);
+    if let Err(error) = &found {
         tracing::warn!(path = %path.display(), %error, "hosts file cannot be read; only the Corefile's own entries count");
     }
-    let table = Arc::new(ArcSwap::from_pointee(read.unwrap_or_else(|_| inline.clone())));
+    let table = Arc::new(ArcSwap::from_pointee(found.unwrap_or_else(|_| inline.clone())));
     if !every.is_zero() {
-        building.whole.jobs.push(follow(path, inline, Arc::clone(&table), every));
+        let kept = Arc::clone(&table);
+        building.whole.jobs.push(follow::file("dns-hosts", path, every, move |path| {
+            kept.store(Arc::new(read(path, &inline)?));
+            Ok(())
+        }));
     }
     building.plugins.push(Box::new(Hosts { zones, ttl, reverse, fall, table }));
     Ok(())
@@ -69,33 +74,6 @@ fn read(path: &std::path::Path, inline: &Table) -> std::io::Result<Table> {
     let mut table = inline.clone();
     table.read(&std::fs::read_to_string(path)?);
     Ok(table)
-}
-
-/// Reads the file again whenever it has changed.
-fn follow(path: PathBuf, inline: Table, table: Arc<ArcSwap<Table>>, every: Duration) -> Job {
-    let run = move |stop: tokio_util::sync::CancellationToken| {
-        let (path, inline, table) = (path.clone(), inline.clone(), Arc::clone(&table));
-        let stamp = |path: &PathBuf| std::fs::metadata(path).and_then(|file| Ok((file.modified()?, file.len()))).ok();
-        let work = async move {
-            let mut seen = stamp(&path);
-            while !stop.is_cancelled() {
-                tokio::select! {
-                    () = stop.cancelled() => break,
-                    () = tokio::time::sleep(every) => {}
-                }
-                let now = stamp(&path);
-                if now != seen
-                    && let Ok(new) = read(&path, &inline)
-                {
-                    table.store(Arc::new(new));
-                    seen = now;
-                }
-            }
-            Ok(())
-        };
-        Box::pin(work) as futures::future::BoxFuture<'static, _>
-    };
-    Job { name: "dns-hosts".to_owned(), run: Box::new(run) }
 }
 
 impl Plugin for Hosts {

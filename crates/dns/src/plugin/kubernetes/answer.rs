@@ -2,7 +2,7 @@
 
 use super::{
     Kubernetes, Pods,
-    names::{Labels, Meaning, Part, of_key, undashed},
+    names::{Fallback, Labels, Meaning, Part, of_key, undashed},
     records::{Endpoint, Kind, Port, Service, bytes},
 };
 use crate::{
@@ -40,7 +40,7 @@ impl Kubernetes {
     /// Adds the records for a question to the reply.
     pub(super) fn find(&self, zone: &Name, query: &Query, reply: &mut Reply) -> Found {
         let Some(above) = query.lower.above(zone) else { return Found::NoName };
-        let labels = Labels::new(above, zone);
+        let labels = Labels::new(above, zone).with_zones(self.zonal);
         let name = &query.request.name;
         match query.request.rtype {
             rtype::A | rtype::AAAA if labels.is(&[b"ns", b"dns"]) => {
@@ -86,7 +86,7 @@ impl Kubernetes {
         }
     }
 
-    fn exposed(&self, namespace: &[u8]) -> bool {
+    pub(super) fn exposed(&self, namespace: &[u8]) -> bool {
         let allowed = self.namespaces.is_empty() || self.namespaces.iter().any(|known| **known == *namespace);
         allowed && self.cluster.records.namespaces.load().contains(namespace)
     }
@@ -96,7 +96,7 @@ impl Kubernetes {
         match labels.meaning() {
             Meaning::Service { key, namespace, part } if self.exposed(namespace) => {
                 let service = self.cluster.records.services.get(key)?;
-                let empty = matches!(service.kind, Kind::Cluster(_)) && service.endpoints.is_empty();
+                let empty = matches!(service.kind, Kind::Cluster(_)) && service.endpoints().next().is_none();
                 (!(self.ignore_empty && empty)).then_some((service, part))
             }
             _ => None,
@@ -252,25 +252,24 @@ impl Kubernetes {
     }
 
     fn ptr(&self, address: IpAddr, query: &Query, reply: &mut Reply) -> Found {
-        let Some(owner) = self.cluster.records.owners.get(&bytes(address)) else { return Found::NoName };
+        let Some(owners) = self.cluster.records.owners.get(&bytes(address)) else { return Found::NoName };
         let exposed = |key: &[u8]| of_key(key).is_some_and(|(_, namespace)| self.exposed(namespace));
         let mut add = |target: Option<Name>| {
             if let Some(target) = target {
                 reply.add(Section::Answer, &Record::pointer(query.request.name, rtype::PTR, self.ttl, &target));
             }
         };
-        if let Some(key) = owner.services.iter().find(|key| exposed(key)) {
-            add(target(None, key, &self.primary));
-        } else {
-            for (key, label) in owner.endpoints.iter().filter(|(key, _)| exposed(key)) {
-                add(target(Some(label), key, &self.primary));
-            }
+        let exposed: Vec<_> = owners.iter().filter(|(key, _)| exposed(key)).collect();
+        // An address of a Service itself comes before those of endpoints.
+        match exposed.iter().find(|(_, label)| label.is_none()) {
+            Some((key, _)) => add(target(None, key, &self.primary)),
+            None => exposed.iter().for_each(|(key, label)| add(target(label.as_deref(), key, &self.primary))),
         }
         if reply.count(Section::Answer) == 0 { Found::NoName } else { Found::Records }
     }
 
     /// Addresses of this machine that others can reach.
-    fn own_addresses(&self) -> Vec<IpAddr> {
+    pub(super) fn own_addresses(&self) -> Vec<IpAddr> {
         self.local.iter().copied().filter(|address| !address.is_loopback()).collect()
     }
 
@@ -278,8 +277,8 @@ impl Kubernetes {
     fn servers(&self, suffix: &Name) -> Vec<(Name, IpAddr)> {
         let mut servers: Vec<(Name, IpAddr)> = Vec::new();
         for own in self.own_addresses() {
-            let Some(owner) = self.cluster.records.owners.get(&bytes(own)) else { continue };
-            for (key, _) in &owner.endpoints {
+            let Some(owners) = self.cluster.records.owners.get(&bytes(own)) else { continue };
+            for (key, _) in owners.iter().filter(|(_, label)| label.is_some()) {
                 let Some(service) = self.cluster.records.services.get(key) else { continue };
                 let mut add = |label, address| {
                     let found = target(label, key, suffix).map(|name| (name, address));
@@ -287,7 +286,7 @@ impl Kubernetes {
                 };
                 match &service.kind {
                     Kind::Cluster(addresses) => addresses.iter().for_each(|address| add(None, *address)),
-                    Kind::Headless => service.endpoints.iter().for_each(|one| add(Some(&*one.label), one.address)),
+                    Kind::Headless => service.endpoints().for_each(|one| add(Some(&*one.label), one.address)),
                     Kind::External(_) => {}
                 }
             }
@@ -333,14 +332,23 @@ impl Service {
             (Kind::Cluster(_), Part::Port { name, protocol }) => {
                 self.ports.iter().any(|port| port.fits(name, protocol))
             }
+            // A zone without endpoints and one that nobody has look the same: the name is there.
+            (Kind::Headless, Part::Zone { .. }) => true,
+            (Kind::Cluster(_), Part::Zone { .. }) => false,
             (Kind::Cluster(_), Part::Endpoint(_)) | (Kind::Headless, _) => self.fitting(part).next().is_some(),
         }
     }
 
     /// The endpoints that a part is about.
     fn fitting<'a>(&'a self, part: Part<'a>) -> impl Iterator<Item = &'a Endpoint> {
-        self.endpoints.iter().filter(move |endpoint| match part {
+        let is_in = |endpoint: &Endpoint, zone: &[u8]| endpoint.zone.as_deref() == Some(zone);
+        let everywhere = match part {
+            Part::Zone { zone, fallback: Fallback::Everything } => !self.endpoints().any(|one| is_in(one, zone)),
+            _ => false,
+        };
+        self.endpoints().filter(move |endpoint| match part {
             Part::Whole => true,
+            Part::Zone { zone, .. } => everywhere || is_in(endpoint, zone),
             Part::Endpoint(label) => endpoint.label.as_bytes() == label,
             Part::Port { name, protocol } => endpoint.ports.iter().any(|port| port.fits(name, protocol)),
         })
@@ -375,7 +383,7 @@ impl Service {
 }
 
 impl Port {
-    fn fits(&self, name: &[u8], protocol: &[u8]) -> bool {
+    pub(super) fn fits(&self, name: &[u8], protocol: &[u8]) -> bool {
         let fits = |own: &str, wanted: &[u8]| wanted.is_empty() || own.as_bytes() == wanted;
         fits(&self.name, name) && fits(&self.protocol, protocol)
     }
@@ -406,7 +414,7 @@ fn target(endpoint: Option<&str>, key: &[u8], zone: &Name) -> Option<Name> {
     Name::under(labels, zone).ok()
 }
 
-fn srv_record(name: Name, ttl: u32, weight: u16, port: u16, target: &Name) -> Record {
+pub(crate) fn srv_record(name: Name, ttl: u32, weight: u16, port: u16, target: &Name) -> Record {
     let mut data = vec![0, 0];
     data.extend(weight.to_be_bytes());
     data.extend(port.to_be_bytes());

@@ -72,7 +72,7 @@ pub(super) async fn follow(
         streams.push(changes(Api::<Pod>::all(client), alive, Sort::Pods, Change::Pod, Change::NoPod));
     }
     let known = Arc::clone(&records);
-    let mut index = Index::new(records, &sorts, watch.pod_names);
+    let mut index = Index::new(records, &sorts, watch.details);
     let mut all = stream::select_all(streams);
     let follow = async {
         while let Some(change) = all.next().await {

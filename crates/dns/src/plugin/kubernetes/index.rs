@@ -1,12 +1,16 @@
 //! Objects of the API to records. Pure but for where it publishes: a change is applied, and what it touches is written.
 
 use super::{
-    names::{dashed, key},
-    records::{Endpoint, Kind, Owner, Port, Records, Service, Written, bytes},
+    names::{dashed, key, of_key, zone_key},
+    read::{externals_of, pod_addresses, service_name, service_of},
+    records::{Endpoint, Kind, Owner, Port, Records, Service, Target, Written, bytes},
 };
-use k8s_openapi::api::{core::v1 as core, discovery::v1::EndpointSlice};
+use k8s_openapi::{
+    api::{core::v1 as core, discovery::v1::EndpointSlice},
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
+};
 use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap, HashSet},
     net::IpAddr,
     sync::Arc,
 };
@@ -45,28 +49,39 @@ pub enum Sort {
     Pods,
 }
 
-/// Of a Service; all that speak of it share one.
+/// Name and namespace of an object; all that speak of it share one.
 type Key = Arc<[u8]>;
-/// Namespace and name.
-type Object = (String, String);
+
+/// What is kept only where somebody asks for it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Details {
+    /// Endpoints without a host name are called like their Pods.
+    pub pod_names: bool,
+    /// Zones of the topology in which endpoints are.
+    pub zones: bool,
+    /// Addresses and names by which Services are reached from outside.
+    pub externals: bool,
+}
 
 /// The objects that records are made of.
 pub struct Index {
     records: Arc<Records>,
-    pod_names: bool,
+    details: Details,
     services: HashMap<Key, (Kind, Arc<[Port]>)>,
     /// A slice with the Service it belongs to.
-    slices: HashMap<Arc<Object>, (Key, Box<[Endpoint]>)>,
-    /// In order, as the addresses and keys below: there are few of each, and a tree has room for eleven.
-    by_service: HashMap<Key, Vec<Arc<Object>>>,
-    owned: HashMap<Key, Box<[IpAddr]>>,
-    owners: HashMap<IpAddr, Vec<Key>>,
+    slices: HashMap<Key, (Key, Arc<[Endpoint]>)>,
+    /// In order: there are few of each, and a tree has room for eleven.
+    by_service: HashMap<Key, Vec<Key>>,
     namespaces: BTreeSet<String>,
-    pods: HashMap<Object, Vec<IpAddr>>,
-    /// Namespaces that have or had Pods.
-    tenants: std::collections::HashSet<Arc<[u8]>>,
+    pods: HashMap<Key, Box<[IpAddr]>>,
+    /// Lists of ports: nearly all are the same few.
+    ports: HashSet<Arc<[Port]>>,
+    /// As many were in use when they were last looked through.
+    ports_in_use: usize,
+    /// Namespaces that have or had Pods, and zones of endpoints.
+    words: HashSet<Arc<[u8]>>,
     /// Objects seen since a list began.
-    seen: BTreeMap<Sort, BTreeSet<Object>>,
+    seen: BTreeMap<Sort, HashSet<Key>>,
     /// Lists that were not complete yet.
     waiting: BTreeSet<Sort>,
 }
@@ -74,18 +89,18 @@ pub struct Index {
 impl Index {
     /// Nothing yet; it is complete when each of `sorts` was listed once.
     #[must_use]
-    pub fn new(records: Arc<Records>, sorts: &[Sort], pod_names: bool) -> Self {
+    pub fn new(records: Arc<Records>, sorts: &[Sort], details: Details) -> Self {
         Self {
             records,
-            pod_names,
+            details,
             services: HashMap::new(),
             slices: HashMap::new(),
             by_service: HashMap::new(),
-            owned: HashMap::new(),
-            owners: HashMap::new(),
             namespaces: BTreeSet::new(),
             pods: HashMap::new(),
-            tenants: Default::default(),
+            ports: HashSet::new(),
+            ports_in_use: 0,
+            words: HashSet::new(),
             seen: BTreeMap::new(),
             waiting: sorts.iter().copied().collect(),
         }
@@ -99,23 +114,29 @@ impl Index {
     pub fn apply(&mut self, change: Change, now: u32) {
         match change {
             Change::Service(service) => {
-                let object = name_of(&service.metadata);
-                self.note(Sort::Services, &object);
-                self.set_service(&object, Some(service_of(&service)));
+                let key = self.key(name_of(&service.metadata));
+                self.note(Sort::Services, &key);
+                let (kind, ports) = service_of(&service);
+                let ports = self.shared(ports);
+                self.services.insert(Arc::clone(&key), (kind, ports));
+                self.publish(&key);
+                if self.details.externals {
+                    self.set_externals(&key, externals_of(&service));
+                }
             }
-            Change::NoService(service) => self.set_service(&name_of(&service.metadata), None),
+            Change::NoService(service) => self.remove_service(&self.key(name_of(&service.metadata))),
             Change::Slice(slice) => {
-                let object = name_of(&slice.metadata);
+                let object = object(&slice.metadata);
                 self.note(Sort::Slices, &object);
-                let service = service_name(&slice).map(|service| self.key(service, &object.0));
-                let found = service.map(|service| (service, endpoints_of(&slice, self.pod_names)));
-                self.set_slice(object.into(), found);
+                let (_, namespace) = name_of(&slice.metadata);
+                let service = service_name(&slice).map(|service| self.key((service, namespace)));
+                let found = service.map(|service| (service, self.endpoints_of(&slice)));
+                self.set_slice(object, found);
             }
-            Change::NoSlice(slice) => self.set_slice(name_of(&slice.metadata).into(), None),
+            Change::NoSlice(slice) => self.set_slice(object(&slice.metadata), None),
             Change::Namespace(namespace) => {
-                let name = namespace.metadata.name.unwrap_or_default();
-                self.note(Sort::Namespaces, &(String::new(), name.clone()));
-                self.namespaces.insert(name);
+                self.note(Sort::Namespaces, &object(&namespace.metadata));
+                self.namespaces.insert(namespace.metadata.name.unwrap_or_default());
                 self.publish_namespaces();
             }
             Change::NoNamespace(namespace) => {
@@ -123,13 +144,13 @@ impl Index {
                 self.publish_namespaces();
             }
             Change::Pod(pod) => {
-                let object = name_of(&pod.metadata);
+                let object = object(&pod.metadata);
                 self.note(Sort::Pods, &object);
-                self.set_pod(object, pod_addresses(&pod));
+                self.set_pod(object, &pod_addresses(&pod));
             }
-            Change::NoPod(pod) => self.set_pod(name_of(&pod.metadata), Vec::new()),
+            Change::NoPod(pod) => self.set_pod(object(&pod.metadata), &[]),
             Change::Listing(sort) => {
-                self.seen.insert(sort, BTreeSet::new());
+                self.seen.insert(sort, HashSet::new());
             }
             Change::Listed(sort) => self.listed(sort),
         }
@@ -138,9 +159,9 @@ impl Index {
         }
     }
 
-    fn note(&mut self, sort: Sort, object: &Object) {
+    fn note(&mut self, sort: Sort, object: &Key) {
         if let Some(seen) = self.seen.get_mut(&sort) {
-            seen.insert(object.clone());
+            seen.insert(Arc::clone(object));
         }
     }
 
@@ -149,25 +170,20 @@ impl Index {
         let Some(seen) = self.seen.remove(&sort) else { return };
         match sort {
             Sort::Services => {
-                let known: BTreeSet<Key> = seen.iter().map(|(namespace, name)| key(name, namespace).into()).collect();
-                let gone: Vec<Key> = self.services.keys().filter(|key| !known.contains(*key)).cloned().collect();
-                for key in gone {
-                    self.services.remove(&key);
-                    self.publish(&key);
-                }
+                let gone: Vec<Key> = self.services.keys().filter(|key| !seen.contains(*key)).cloned().collect();
+                gone.iter().for_each(|key| self.remove_service(key));
             }
             Sort::Slices => {
-                let gone: Vec<Arc<Object>> =
-                    self.slices.keys().filter(|object| !seen.contains(&***object)).cloned().collect();
+                let gone: Vec<Key> = self.slices.keys().filter(|object| !seen.contains(*object)).cloned().collect();
                 gone.into_iter().for_each(|object| self.set_slice(object, None));
             }
             Sort::Namespaces => {
-                self.namespaces.retain(|name| seen.contains(&(String::new(), name.clone())));
+                self.namespaces.retain(|name| seen.contains(&*key(name, "")));
                 self.publish_namespaces();
             }
             Sort::Pods => {
-                let gone: Vec<Object> = self.pods.keys().filter(|object| !seen.contains(*object)).cloned().collect();
-                gone.into_iter().for_each(|object| self.set_pod(object, Vec::new()));
+                let gone: Vec<Key> = self.pods.keys().filter(|object| !seen.contains(*object)).cloned().collect();
+                gone.into_iter().for_each(|object| self.set_pod(object, &[]));
             }
         }
         if self.waiting.remove(&sort) && self.waiting.is_empty() {
@@ -176,7 +192,7 @@ impl Index {
     }
 
     /// The key of a Service, as it is kept already if anything speaks of it.
-    fn key(&self, service: &str, namespace: &str) -> Key {
+    fn key(&self, (service, namespace): (&str, &str)) -> Key {
         let key = key(service, namespace);
         let known = self.services.get_key_value(&*key).map(|(key, _)| key);
         known
@@ -184,16 +200,39 @@ impl Index {
             .map_or_else(|| key.into(), Arc::clone)
     }
 
-    fn set_service(&mut self, (namespace, name): &Object, service: Option<(Kind, Arc<[Port]>)>) {
-        let key = self.key(name, namespace);
-        match service {
-            Some(service) => self.services.insert(key.clone(), service),
-            None => self.services.remove(&key),
-        };
-        self.publish(&key);
+    fn remove_service(&mut self, key: &Key) {
+        self.services.remove(key);
+        self.publish(key);
+        self.set_externals(key, Vec::new());
     }
 
-    fn set_slice(&mut self, object: Arc<Object>, slice: Option<(Key, Box<[Endpoint]>)>) {
+    /// How a Service is reached from outside, and back from each address.
+    fn set_externals(&self, key: &Key, externals: Vec<Target>) {
+        let records = self.records();
+        let before = records.externals.get(key);
+        let before = before.as_deref().unwrap_or_default();
+        if *before == *externals {
+            return;
+        }
+        let address = |external: &Target| match external {
+            Target::Address(address) => Some(bytes(*address)),
+            Target::Name(_) => None,
+        };
+        for (has, list) in [(false, before), (true, &externals)] {
+            for address in list.iter().filter_map(address) {
+                let mut keys = records.external_owners.get(&address).map(|keys| keys.to_vec()).unwrap_or_default();
+                if has {
+                    insert(&mut keys, Arc::clone(key));
+                } else {
+                    remove(&mut keys, key);
+                }
+                records.external_owners.set(&address, (!keys.is_empty()).then_some(keys));
+            }
+        }
+        records.externals.set(key, (!externals.is_empty()).then_some(externals));
+    }
+
+    fn set_slice(&mut self, object: Key, slice: Option<(Key, Arc<[Endpoint]>)>) {
         let new = slice.as_ref().map(|(key, _)| Arc::clone(key));
         let old = match slice {
             Some(slice) => self.slices.insert(Arc::clone(&object), slice),
@@ -215,11 +254,39 @@ impl Index {
         }
     }
 
-    fn set_pod(&mut self, object: Object, addresses: Vec<IpAddr>) {
-        let namespace = self.tenant(&object.0.to_lowercase());
+    /// The ready endpoints of a slice.
+    fn endpoints_of(&mut self, slice: &EndpointSlice) -> Arc<[Endpoint]> {
+        let ports = slice.ports.iter().flatten().map(|port| Port {
+            name: port.name.as_deref().unwrap_or_default().to_lowercase().into(),
+            protocol: port.protocol.as_deref().unwrap_or("TCP").to_lowercase().into(),
+            number: port.port.and_then(|number| u16::try_from(number).ok()).unwrap_or(0),
+        });
+        let ports = self.shared(ports.collect());
+        let mut endpoints = Vec::new();
+        for endpoint in slice.endpoints.iter().flatten() {
+            // Nobody says whether it is ready: then it is.
+            if endpoint.conditions.as_ref().and_then(|conditions| conditions.ready) == Some(false) {
+                continue;
+            }
+            let pod = endpoint.target_ref.as_ref().and_then(|target| target.name.clone());
+            let pod = pod.filter(|name| self.details.pod_names && name.len() < 64);
+            let zone = endpoint.zone.as_deref().filter(|zone| self.details.zones && !zone.is_empty());
+            let zone = zone.map(|zone| self.word(&zone_key(zone)));
+            for address in endpoint.addresses.iter().filter_map(|address| address.parse().ok()) {
+                let hostname = endpoint.hostname.clone().filter(|name| !name.is_empty());
+                let label = hostname.or_else(|| pod.clone()).unwrap_or_else(|| dashed(address));
+                let (label, ports, zone) = (label.to_lowercase().into(), Arc::clone(&ports), zone.clone());
+                endpoints.push(Endpoint { label, address, ports, zone });
+            }
+        }
+        endpoints.into()
+    }
+
+    fn set_pod(&mut self, object: Key, addresses: &[IpAddr]) {
+        let Some(namespace) = of_key(&object).map(|(_, namespace)| self.word(namespace)) else { return };
         let old = match addresses.is_empty() {
             true => self.pods.remove(&object),
-            false => self.pods.insert(object, addresses.clone()),
+            false => self.pods.insert(object, addresses.into()),
         };
         let old = old.unwrap_or_default();
         for address in old.iter().filter(|address| !addresses.contains(address)) {
@@ -230,13 +297,28 @@ impl Index {
         }
     }
 
-    /// One copy of a namespace's name for all of its Pods.
-    fn tenant(&mut self, namespace: &str) -> Arc<[u8]> {
-        if let Some(known) = self.tenants.get(namespace.as_bytes()) {
+    /// One copy of a list of ports for all that have the same.
+    fn shared(&mut self, ports: Vec<Port>) -> Arc<[Port]> {
+        if let Some(known) = self.ports.get(&*ports) {
             return Arc::clone(known);
         }
-        let new: Arc<[u8]> = namespace.as_bytes().into();
-        self.tenants.insert(Arc::clone(&new));
+        // Lists that nobody has any more go when there are twice as many as were in use.
+        if self.ports.len() >= 2 * self.ports_in_use.max(64) {
+            self.ports.retain(|ports| Arc::strong_count(ports) > 1);
+            self.ports_in_use = self.ports.len();
+        }
+        let new: Arc<[Port]> = ports.into();
+        self.ports.insert(Arc::clone(&new));
+        new
+    }
+
+    /// One copy of a word for all that have it.
+    fn word(&mut self, word: &[u8]) -> Arc<[u8]> {
+        if let Some(known) = self.words.get(word) {
+            return Arc::clone(known);
+        }
+        let new: Arc<[u8]> = word.into();
+        self.words.insert(Arc::clone(&new));
         new
     }
 
@@ -247,102 +329,83 @@ impl Index {
 
     fn made(&self, key: &Key) -> Option<Service> {
         let (kind, ports) = self.services.get(key)?.clone();
-        let slices = self.by_service.get(key).into_iter().flatten();
-        let endpoints: Vec<Endpoint> =
-            slices.filter_map(|object| self.slices.get(object)).flat_map(|(_, endpoints)| endpoints).cloned().collect();
+        let slices = self.by_service.get(key).into_iter().flatten().filter_map(|object| self.slices.get(object));
+        let slices: Box<[Arc<[Endpoint]>]> = slices.map(|(_, endpoints)| Arc::clone(endpoints)).collect();
         let mut addresses: Vec<IpAddr> = Vec::new();
         let all: &mut dyn Iterator<Item = IpAddr> = match &kind {
             Kind::Cluster(own) => &mut own.iter().copied(),
-            Kind::Headless => &mut endpoints.iter().map(|endpoint| endpoint.address),
+            Kind::Headless => &mut slices.iter().flat_map(|slice| slice.iter()).map(|endpoint| endpoint.address),
             Kind::External(_) => &mut std::iter::empty(),
         };
-        let mut seen = std::collections::HashSet::new();
+        let mut seen = HashSet::new();
         addresses.extend(all.filter(|address| seen.insert(*address)));
         let written = Written::new(addresses.into_iter(), self.records().ttl);
-        Some(Service { kind, ports, endpoints, written })
+        Some(Service { kind, ports, slices, written })
     }
 
-    /// Writes what is known of a Service, and of the addresses that it has or had.
+    /// Writes what is known of a Service, and of the addresses whose meaning that changes.
     fn publish(&mut self, key: &Key) {
         if !self.waiting.is_empty() {
             return;
         }
+        let records = self.records();
         let service = self.made(key);
-        let touched = self.own(key, service.as_ref());
-        self.records().services.set(key, service);
-        for address in touched {
-            let owner = self.owner(address);
-            self.records().owners.set(&bytes(address), owner);
+        let before = addresses(records.services.get(key).as_deref());
+        let now = addresses(service.as_ref());
+        records.services.set(key, service);
+        let all: BTreeSet<&IpAddr> = before.keys().chain(now.keys()).collect();
+        for address in all.into_iter().filter(|address| before.get(address) != now.get(address)) {
+            let others = records.owners.get(&bytes(*address));
+            let others = others.iter().flat_map(|owners| owners.iter()).filter(|(of, _)| of != key).cloned();
+            let own = now.get(address).into_iter().flatten().map(|label| (Arc::clone(key), label.clone()));
+            let mut owners: Vec<Owner> = others.chain(own).collect();
+            // One Service after another; what is of the same one stays in its order.
+            owners.sort_by(|(one, _), (other, _)| one.cmp(other));
+            records.owners.set(&bytes(*address), (!owners.is_empty()).then_some(owners));
         }
-    }
-
-    /// Notes which addresses a Service has; returns those and the ones it had.
-    fn own(&mut self, key: &Key, service: Option<&Service>) -> BTreeSet<IpAddr> {
-        let mut now: BTreeSet<IpAddr> = BTreeSet::new();
-        if let Some(service) = service {
-            if let Kind::Cluster(own) = &service.kind {
-                now.extend(own);
-            }
-            now.extend(service.endpoints.iter().map(|endpoint| endpoint.address));
-        }
-        let before = match now.is_empty() {
-            true => self.owned.remove(key),
-            false => self.owned.insert(Arc::clone(key), now.iter().copied().collect()),
-        };
-        let before = before.unwrap_or_default();
-        for address in before.iter().filter(|address| !now.contains(address)) {
-            if let Some(keys) = self.owners.get_mut(address) {
-                remove(keys, key);
-                if keys.is_empty() {
-                    self.owners.remove(address);
-                }
-            }
-        }
-        for address in &now {
-            insert(self.owners.entry(*address).or_default(), Arc::clone(key));
-        }
-        now.extend(before);
-        now
-    }
-
-    fn owner(&self, address: IpAddr) -> Option<Owner> {
-        let mut owner = Owner::default();
-        for key in self.owners.get(&address)? {
-            let Some((kind, _)) = self.services.get(key) else { continue };
-            if matches!(kind, Kind::Cluster(own) if own.contains(&address)) {
-                owner.services.push(Arc::clone(key));
-            }
-            for object in self.by_service.get(key).into_iter().flatten() {
-                let endpoints = self.slices.get(object).into_iter().flat_map(|(_, endpoints)| endpoints);
-                for endpoint in endpoints.filter(|endpoint| endpoint.address == address) {
-                    let entry = (Arc::clone(key), Arc::clone(&endpoint.label));
-                    if !owner.endpoints.contains(&entry) {
-                        owner.endpoints.push(entry);
-                    }
-                }
-            }
-        }
-        Some(owner)
     }
 
     /// Everything was listed: it is written at once.
     fn publish_all(&mut self) {
-        let keys: Vec<Key> = self.services.keys().cloned().collect();
-        let made: Vec<(Key, Service)> =
-            keys.into_iter().filter_map(|key| Some((key.clone(), self.made(&key)?))).collect();
-        for (key, service) in &made {
-            self.own(key, Some(service));
-        }
-        let addresses: Vec<IpAddr> = self.owners.keys().copied().collect();
-        let owners = addresses.iter().filter_map(|address| Some((bytes(*address), self.owner(*address)?)));
-        self.records().owners.replace(owners);
-        self.records().services.replace(made.into_iter());
+        let mut keys: Vec<Key> = self.services.keys().cloned().collect();
+        keys.sort_unstable();
+        let mut owners: HashMap<IpAddr, Vec<Owner>> = HashMap::new();
+        let made = keys.into_iter().filter_map(|key| {
+            let service = self.made(&key)?;
+            for (address, labels) in addresses(Some(&service)) {
+                owners.entry(address).or_default().extend(labels.into_iter().map(|label| (Arc::clone(&key), label)));
+            }
+            Some((key, service))
+        });
+        self.records().services.replace(made);
+        self.records().owners.replace(owners.into_iter().map(|(address, owners)| (bytes(address), owners)));
         self.records().set_synced();
     }
 }
 
-fn name_of(metadata: &k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta) -> Object {
-    (metadata.namespace.clone().unwrap_or_default(), metadata.name.clone().unwrap_or_default())
+/// The addresses of a Service, and what each is: an endpoint with this label, or the Service itself.
+fn addresses(service: Option<&Service>) -> BTreeMap<IpAddr, Vec<Option<Arc<str>>>> {
+    let mut found: BTreeMap<IpAddr, Vec<Option<Arc<str>>>> = BTreeMap::new();
+    let Some(service) = service else { return found };
+    if let Kind::Cluster(own) = &service.kind {
+        own.iter().for_each(|address| found.entry(*address).or_default().push(None));
+    }
+    for endpoint in service.endpoints() {
+        let labels = found.entry(endpoint.address).or_default();
+        if !labels.contains(&Some(Arc::clone(&endpoint.label))) {
+            labels.push(Some(Arc::clone(&endpoint.label)));
+        }
+    }
+    found
+}
+
+fn name_of(metadata: &ObjectMeta) -> (&str, &str) {
+    (metadata.name.as_deref().unwrap_or_default(), metadata.namespace.as_deref().unwrap_or_default())
+}
+
+fn object(metadata: &ObjectMeta) -> Key {
+    let (name, namespace) = name_of(metadata);
+    key(name, namespace).into()
 }
 
 /// Puts an entry where it belongs, once.
@@ -358,70 +421,4 @@ fn remove<T: Ord>(sorted: &mut Vec<T>, entry: &T) {
     if let Ok(place) = sorted.binary_search(entry) {
         sorted.remove(place);
     }
-}
-
-fn service_of(service: &core::Service) -> (Kind, Arc<[Port]>) {
-    let Some(spec) = &service.spec else { return (Kind::Headless, Arc::default()) };
-    let ports = spec.ports.iter().flatten().map(|port| Port {
-        name: port.name.as_deref().unwrap_or_default().to_lowercase().into(),
-        protocol: port.protocol.as_deref().unwrap_or("TCP").to_lowercase().into(),
-        number: u16::try_from(port.port).unwrap_or(0),
-    });
-    let kind = match spec.type_.as_deref() {
-        Some("ExternalName") => Kind::External(spec.external_name.as_deref().unwrap_or_default().into()),
-        _ => {
-            let all = spec.cluster_ips.clone().unwrap_or_else(|| spec.cluster_ip.iter().cloned().collect());
-            let headless = all.iter().any(|address| address == "None");
-            let addresses: Vec<IpAddr> = all.iter().filter_map(|address| address.parse().ok()).collect();
-            if headless { Kind::Headless } else { Kind::Cluster(addresses) }
-        }
-    };
-    (kind, ports.collect())
-}
-
-/// The Service that a slice belongs to.
-fn service_name(slice: &EndpointSlice) -> Option<&str> {
-    slice.metadata.labels.as_ref()?.get("kubernetes.io/service-name").map(String::as_str)
-}
-
-/// The ready endpoints of a slice.
-fn endpoints_of(slice: &EndpointSlice, pod_names: bool) -> Box<[Endpoint]> {
-    let ports = slice.ports.iter().flatten().map(|port| Port {
-        name: port.name.as_deref().unwrap_or_default().to_lowercase().into(),
-        protocol: port.protocol.as_deref().unwrap_or("TCP").to_lowercase().into(),
-        number: port.port.and_then(|number| u16::try_from(number).ok()).unwrap_or(0),
-    });
-    let ports: Arc<[Port]> = ports.collect();
-    let mut endpoints = Vec::new();
-    for endpoint in slice.endpoints.iter().flatten() {
-        // Nobody says whether it is ready: then it is.
-        if endpoint.conditions.as_ref().and_then(|conditions| conditions.ready) == Some(false) {
-            continue;
-        }
-        let pod = endpoint.target_ref.as_ref().and_then(|target| target.name.clone());
-        let pod = pod.filter(|name| pod_names && name.len() < 64);
-        for address in endpoint.addresses.iter().filter_map(|address| address.parse().ok()) {
-            let hostname = endpoint.hostname.clone().filter(|name| !name.is_empty());
-            let label = hostname.or_else(|| pod.clone()).unwrap_or_else(|| dashed(address));
-            endpoints.push(Endpoint { label: label.to_lowercase().into(), address, ports: Arc::clone(&ports) });
-        }
-    }
-    endpoints.into()
-}
-
-/// The addresses of a Pod that is alive.
-fn pod_addresses(pod: &core::Pod) -> Vec<IpAddr> {
-    let Some(status) = &pod.status else { return Vec::new() };
-    let over = matches!(status.phase.as_deref(), Some("Succeeded" | "Failed" | "Unknown"));
-    if over || pod.metadata.deletion_timestamp.is_some() {
-        return Vec::new();
-    }
-    let all = status.pod_ips.iter().flatten().map(|address| address.ip.as_str());
-    let mut addresses: Vec<IpAddr> = Vec::new();
-    for address in all.chain(status.pod_ip.as_deref()).filter_map(|ip| ip.parse().ok()) {
-        if !addresses.contains(&address) {
-            addresses.push(address);
-        }
-    }
-    addresses
 }

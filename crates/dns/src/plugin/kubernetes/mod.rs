@@ -2,14 +2,19 @@
 
 mod answer;
 mod api;
+mod external;
 mod index;
 mod names;
 mod parse;
+mod read;
 mod records;
 
-pub use index::{Change, Index};
+pub(crate) use answer::srv_record;
+pub(crate) use external::{FoundOutside, Outside};
+pub use index::{Change, Details, Index};
 pub(crate) use parse::Source;
 pub use records::Records;
+pub(crate) use records::Target;
 
 use super::{Plugin, Step, only};
 use crate::{
@@ -55,6 +60,7 @@ pub struct Kubernetes {
     ttl: u32,
     fall: Fallthrough,
     ignore_empty: bool,
+    zonal: bool,
     /// Nothing but these, unless there are none.
     namespaces: Vec<Box<[u8]>>,
     /// The machine's own addresses, for the name servers of the zone.
@@ -64,7 +70,8 @@ pub struct Kubernetes {
 
 pub(crate) fn setup(lines: &[&Directive], building: &mut Building<'_>) -> Result<(), Problem> {
     let line = only(lines)?;
-    let options = parse::options(line, &building.zones, &building.folder)?;
+    let mut options = parse::options(line, &building.zones, &building.folder)?;
+    options.watch.details.externals = building.externals;
     let cluster = watched(&options, building);
     let plugin = Arc::new(Kubernetes::new(&options, addresses::local(), cluster));
     let ready = Arc::clone(&plugin);
@@ -110,6 +117,7 @@ impl Kubernetes {
             ttl: options.ttl,
             fall: options.fall.clone(),
             ignore_empty: options.ignore_empty,
+            zonal: options.watch.details.zones,
             namespaces: options.namespaces.clone(),
             local,
             cluster,
@@ -124,6 +132,10 @@ impl Kubernetes {
     /// Whether `autopath` can work with it.
     pub(crate) fn knows_pods(&self) -> bool {
         self.pods == Pods::Verified
+    }
+
+    pub(crate) fn ttl(&self) -> u32 {
+        self.ttl
     }
 
     /// The zone under which Services are.
@@ -169,7 +181,7 @@ impl Kubernetes {
     }
 }
 
-/// Shared with `autopath`.
+/// Shared with `autopath` and `k8s_external`.
 struct SharedKubernetes(Arc<Kubernetes>);
 
 impl Plugin for SharedKubernetes {

@@ -9,6 +9,7 @@ pub(super) struct Labels<'a> {
     count: usize,
     above: &'a [u8],
     reverse: bool,
+    zonal: bool,
 }
 
 /// A name of the cluster.
@@ -38,6 +39,20 @@ pub(super) enum Part<'a> {
         name: &'a [u8],
         protocol: &'a [u8],
     },
+    /// `ZONE.pin._zone` or `ZONE.prefer._zone`: endpoints of a zone of the topology, in wire form.
+    Zone {
+        zone: &'a [u8],
+        fallback: Fallback,
+    },
+}
+
+/// What a zone without endpoints has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fallback {
+    /// `pin`.
+    Nothing,
+    /// `prefer`: those of all zones.
+    Everything,
 }
 
 impl<'a> Labels<'a> {
@@ -54,7 +69,12 @@ impl<'a> Labels<'a> {
         }
         let ends = [&b"\x07in-addr\x04arpa\0"[..], b"\x03ip6\x04arpa\0"];
         let reverse = ends.iter().any(|end| zone.wire().ends_with(end));
-        Self { labels, count, above, reverse }
+        Self { labels, count, above, reverse, zonal: false }
+    }
+
+    /// Whether names of zones of the topology have a meaning.
+    pub(super) fn with_zones(self, zonal: bool) -> Self {
+        Self { zonal, ..self }
     }
 
     /// The only label.
@@ -68,7 +88,7 @@ impl<'a> Labels<'a> {
 
     pub(super) fn meaning(&self) -> Meaning<'a> {
         if self.count > 5 {
-            return Meaning::None;
+            return self.in_zone().filter(|_| self.zonal && !self.reverse).unwrap_or(Meaning::None);
         }
         let labels = &self.labels[..self.count];
         match labels {
@@ -93,7 +113,31 @@ impl<'a> Labels<'a> {
     }
 }
 
-fn bare(label: &[u8]) -> &[u8] {
+impl<'a> Labels<'a> {
+    /// `ZONE.pin._zone.svc.ns.svc`; zones have as many labels as they like.
+    fn in_zone(&self) -> Option<Meaning<'a>> {
+        let mut rest = self.above;
+        for _ in 5..self.count {
+            rest = rest.get(1 + usize::from(*rest.first()?)..)?;
+        }
+        let zone = self.above.strip_suffix(rest)?;
+        let Labels { labels: [directive, b"_zone", service, namespace, b"svc", _], .. } =
+            Labels::new(rest, &Name::ROOT)
+        else {
+            return None;
+        };
+        let fallback = match directive {
+            b"pin" => Fallback::Nothing,
+            b"prefer" => Fallback::Everything,
+            _ => return None,
+        };
+        let skipped = 2 + directive.len() + b"_zone".len();
+        let key = rest.get(skipped..skipped + 2 + service.len() + namespace.len())?;
+        Some(Meaning::Service { key, namespace, part: Part::Zone { zone, fallback } })
+    }
+}
+
+pub(super) fn bare(label: &[u8]) -> &[u8] {
     label.strip_prefix(b"_").unwrap_or(label)
 }
 
@@ -105,6 +149,16 @@ pub(super) fn key(service: &str, namespace: &str) -> Box<[u8]> {
         key.extend(label.bytes().map(|byte| byte.to_ascii_lowercase()));
     }
     key.into()
+}
+
+/// The text of a zone as its labels stand in a name, in lower case.
+pub(super) fn zone_key(zone: &str) -> Vec<u8> {
+    let mut key = Vec::with_capacity(1 + zone.len());
+    for label in zone.split('.') {
+        key.push(label.len() as u8);
+        key.extend(label.bytes().map(|byte| byte.to_ascii_lowercase()));
+    }
+    key
 }
 
 /// The two labels of a key.

@@ -1,6 +1,6 @@
 //! Reading the `kubernetes` line.
 
-use super::Pods;
+use super::{Details, Pods};
 use crate::{
     corefile::{Directive, Problem},
     text::{self, Fallthrough},
@@ -28,6 +28,7 @@ const KNOWN: &[&str] = &[
     "pods",
     "startup_timeout",
     "ttl",
+    "zonal",
 ];
 
 /// What a stanza says.
@@ -78,7 +79,7 @@ pub(super) struct Watch {
     pub(super) namespace_labels: Option<String>,
     pub(super) pods: bool,
     pub(super) endpoints: bool,
-    pub(super) pod_names: bool,
+    pub(super) details: Details,
 }
 
 impl KubernetesOptions {
@@ -113,6 +114,9 @@ pub(crate) fn options(line: &Directive, block: &[Name], folder: &Path) -> Result
     if !options.namespaces.is_empty() && options.watch.namespace_labels.is_some() {
         return Err(Problem::at(&line.name, "namespaces and namespace_labels do not go together"));
     }
+    if options.watch.details.zones && !options.watch.endpoints {
+        return Err(Problem::at(&line.name, "zonal and noendpoints do not go together"));
+    }
     options.watch.pods = options.pods == Pods::Verified;
     Ok(options)
 }
@@ -135,7 +139,7 @@ fn property(line: &Directive, folder: &Path, options: &mut KubernetesOptions) ->
         }
         "endpoint_pod_names" => {
             line.none()?;
-            watch.pod_names = true;
+            watch.details.pod_names = true;
         }
         "pods" => {
             let mode = line.one()?;
@@ -162,7 +166,10 @@ fn property(line: &Directive, folder: &Path, options: &mut KubernetesOptions) ->
         "multicluster" => {
             return Err(Problem::at(&line.name, "is not built: only this cluster's own Services are known"));
         }
-        "zonal" => return Err(Problem::at(&line.name, "is not built: endpoints are not told apart by their zone")),
+        "zonal" => {
+            line.none()?;
+            watch.details.zones = true;
+        }
         _ => return Err(line.unknown(KNOWN)),
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! What is known of a cluster, ready to be answered with. Readers never wait: each shard is an immutable table that is
 //! replaced as a whole, and a change of one Service replaces one shard of 256.
 
-use crate::hash::Seed;
+use crate::{hash::Seed, wire::Name};
 use arc_swap::ArcSwap;
 use std::{
     borrow::Borrow,
@@ -17,7 +17,7 @@ use std::{
 const SHARDS: usize = 256;
 
 /// A port of a Service or an endpoint.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Port {
     /// In lower case.
     pub(super) name: Box<str>,
@@ -33,13 +33,15 @@ pub(super) struct Endpoint {
     pub(super) label: Arc<str>,
     pub(super) address: IpAddr,
     pub(super) ports: Arc<[Port]>,
+    /// As `names::zone_key` writes it; only where names of zones are answered.
+    pub(super) zone: Option<Arc<[u8]>>,
 }
 
 /// What a Service is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     /// With these addresses.
-    Cluster(Vec<IpAddr>),
+    Cluster(Arc<[IpAddr]>),
     /// Its endpoints are its addresses.
     Headless,
     /// Another name.
@@ -51,9 +53,16 @@ pub(super) enum Kind {
 pub(super) struct Service {
     pub(super) kind: Kind,
     pub(super) ports: Arc<[Port]>,
-    pub(super) endpoints: Vec<Endpoint>,
+    /// The endpoints of each of its slices.
+    pub(super) slices: Box<[Arc<[Endpoint]>]>,
     /// A and AAAA.
     pub(super) written: [Written; 2],
+}
+
+impl Service {
+    pub(super) fn endpoints(&self) -> impl Iterator<Item = &Endpoint> {
+        self.slices.iter().flat_map(|slice| slice.iter())
+    }
 }
 
 /// Records whose owner points to the question.
@@ -131,30 +140,36 @@ impl Written {
     }
 }
 
-/// Who has an address.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Owner {
-    /// Keys of Services with this cluster address.
-    pub(super) services: Vec<Arc<[u8]>>,
-    /// Keys of Services with such an endpoint, and the endpoint's label.
-    pub(super) endpoints: Vec<(Arc<[u8]>, Arc<str>)>,
+/// Who has an address: a Service by its key, or the endpoint of it with this label.
+pub(super) type Owner = (Arc<[u8]>, Option<Arc<str>>);
+
+/// How a Service is reached from outside.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    Address(IpAddr),
+    /// Of a load balancer that has no address of its own.
+    Name(Arc<Name>),
 }
 
-/// Keys have room for most names of a Service with its namespace.
-type Table<V> = HashMap<Bytes<46>, Arc<V>, Seed>;
+/// Room for most names of a Service with its namespace.
+const NAMES: usize = 46;
+/// Room for an address.
+const ADDRESSES: usize = 16;
 
-/// A map in shards.
-pub(super) struct Shards<V> {
+type Table<V, const FEW: usize> = HashMap<Bytes<FEW>, Arc<V>, Seed>;
+
+/// A map in shards, whose keys are kept in place up to this length.
+pub(super) struct Shards<V: ?Sized, const FEW: usize> {
     hasher: Seed,
-    shards: Box<[ArcSwap<Table<V>>]>,
+    shards: Box<[ArcSwap<Table<V, FEW>>]>,
 }
 
-impl<V> Shards<V> {
+impl<V: ?Sized, const FEW: usize> Shards<V, FEW> {
     fn new() -> Self {
         Self { hasher: Seed::default(), shards: (0..SHARDS).map(|_| ArcSwap::default()).collect() }
     }
 
-    fn shard(&self, key: &[u8]) -> &ArcSwap<Table<V>> {
+    fn shard(&self, key: &[u8]) -> &ArcSwap<Table<V, FEW>> {
         &self.shards[self.hasher.hash_one(key) as usize % SHARDS]
     }
 
@@ -162,38 +177,47 @@ impl<V> Shards<V> {
         self.shard(key).load().get(key).cloned()
     }
 
-    pub(super) fn set(&self, key: &[u8], value: Option<V>) {
+    pub(super) fn set(&self, key: &[u8], value: Option<impl Into<Arc<V>>>) {
         let shard = self.shard(key);
         let mut table = Table::clone(&shard.load());
         match value {
-            Some(value) => table.insert(Bytes::new(key), Arc::new(value)),
+            Some(value) => table.insert(Bytes::new(key), value.into()),
             None => table.remove(key),
         };
+        if table.len() < table.capacity() / 4 {
+            table.shrink_to(2 * table.len());
+        }
         shard.store(Arc::new(table));
     }
 
     /// Everything at once: each shard is written once.
-    pub(super) fn replace<K: AsRef<[u8]>>(&self, all: impl Iterator<Item = (K, V)>) {
-        let mut tables: Vec<Table<V>> = (0..SHARDS).map(|_| Table::default()).collect();
+    pub(super) fn replace<K: AsRef<[u8]>>(&self, all: impl Iterator<Item = (K, impl Into<Arc<V>>)>) {
+        let mut tables: Vec<Table<V, FEW>> = (0..SHARDS).map(|_| Table::default()).collect();
         for (key, value) in all {
             let key = key.as_ref();
-            tables[self.hasher.hash_one(key) as usize % SHARDS].insert(Bytes::new(key), Arc::new(value));
+            tables[self.hasher.hash_one(key) as usize % SHARDS].insert(Bytes::new(key), value.into());
         }
-        for (shard, table) in self.shards.iter().zip(tables) {
+        for (shard, mut table) in self.shards.iter().zip(tables) {
+            table.shrink_to_fit();
             shard.store(Arc::new(table));
         }
     }
 }
 
 /// Namespaces of the Pods at one address, and how many they have there: on the host's network there are several.
-pub(super) type Tenants = Box<[(Arc<[u8]>, u32)]>;
+type Tenant = (Arc<[u8]>, u32);
 
 /// Everything that answers are made of.
 pub struct Records {
-    pub(super) services: Shards<Service>,
-    pub(super) owners: Shards<Owner>,
+    pub(super) services: Shards<Service, NAMES>,
+    /// By address; in order of the Services.
+    pub(super) owners: Shards<[Owner], ADDRESSES>,
+    /// Services that are reached from outside; empty unless somebody asks.
+    pub(super) externals: Shards<[Target], NAMES>,
+    /// Keys of Services by such an address, in order.
+    pub(super) external_owners: Shards<[Arc<[u8]>], ADDRESSES>,
     /// Pods by address.
-    pub(super) pods: Shards<Tenants>,
+    pods: Shards<[Tenant], ADDRESSES>,
     pub(super) namespaces: ArcSwap<HashSet<Box<[u8]>, Seed>>,
     pub(super) ttl: u32,
     synced: AtomicBool,
@@ -207,6 +231,8 @@ impl Records {
         Self {
             services: Shards::new(),
             owners: Shards::new(),
+            externals: Shards::new(),
+            external_owners: Shards::new(),
             pods: Shards::new(),
             namespaces: ArcSwap::default(),
             ttl,
@@ -256,7 +282,7 @@ impl Records {
             (Some(place), false) => drop(tenants.remove(place)),
             (None, false) => return,
         }
-        self.pods.set(&key, (!tenants.is_empty()).then(|| tenants.into()));
+        self.pods.set(&key, (!tenants.is_empty()).then_some(tenants));
     }
 }
 

@@ -43,9 +43,15 @@ fn kinds_that_the_api_lacks_are_not_made() {
         "Service dns-default",
         "Service dns-default-metrics",
     ];
-    let more = ["NetworkPolicy deny-all", "NetworkPolicy dns-default", "ServiceMonitor dns-default"];
+    let more = [
+        "NetworkPolicy deny-all",
+        "NetworkPolicy dns-default",
+        "ServiceMonitor dns-default",
+        "PrometheusRule dns-default",
+    ];
     assert_eq!(names(&objects(&workload(), &Served::default(), None)), usual);
-    let all: &Served = &[discovery::NETWORK_POLICY, discovery::SERVICE_MONITOR].into_iter().collect();
+    let all: &Served =
+        &[discovery::NETWORK_POLICY, discovery::SERVICE_MONITOR, discovery::PROMETHEUS_RULE].into_iter().collect();
     assert_eq!(names(&objects(&workload(), all, None)), [&usual[..], &more[..]].concat());
     let alone = ["Namespace openshift-dns", "ConfigMap ca-corp", "ConfigMap dns-default", "Service dns-default"];
     assert_eq!(names(&objects(&process(), all, None)), alone);

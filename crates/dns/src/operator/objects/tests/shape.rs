@@ -4,7 +4,8 @@ use super::*;
 
 /// The object of this kind and name in a cluster that has everything.
 fn find(kind: &str, name: &str) -> Value {
-    let all: &Served = &[discovery::NETWORK_POLICY, discovery::SERVICE_MONITOR].into_iter().collect();
+    let all: &Served =
+        &[discovery::NETWORK_POLICY, discovery::SERVICE_MONITOR, discovery::PROMETHEUS_RULE].into_iter().collect();
     let mut found = objects(&workload(), all, Some("172.30.0.10".parse().unwrap()));
     found.retain(|object| object["kind"] == kind && object["metadata"]["name"] == name);
     assert_eq!(found.len(), 1, "{kind} {name}");

@@ -33,11 +33,31 @@ pod podns/foo 10.240.0.1,fd00:240::1
 /// The cluster of these lines; `pod_names` as the option says.
 pub(super) fn cluster(lines: &str, pod_names: bool) -> (Index, Arc<Records>) {
     let records = Arc::new(Records::new(5));
-    let mut index = Index::new(Arc::clone(&records), &SORTS, pod_names);
+    let mut index = Index::new(Arc::clone(&records), &SORTS, Details { pod_names, zones: true, externals: true });
     SORTS.iter().for_each(|sort| index.apply(Change::Listing(*sort), 1));
-    lines.lines().filter(|line| !line.is_empty()).for_each(|line| index.apply(object(line), 1));
+    // `outside NAMESPACE/SERVICE ADDRESS,=NAME` is about a Service of another line.
+    let reached = |path: &str| {
+        lines.lines().find_map(|line| line.strip_prefix("outside ")?.strip_prefix(path)?.strip_prefix(' '))
+    };
+    for line in lines.lines().filter(|line| !line.is_empty() && !line.starts_with("outside")) {
+        let mut change = object(line);
+        if let Change::Service(service) = &mut change {
+            service.status = reached(line.split(' ').nth(1).unwrap_or_default()).map(balancer);
+        }
+        index.apply(change, 1);
+    }
     SORTS.iter().for_each(|sort| index.apply(Change::Listed(*sort), 7));
     (index, records)
+}
+
+/// A load balancer of these addresses and names.
+fn balancer(targets: &str) -> k8s_openapi::api::core::v1::ServiceStatus {
+    let ingress = |target: &str| match target.strip_prefix('=') {
+        Some(name) => json!({"hostname": name}),
+        None => json!({"ip": target}),
+    };
+    let ingress: Vec<Value> = targets.split(',').map(ingress).collect();
+    serde_json::from_value(json!({"loadBalancer": {"ingress": ingress}})).unwrap()
 }
 
 fn object(line: &str) -> Change {
@@ -63,12 +83,14 @@ fn object(line: &str) -> Change {
             let spec = json!({"type": "ExternalName", "externalName": words[2]});
             change("services", json!({"metadata": named(path[1]), "spec": spec}))
         }
-        // `[hostname=][pod@]address`.
+        // `[hostname=][pod@]address[~zone]`.
         "slice" => {
             let endpoint = |text: String| {
                 let (hostname, rest) = text.split_once('=').unwrap_or(("", &text));
-                let (pod, address) = rest.split_once('@').unwrap_or(("", rest));
-                json!({"addresses": [address], "hostname": hostname, "targetRef": {"name": pod}})
+                let (pod, rest) = rest.split_once('@').unwrap_or(("", rest));
+                let (address, zone) =
+                    rest.split_once('~').map_or((rest, None), |(address, zone)| (address, Some(zone)));
+                json!({"addresses": [address], "hostname": hostname, "targetRef": {"name": pod}, "zone": zone})
             };
             let mut metadata = named(&format!("{}-{}", path[1], path[2]));
             metadata["labels"] = json!({"kubernetes.io/service-name": path[1]});

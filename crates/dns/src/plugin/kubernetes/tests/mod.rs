@@ -1,8 +1,10 @@
 //! What CoreDNS answered for the cluster in `testdata/dns`, asked again; and what changes when the cluster does.
 
 mod fixture;
+mod memory;
 mod services;
 mod stanza;
+mod topology;
 mod zones;
 
 use super::{index::Sort, *};
@@ -33,7 +35,8 @@ const SORTS: [Sort; 4] = [Sort::Services, Sort::Slices, Sort::Namespaces, Sort::
 /// A cluster with the objects of a list such as `content.json`.
 pub(crate) fn index(content: &Value, ttl: u32) -> (Index, Arc<Records>) {
     let records = Arc::new(Records::new(ttl));
-    let mut index = Index::new(Arc::clone(&records), &SORTS, false);
+    let mut index =
+        Index::new(Arc::clone(&records), &SORTS, Details { pod_names: false, zones: true, externals: true });
     SORTS.iter().for_each(|sort| index.apply(Change::Listing(*sort), 1));
     let mut namespaces = vec!["default".to_owned()];
     for entry in content.as_array().unwrap() {
@@ -70,6 +73,23 @@ pub(crate) fn content() -> Value {
     serde_json::from_str(&std::fs::read_to_string(data("content.json")).unwrap()).unwrap()
 }
 
+/// A cluster of lines (see `fixture`) whose Services are seen from outside.
+pub(crate) fn outside(lines: &str) -> (Index, Arc<Records>) {
+    fixture::cluster(lines, false)
+}
+
+/// A Service is deleted.
+pub(crate) fn forget_service(index: &mut Index, namespace: &str, name: &str) {
+    let service = serde_json::json!({"metadata": {"namespace": namespace, "name": name}});
+    index.apply(Change::NoService(serde_json::from_value(service).unwrap()), 8);
+}
+
+/// A list names no Service any more.
+pub(crate) fn forget_services(index: &mut Index) {
+    index.apply(Change::Listing(Sort::Services), 9);
+    index.apply(Change::Listed(Sort::Services), 9);
+}
+
 /// The plugin of a stanza, over these records.
 pub(crate) fn plugin(stanza: &str, records: &Arc<Records>, local: &[&str]) -> Kubernetes {
     let file = corefile::parse("Corefile", &format!(". {{\n {stanza}\n}}"), &Disk).unwrap();
@@ -80,8 +100,15 @@ pub(crate) fn plugin(stanza: &str, records: &Arc<Records>, local: &[&str]) -> Ku
 
 /// What a stanza finds when it looks for its cluster: these records, for as long as the second is there.
 pub(crate) fn lasting(stanza: &str, records: &Arc<Records>) -> (crate::compile::Lasting, Arc<Cluster>) {
-    let file = corefile::parse("Corefile", &format!(". {{\n {stanza}\n}}"), &Disk).unwrap();
-    let options = parse::options(&file.blocks[0].directives[0], &[Name::ROOT], Path::new("")).unwrap();
+    lasting_of(&format!(". {{\n {stanza}\n}}"), records)
+}
+
+/// The same for a whole file; the first block that has a cluster says which.
+pub(crate) fn lasting_of(text: &str, records: &Arc<Records>) -> (crate::compile::Lasting, Arc<Cluster>) {
+    let file = corefile::parse("Corefile", text, &Disk).unwrap();
+    let find = |name: &str| file.blocks.iter().flat_map(|block| &block.directives).find(|line| line.name.text == name);
+    let mut options = parse::options(find("kubernetes").unwrap(), &[Name::ROOT], Path::new("")).unwrap();
+    options.watch.details.externals = find("k8s_external").is_some();
     let watched = CancellationToken::new().drop_guard();
     let cluster = Arc::new(Cluster { records: Arc::clone(records), _watched: watched });
     let lasting = crate::compile::Lasting::default();

@@ -63,7 +63,7 @@ fn what_is_watched_is_chosen() {
             described += &format!(" of {:?}", Some(labels));
         }
         for (word, set) in [
-            (" pod_names", watch.pod_names),
+            (" pod_names", watch.details.pod_names),
             (" no endpoints", !watch.endpoints),
             (" ignore_empty", options.ignore_empty),
         ] {
@@ -108,7 +108,8 @@ fn mistakes_are_told_with_what_is_accepted() {
         ("apiserver_burst -5", "\"-5\": plugin kubernetes: accepted: a whole number from 0"),
         ("apiserver_max_inflight -1", "\"-1\": plugin kubernetes: accepted: a whole number from 0"),
         ("multicluster clusterset.local", "\"multicluster\": plugin kubernetes: is not built"),
-        ("zonal", "\"zonal\": plugin kubernetes: is not built"),
+        ("zonal yes", "plugin kubernetes"),
+        ("zonal\n noendpoints", "plugin kubernetes: zonal and noendpoints do not go together"),
         ("tls a b c", "\"tls\": plugin kubernetes: is not built: name a kubeconfig"),
     ] {
         let problem = testing::refused(&format!("coredns.local {{\n kubernetes {{\n {stanza}\n }}\n}}"));
