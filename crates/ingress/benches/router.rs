@@ -214,7 +214,7 @@ fn settings(more: &[(&str, &str)]) -> Outcome<Settings> {
         ("ROUTER_MAX_CONNECTIONS", connections.as_str()),
     ];
     let variables = common.iter().chain(more).map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
-    Settings::from_environment(variables).map_err(|mistakes| mistakes.join("; ").into())
+    Settings::from_environment(variables).map_err(|mistakes| format!("{mistakes:?}").into())
 }
 
 /// A certificate for names without one of their own.
@@ -246,7 +246,11 @@ fn proxy_protocol(seconds: u64, folder: &Path) -> Outcome<()> {
         }
         model.settle(&cluster);
         let certificate = certificate()?;
-        write(Files { settings: &settings, layout: &layout, default_certificate: &certificate }, 1, &model)?;
+        write(
+            Files { settings: &settings, layout: &layout, default_certificate: &certificate, service_ca: "" },
+            1,
+            &model,
+        )?;
         let mut process = Process::new("haproxy", layout);
         process.start(1)?;
         let rate = rate(9080, 100, seconds, header);
@@ -293,8 +297,11 @@ fn ours(routes: usize, seconds: u64, folder: &Path) -> Outcome<Figures> {
     model.settle(&cluster);
     let certificate = certificate()?;
     let begun = Instant::now();
-    let generation =
-        write(Files { settings: &settings, layout: &layout, default_certificate: &certificate }, 1, &model)?;
+    let generation = write(
+        Files { settings: &settings, layout: &layout, default_certificate: &certificate, service_ca: "" },
+        1,
+        &model,
+    )?;
     let written = begun.elapsed();
     let mut process = Process::new("haproxy", layout.clone());
     let begun = Instant::now();
@@ -303,7 +310,7 @@ fn ours(routes: usize, seconds: u64, folder: &Path) -> Outcome<Figures> {
     process.start(1)?;
     let started = begun.elapsed() - checked;
     let outcome = (|| {
-        let mut live = Live::new(Arc::clone(&settings), layout.clone(), generation, &model);
+        let mut live = Live::new(Arc::clone(&settings), layout.clone(), generation, String::new(), &model);
         let mut socket = Socket::new(&layout.admin());
         let resident = || resident_kb(process.pid().unwrap_or_default());
         let before = resident();

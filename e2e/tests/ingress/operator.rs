@@ -260,6 +260,27 @@ fn proxy_protocol_is_configured_on_a_node_port_service() {
             after["metadata"]["resourceVersion"], service["metadata"]["resourceVersion"],
             "the Service is not touched"
         );
+        // Anybody may claim any address now, which is told; with senders that are named nobody else may.
+        let told = || cluster.kubectl.ok(&["-n", OPERATOR, "get", "events", "-o", "jsonpath={.items[*].reason}"]);
+        cluster.becomes("the warning", true, || told().contains("ProxyProtocolFromEverybody"));
+        let trusted = |senders: Option<&str>| {
+            let annotation = json!({"twinstack.dev/proxy-protocol-trusted-cidrs": senders});
+            cluster.patch("np", &json!({"metadata": {"annotations": annotation}}));
+        };
+        let senders = || cluster.environment("router-np", "ROUTER_PROXY_PROTOCOL_TRUSTED_CIDRS");
+        trusted(Some("192.0.2.0/24,2001:db8::/32"));
+        cluster.becomes("the senders", Some("192.0.2.0/24,2001:db8::/32".to_owned()), senders);
+        // What no router would start with is refused by its field, and the routers stay as they are.
+        trusted(Some("everybody"));
+        let message = cluster.until("np", "Admitted", "False");
+        assert!(
+            message.contains("metadata.annotations[twinstack.dev/proxy-protocol-trusted-cidrs]: \"everybody\""),
+            "{message}"
+        );
+        assert_eq!(senders().as_deref(), Some("192.0.2.0/24,2001:db8::/32"));
+        trusted(None);
+        cluster.until("np", "Admitted", "True");
+        cluster.becomes("no senders", None, senders);
         // And back: absent, not "false".
         cluster.patch("np", &json!({"spec": {"endpointPublishingStrategy": {"nodePort": {"protocol": ""}}}}));
         cluster.becomes("the variable", None, || cluster.environment("router-np", "ROUTER_USE_PROXY_PROTOCOL"));
@@ -277,7 +298,11 @@ fn dual_stack_nlb_service_has_the_families_of_the_cluster() {
         for cluster in Cluster::all("AWS", family) {
             cluster.until("default", "LoadBalancerReady", "True");
             assert_eq!(cluster.families(), (json!("RequireDualStack"), families.clone()), "{}", cluster.name);
-            cluster.until("default", "LoadBalancerDualStack", "True");
+            let message = cluster.until("default", "LoadBalancerDualStack", "True");
+            assert!(message.contains("nlb.elb.eu-west-1.example.test has both families"), "{message}");
+            // The third step of the support procedure looks for it.
+            let (read, output) = ("the IP family of load balancers was read", cluster.operator.output());
+            assert!(output.lines().any(|line| line.contains(read) && line.contains(family)), "{output}");
             let service = cluster.service("router-default").expect("there");
             assert_eq!(service["metadata"]["annotations"]["service.beta.kubernetes.io/aws-load-balancer-type"], "nlb");
         }

@@ -35,8 +35,10 @@ flags! {
 
 fn run(settings: Settings) -> anyhow::Result<()> {
     let (log, (kubeconfig, options)) = settings.read(|given| Some((component::log(given), asked(given)?)))?;
-    let settings = RouterSettings::from_environment(std::env::vars())
-        .map_err(|mistakes| anyhow::anyhow!("the environment cannot be used:\n  {}", mistakes.join("\n  ")))?;
+    let settings = RouterSettings::from_environment(std::env::vars()).map_err(|mistakes| {
+        let lines: String = mistakes.iter().map(|mistake| format!("\n  {mistake}")).collect();
+        anyhow::anyhow!("the environment cannot be used:{lines}")
+    })?;
     serve(&log, kubeconfig, settings, options)
 }
 

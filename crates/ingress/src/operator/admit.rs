@@ -1,9 +1,16 @@
 //! Whether an IngressController can be served, and what it then comes to: domain, strategy.
 //!
 //! Called by `reconcile` for every pass; only a change of the outcome is written. Mirrors upstream's admission; differs in that
-//! ports of the host network that clash are refused here, and that edits which have no effect are told.
+//! ports of the host network that clash and everything that a router would not start with are refused here, and that what
+//! has no effect is told.
 
-use super::{cluster::Cluster, objects::IngressController, plan::tls, strategy};
+use super::{
+    cluster::Cluster,
+    names::Names,
+    objects::IngressController,
+    plan::{Input, environment, tls},
+    strategy,
+};
 use api::config::{Publishing, PublishingKind};
 use kube::ResourceExt;
 
@@ -54,9 +61,6 @@ pub fn admit(
             wrong.push(format!("spec.clientTLS.allowedSubjectPatterns[{at}]: {pattern:?} is no pattern: {short}"));
         }
     }
-    if !wrong.is_empty() {
-        return Err(Refused(wrong));
-    }
     let mut without_effect = Vec::new();
     if let Some(given) = given.filter(|given| decided.as_ref().is_some_and(|decided| decided != given)) {
         without_effect
@@ -70,7 +74,16 @@ pub fn admit(
             strategy.kind.name(),
         ));
     }
-    Ok(Admission { domain, strategy, without_effect, foreign_domain })
+    let mut admission = Admission { domain, strategy, without_effect, foreign_domain };
+    let names = Names::of(&controller.name_any());
+    let input = Input { controller, admission: &admission, cluster, names: &names };
+    // A domain that is missing was said above.
+    if !admission.domain.is_empty() {
+        wrong.extend(environment::mistakes(input));
+    }
+    let more = environment::without_effect(input);
+    admission.without_effect.extend(more);
+    if wrong.is_empty() { Ok(admission) } else { Err(Refused(wrong)) }
 }
 
 fn buffers(controller: &IngressController) -> Option<String> {

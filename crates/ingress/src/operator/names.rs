@@ -28,6 +28,8 @@ pub const AUTO_DELETE: &str = "ingress.operator.openshift.io/auto-delete-load-ba
 pub const HTTP2: &str = "ingress.operator.openshift.io/default-enable-http2";
 /// On an IngressController, or on the Ingress configuration for those that do not say: when old HAProxy processes are ended.
 pub const HARD_STOP_AFTER: &str = "ingress.operator.openshift.io/hard-stop-after";
+/// On an IngressController: who sends the PROXY protocol, as CIDRs between commas; others are served without it.
+pub const PROXY_SENDERS: &str = "twinstack.dev/proxy-protocol-trusted-cidrs";
 /// On a DNSRecord: the zone of its target, for when the load balancer is gone.
 pub const TARGET_ZONE: &str = "ingress.operator.openshift.io/target-hosted-zone-id";
 

@@ -11,7 +11,7 @@ use super::{
     objects::{
         ApiServerConfig, DnsConfig, DnsRecord, Infrastructure, IngressConfig, IngressController, Network, singleton,
     },
-    plan::{Input, deployment, live, services, small},
+    plan::{Input, deployment, live, proxy_protocol, services, small},
     process::Processes,
     remove,
     status::{
@@ -19,7 +19,7 @@ use super::{
         operand::{self, Operand},
     },
 };
-use api::config::{DnsZone, PublishingKind, Topology};
+use api::config::{AwsIpFamily, DnsZone, PublishingKind, Topology};
 use jiff::Timestamp;
 use k8s_openapi::api::{
     apps::v1::Deployment,
@@ -29,6 +29,7 @@ use kube::{
     Client, ResourceExt,
     api::{ListParams, PostParams},
 };
+use parking_lot::Mutex;
 use runtime::{
     client::Api,
     controller::{Context, Events, Key, Next, Queue, Reconcile, Result, Store, reference, work},
@@ -83,6 +84,8 @@ struct Config {
     dns: Store<DnsConfig>,
     network: Store<Network>,
     api_server: Store<ApiServerConfig>,
+    /// The families of load balancers that were logged last.
+    logged: Arc<Mutex<Option<AwsIpFamily>>>,
 }
 
 /// What is made of it, with the zone of the lab where no other is named.
@@ -98,6 +101,13 @@ impl Config {
         if cluster.zones.is_empty() {
             cluster.zones.extend(options.own_zone.clone().map(|id| DnsZone { id, ..DnsZone::default() }));
         }
+        // Whoever looks for the reason why a family is missing finds here what was read.
+        if cluster.is("AWS") && self.logged.lock().replace(cluster.ip_family) != Some(cluster.ip_family) {
+            tracing::info!(
+                ip_family = cluster.ip_family.name(),
+                "the IP family of load balancers was read from the Infrastructure"
+            );
+        }
         cluster
     }
 }
@@ -112,6 +122,7 @@ pub(super) async fn run(context: Context<OperatorOptions>) -> Result<()> {
         dns: context.store(),
         network: context.store(),
         api_server: context.store(),
+        logged: Arc::default(),
     };
     let controllers = context.store_in::<IngressController>(OPERATOR_NAMESPACE);
     let records = context.store::<DnsRecord>();
@@ -253,6 +264,12 @@ impl Controllers {
     }
 
     async fn tell_admission(&self, input: Input<'_>) {
+        let before = input.controller.status.as_ref().and_then(|status| status.endpoint_publishing_strategy.as_ref());
+        if !before.is_some_and(proxy_protocol::is_chosen)
+            && let Some(warning) = proxy_protocol::warning(input)
+        {
+            self.events.warning(&reference(input.controller), "ProxyProtocolFromEverybody", warning).await;
+        }
         let message = input.admission.without_effect.join("; ");
         if !self.is_news(input.controller, "True", &message) {
             return;

@@ -2,15 +2,17 @@
 
 use super::{
     counted::Served,
-    default_certificate, families,
+    default_certificate, families, files,
     haproxy::{
-        Files, Haproxy, HaproxyError, Jail, Layout, Live, Need, Process, SHOW_ALL, Socket, User, show_backend, write,
+        Files, Haproxy, HaproxyError, Jail, Layout, Live, Need, Process, SHOW_ALL, Socket, User, forget_keys,
+        show_backend, write,
     },
     log,
     metrics::RouterMetrics,
-    model::{self, Certificate, Id, Model, Source},
+    model::{self, Backend, Certificate, Id, Model, Source, Termination},
     reachable,
     serve::Health,
+    service_ca,
     settings::{ProxyProtocol, Settings},
     status::{StatusWriter, Verdict, Verdicts, Whose},
     waiting::Waiting,
@@ -77,6 +79,9 @@ pub fn start(
     // Whatever was handed over is taken now.
     let _ = std::fs::remove_file(layout.hand_over());
     let certificate = default_certificate::read(&settings.tls)?;
+    let given_ca = settings.tls.destination_ca.as_ref().map(|file| service_ca::read(file));
+    let awaits_service_ca = given_ca == Some(None);
+    let service_ca = first_service_ca(given_ca)?;
     let context = Context::new(client.clone(), (), admin, tasks);
     let watched = Arc::new(Watched::new(&context, &settings));
     let health = Arc::new(Health {
@@ -113,6 +118,9 @@ pub fn start(
         verdicts: Arc::clone(&verdicts),
         health,
         certificate,
+        service_ca,
+        awaits_service_ca,
+        files: files::fingerprint(&settings),
         layout,
         settings: Arc::clone(&settings),
     };
@@ -135,6 +143,21 @@ fn jail(user: &User) -> Result<Option<Jail>, String> {
         (Err(reason), _) => {
             tracing::warn!(reason, "HAProxy runs as the router's own user and sees what it sees");
             Ok(None)
+        }
+    }
+}
+
+/// What certificates of Services are checked against. One that is named and not there yet is nobody's, so that no pod is trusted
+/// because an authority came late.
+fn first_service_ca(given: Option<Option<String>>) -> Result<String, String> {
+    match given {
+        None => Ok(String::new()),
+        Some(Some(pem)) => Ok(pem),
+        Some(None) => {
+            tracing::warn!(
+                "DEFAULT_DESTINATION_CA_PATH has no authority yet: reencrypt Routes without one of their own wait"
+            );
+            service_ca::nobody()
         }
     }
 }
@@ -186,6 +209,12 @@ struct Router {
     /// Whether the working folder was removed under this router before.
     folder_was_gone: bool,
     certificate: Certificate,
+    /// What certificates of Services are checked against.
+    service_ca: String,
+    /// Whether that is nobody's yet.
+    awaits_service_ca: bool,
+    /// Of what HAProxy read when it was started.
+    files: String,
     metrics: RouterMetrics,
     watched: Arc<Watched>,
     /// None when this router writes no status.
@@ -201,6 +230,10 @@ struct FolderGone {
     folder: PathBuf,
     why: &'static str,
 }
+
+/// What a Route is told while its pods cannot be checked.
+const NO_AUTHORITY: &str = "spec.tls.destinationCACertificate: is not given, and the router has no authority of Services to check \
+                            pods by: requests are answered with 503 until it has";
 
 /// How long HAProxy has to last for what was before to be forgotten.
 const LASTING: Duration = Duration::from_secs(120);
@@ -347,12 +380,22 @@ impl Router {
             let verdict = self.model.verdicts(*source, key).map(|claims| {
                 let claims = refusal.map_or(claims, |refusal| vec![Err(refusal)]);
                 let route = self.watched.routes.get(key).filter(|_| *source == Source::Route);
-                let host = route.and_then(|route| model::hostname(&route, &self.settings.admission).ok());
-                Verdict { claims, ignored: self.model.ignored(*source, key), host: host.unwrap_or_default() }
+                let host = route.as_ref().and_then(|route| model::hostname(route, &self.settings.admission).ok());
+                let mut ignored = self.model.ignored(*source, key);
+                if route.is_some() && self.model.backend(&Id::route(key.clone())).is_some_and(|one| self.waits(one)) {
+                    ignored.push(NO_AUTHORITY.to_owned());
+                }
+                Verdict { claims, ignored, host: host.unwrap_or_default() }
             });
             self.verdicts.lock().insert(whose.clone(), verdict);
             statuses.add(whose);
         }
+    }
+
+    /// Whether the pods of a claim cannot be checked yet, and so are not used.
+    fn waits(&self, backend: &Backend) -> bool {
+        let claim = &backend.claim;
+        self.awaits_service_ca && claim.termination == Termination::Reencrypt && claim.destination_ca.is_none()
     }
 
     /// What time brings: the folder went, HAProxy ended, the certificate was renewed, a way to pods came or went.
@@ -366,17 +409,7 @@ impl Router {
             self.live = None;
             self.need = Some(Need::Start);
         }
-        if default_certificate::may_change(&self.settings.tls) {
-            match default_certificate::given(&self.settings.tls) {
-                Ok(Some(certificate)) if certificate != self.certificate => {
-                    self.certificate = certificate;
-                    self.need = self.need.or(Some(Need::Certificate));
-                }
-                // One that is gone is still good.
-                Ok(_) => {}
-                Err(error) => tracing::warn!(error, "the default certificate cannot be read; the last one stays"),
-            }
-        }
+        self.look_at_files();
         let reachable = reachable::fingerprint();
         if self.reachable != reachable {
             self.reachable = reachable;
@@ -388,6 +421,39 @@ impl Router {
             self.metrics.spares(live.spares());
         }
         Ok(())
+    }
+
+    /// Certificates are changed while HAProxy runs; what it reads only at its start takes a new generation.
+    fn look_at_files(&mut self) {
+        if default_certificate::may_change(&self.settings.tls) {
+            match default_certificate::given(&self.settings.tls) {
+                Ok(Some(certificate)) if certificate != self.certificate => {
+                    let live = self.live.as_mut();
+                    let need = live.and_then(|live| live.set_default_certificate(&certificate, &mut self.socket));
+                    self.need = self.need.or(need);
+                    self.certificate = certificate;
+                }
+                // One that is gone is still good.
+                Ok(_) => {}
+                Err(error) => tracing::warn!(error, "the default certificate cannot be read; the last one stays"),
+            }
+        }
+        let service_ca = self.settings.tls.destination_ca.as_ref().and_then(|file| service_ca::read(file));
+        if let Some(pem) = service_ca.filter(|pem| *pem != self.service_ca) {
+            let live = self.live.as_mut();
+            let need = live.and_then(|live| live.set_service_ca(&pem));
+            self.need = self.need.or(need);
+            self.service_ca = pem;
+            let waiting = self.model.backends().filter(|(_, backend)| self.waits(backend));
+            let waiting: BTreeSet<_> = waiting.map(|(id, _)| (id.source, id.key.clone())).collect();
+            self.awaits_service_ca = false;
+            self.report(&waiting);
+        }
+        let files = files::fingerprint(&self.settings);
+        if self.files != files {
+            self.files = files;
+            self.need = self.need.or(Some(Need::File));
+        }
     }
 
     /// Makes the working folder again when somebody removed it, once, unless what held it is gone as well: then this router
@@ -455,7 +521,12 @@ impl Router {
     fn try_replace(&mut self) -> Result<(Live, Duration, Duration), HaproxyError> {
         let begun = Instant::now();
         let number = self.process.last_generation() + 1;
-        let files = Files { settings: &self.settings, layout: &self.layout, default_certificate: &self.certificate };
+        let files = Files {
+            settings: &self.settings,
+            layout: &self.layout,
+            default_certificate: &self.certificate,
+            service_ca: &self.service_ca,
+        };
         let generation = write(files, number, &self.model)?;
         let written = begun.elapsed();
         let started = self.process.check(number).and_then(|()| self.process.start(number));
@@ -469,7 +540,9 @@ impl Router {
         self.socket.reset();
         self.process.forget_generations_but(number);
         self.process.reap();
-        let live = Live::new(Arc::clone(&self.settings), self.layout.clone(), generation, &self.model);
+        forget_keys(&self.layout, &generation, &self.model);
+        let (settings, service_ca) = (Arc::clone(&self.settings), self.service_ca.clone());
+        let live = Live::new(settings, self.layout.clone(), generation, service_ca, &self.model);
         Ok((live, written, begun.elapsed() - written))
     }
 

@@ -110,7 +110,12 @@ pub(crate) fn regex_literal(text: &str) -> String {
 
 /// A name for a content that nobody can make another content for: SHA-256 in hexadecimal.
 pub(crate) fn digest(text: &str) -> String {
-    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, text.as_bytes());
+    digest_of(text.as_bytes())
+}
+
+/// The same of bytes.
+pub(crate) fn digest_of(bytes: &[u8]) -> String {
+    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, bytes);
     digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 

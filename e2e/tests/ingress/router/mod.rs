@@ -1,6 +1,7 @@
 //! `twinstack router` with a real HAProxy in a network namespace, both families at once, on Twinstack's API server and on a
 //! real one when `KUBE_APISERVER` names it.
 
+mod certificates;
 mod proxy_protocol;
 mod reload;
 

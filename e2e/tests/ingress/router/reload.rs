@@ -80,6 +80,14 @@ fn changes_without_a_reload(world: &World) {
         }
     }
 
+    // Access logs have the names that these have after the next reload.
+    for name in ["be_http:default:slow/", "be_http:default:split/", "be_http:default:ingress"] {
+        let named = wait_for(PATIENCE, || router.process.output().contains(name).then_some(()));
+        assert!(named.is_some(), "{name}: {}", router.process.output());
+    }
+    let output = router.process.output();
+    assert!(!output.lines().any(|line| line.contains(" spare_") && line.contains(" HTTP/1.1\"")), "{output}");
+
     // What goes leaves nothing behind for the next one.
     world.kubectl(&["delete", "route", "slow", "list"], "");
     LOOPBACK.iter().for_each(|address| world.until((address, port), "list.apps.test", "/", "503 service"));

@@ -49,6 +49,9 @@ pub fn wanted(input: Input<'_>, live: Option<&Service>, image: &str) -> Result<V
     let (mut mounts, mut volumes) = mounts(input, &certificate);
     mounts.push(json!({"name": "stats-auth", "mountPath": "/var/lib/haproxy/conf/metrics-auth", "readOnly": true}));
     volumes.push(json!({"name": "stats-auth", "secret": {"secretName": names.stats}}));
+    // Where the router makes its working folder, with keys and sockets: nothing of that is written into the image's own files.
+    mounts.push(json!({"name": "work", "mountPath": "/var/lib/twinstack"}));
+    volumes.push(json!({"name": "work", "emptyDir": {}}));
     let container = json!({
         "name": "router",
         "image": image,
@@ -171,7 +174,7 @@ fn mounts(input: Input<'_>, certificate: &str) -> (Vec<Value>, Vec<Value>) {
         mounts.push(json!({"name": name, "mountPath": path, "readOnly": true}));
         volumes.push(json!({"name": name, "configMap": source}));
     };
-    // Filled by whoever signs certificates of Services; where nobody does, routers go without.
+    // Filled by whoever signs certificates of Services; where nobody does, reencrypt Routes need an authority of their own.
     let items = json!([{"key": "service-ca.crt", "path": "service-ca.crt"}]);
     let source = json!({"name": small::SERVICE_CA, "optional": true, "items": items});
     map("service-ca-bundle", "/var/run/configmaps/service-ca", source);

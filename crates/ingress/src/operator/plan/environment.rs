@@ -1,7 +1,10 @@
 //! The environment of a router: `ROUTER_*` and its like, upstream's names. What is not needed is absent, never "false".
 
 use super::{Input, live, proxy_protocol::UnknownPlatform, tls};
-use crate::operator::{names, strategy};
+use crate::{
+    operator::{names, strategy},
+    router::settings::{Mistake, Settings},
+};
 use api::config::{LoadBalancerKind, PublishingKind, ingress_controller::Selector};
 use k8s_openapi::api::core::v1::Service;
 use kube::ResourceExt;
@@ -44,6 +47,123 @@ pub fn ports(input: Input<'_>) -> Ports {
     }
 }
 
+/// Lengths of time among the tuning options, and their variables.
+const TIMES: [(&str, &str); 9] = [
+    ("clientTimeout", "ROUTER_DEFAULT_CLIENT_TIMEOUT"),
+    ("clientFinTimeout", "ROUTER_CLIENT_FIN_TIMEOUT"),
+    ("serverTimeout", "ROUTER_DEFAULT_SERVER_TIMEOUT"),
+    ("serverFinTimeout", "ROUTER_DEFAULT_SERVER_FIN_TIMEOUT"),
+    ("tunnelTimeout", "ROUTER_DEFAULT_TUNNEL_TIMEOUT"),
+    ("connectTimeout", "ROUTER_DEFAULT_CONNECT_TIMEOUT"),
+    ("httpKeepAliveTimeout", "ROUTER_SLOWLORIS_HTTP_KEEPALIVE"),
+    ("tlsInspectDelay", "ROUTER_INSPECT_DELAY"),
+    ("healthCheckInterval", "ROUTER_BACKEND_CHECK_INTERVAL"),
+];
+
+/// Where the other variables whose values a router may refuse come from.
+const FIELDS: [(&str, &str); 25] = [
+    ("ROUTER_DOMAIN", "spec.domain"),
+    ("ROUTER_CANONICAL_HOSTNAME", "spec.domain"),
+    ("NAMESPACE_LABELS", "spec.namespaceSelector"),
+    ("ROUTE_LABELS", "spec.routeSelector"),
+    ("ROUTER_CIPHERS", "spec.tlsSecurityProfile.custom.ciphers"),
+    ("ROUTER_CIPHERSUITES", "spec.tlsSecurityProfile.custom.ciphers"),
+    ("ROUTER_CURVES", "spec.tlsSecurityProfile.custom.groups"),
+    ("ROUTER_MUTUAL_TLS_AUTH_FILTER", "spec.clientTLS.allowedSubjectPatterns"),
+    ("ROUTER_UNIQUE_ID_HEADER_NAME", "spec.httpHeaders.uniqueId.name"),
+    ("ROUTER_UNIQUE_ID_FORMAT", "spec.httpHeaders.uniqueId.format"),
+    ("ROUTER_H1_CASE_ADJUST", "spec.httpHeaders.headerNameCaseAdjustments"),
+    ("ROUTER_HTTP_REQUEST_HEADERS", "spec.httpHeaders.actions.request"),
+    ("ROUTER_HTTP_RESPONSE_HEADERS", "spec.httpHeaders.actions.response"),
+    ("ROUTER_COMPRESSION_MIME", "spec.httpCompression.mimeTypes"),
+    ("ROUTER_SYSLOG_ADDRESS", "spec.logging.access.destination.syslog.address"),
+    ("ROUTER_SYSLOG_FORMAT", "spec.logging.access.httpLogFormat"),
+    ("ROUTER_LOG_FACILITY", "spec.logging.access.destination.syslog.facility"),
+    ("ROUTER_LOG_MAX_LENGTH", "spec.logging.access.destination: maxLength"),
+    ("ROUTER_CAPTURE_HTTP_REQUEST_HEADERS", "spec.logging.access.httpCaptureHeaders.request"),
+    ("ROUTER_CAPTURE_HTTP_RESPONSE_HEADERS", "spec.logging.access.httpCaptureHeaders.response"),
+    ("ROUTER_CAPTURE_HTTP_COOKIE", "spec.logging.access.httpCaptureCookies"),
+    ("ROUTER_THREADS", "spec.tuningOptions.threadCount"),
+    ("ROUTER_BUF_SIZE", "spec.tuningOptions.headerBufferBytes"),
+    ("ROUTER_MAX_REWRITE_SIZE", "spec.tuningOptions.headerBufferMaxRewriteBytes"),
+    ("ROUTER_MAX_CONNECTIONS", "spec.tuningOptions.maxConnections"),
+];
+
+/// The field that a variable comes from.
+fn field(input: Input<'_>, variable: &str) -> String {
+    let (name, number) =
+        variable.split_once('[').map_or((variable, String::new()), |(name, rest)| (name, format!("[{rest}")));
+    let tuned = TIMES.iter().find(|(_, other)| *other == name).map(|(field, _)| format!("spec.tuningOptions.{field}"));
+    let listed = || FIELDS.iter().find(|(other, _)| *other == name).map(|(_, field)| (*field).to_owned());
+    let annotated = || {
+        let own = |key: &str| input.controller.annotations().contains_key(key);
+        match name {
+            "ROUTER_HARD_STOP_AFTER" if own(names::HARD_STOP_AFTER) => {
+                Some(format!("metadata.annotations[{}]", names::HARD_STOP_AFTER))
+            }
+            "ROUTER_HARD_STOP_AFTER" => {
+                Some(format!("Ingress configuration \"cluster\", metadata.annotations[{}]", names::HARD_STOP_AFTER))
+            }
+            "ROUTER_PROXY_PROTOCOL_TRUSTED_CIDRS" => Some(format!("metadata.annotations[{}]", names::PROXY_SENDERS)),
+            _ => None,
+        }
+    };
+    tuned.or_else(listed).or_else(annotated).unwrap_or_else(|| name.to_owned()) + &number
+}
+
+/// What a router would refuse to start with, by the field that it comes from: the router's own reading decides, so that the two never
+/// differ. While the platform is not known no router is told anything.
+pub fn mistakes(input: Input<'_>) -> Vec<String> {
+    let refused = environment(input, None).ok().and_then(|all| Settings::from_environment(all).err());
+    // Ports that clash are told by their own fields.
+    let is_new = |mistake: &Mistake| !mistake.variable.starts_with("ROUTER_SERVICE_HTTP_PORT,");
+    let line = |mistake: Mistake| format!("{}: {}", field(input, &mistake.variable), mistake.problem);
+    refused.into_iter().flatten().filter(is_new).map(line).collect()
+}
+
+/// What the spec asks for and routers do not do, one sentence each.
+pub fn without_effect(input: Input<'_>) -> Vec<String> {
+    let spec = &input.controller.spec;
+    let mut all = Vec::new();
+    let rest = |field: &str| spec.rest.get(field).and_then(Value::as_str).unwrap_or_default();
+    let version = rest("haproxyVersion");
+    if !version.is_empty() {
+        all.push(format!("spec.haproxyVersion {version:?} has no effect: routers run the HAProxy of their image"));
+    }
+    let tuning = spec.tuning_options.clone().unwrap_or_default();
+    let word = |field: &str| tuning.rest.get(field).and_then(Value::as_str);
+    if word("configurationManagement") == Some("ForkAndReload") {
+        all.push(
+            "spec.tuningOptions.configurationManagement \"ForkAndReload\" has no effect: what can change without a reload does"
+                .to_owned(),
+        );
+    }
+    for field in TIMES.iter().map(|(field, _)| *field).chain(["reloadInterval"]) {
+        let Some(text) = word(field) else { continue };
+        let used = match strategy::milliseconds(text) {
+            None => "the default",
+            Some(1..1000) if field == "reloadInterval" => "1s",
+            Some(120_001..) if field == "reloadInterval" => "2m",
+            Some(_) => continue,
+        };
+        all.push(format!("spec.tuningOptions.{field} {text:?} has no effect: {used} is used"));
+    }
+    let overrides = spec.rest.get("unsupportedConfigOverrides").and_then(Value::as_object);
+    for (name, value) in overrides.into_iter().flatten() {
+        let known = name == "loadBalancingAlgorithm" && (value == "leastconn" || value == "random");
+        // Everything is changed while routers run, as this asks for.
+        let usual = name == "dynamicConfigManager" && value == "true";
+        if !known && !usual {
+            all.push(format!("spec.unsupportedConfigOverrides.{name} {value} has no effect"));
+        }
+    }
+    let senders = input.controller.annotations().contains_key(names::PROXY_SENDERS);
+    if senders && super::proxy_protocol::needed(input, None) == Ok(false) {
+        all.push(format!("metadata.annotations[{}] has no effect without the PROXY protocol", names::PROXY_SENDERS));
+    }
+    all
+}
+
 pub fn environment(input: Input<'_>, live: Option<&Service>) -> Result<Environment, UnknownPlatform> {
     let mut all = Environment::new();
     let mut put = |name: &str, value: &str| {
@@ -59,8 +179,12 @@ pub fn environment(input: Input<'_>, live: Option<&Service>) -> Result<Environme
     put("ROUTER_METRICS_TYPE", "haproxy");
     put("ROUTER_TCP_BALANCE_SCHEME", "source");
     put("ROUTER_ENABLE_EXTERNAL_CERTIFICATE", "true");
+    let annotation = |key: &str| input.controller.annotations().get(key).filter(|value| !value.is_empty());
     if super::proxy_protocol::needed(input, live)? {
         put("ROUTER_USE_PROXY_PROTOCOL", "true");
+        if let Some(senders) = annotation(names::PROXY_SENDERS) {
+            put("ROUTER_PROXY_PROTOCOL_TRUSTED_CIDRS", senders);
+        }
     }
     if let Some(mode) = cluster.ip_mode() {
         put("ROUTER_IP_V4_V6_MODE", mode);
@@ -80,7 +204,6 @@ pub fn environment(input: Input<'_>, live: Option<&Service>) -> Result<Environme
     put("ROUTER_DISABLE_NAMESPACE_OWNERSHIP_CHECK", across);
     put("ROUTER_ALLOW_WILDCARD_ROUTES", allowed(&admission.wildcard_policy, "WildcardsAllowed"));
     // What the IngressController says comes before what the Ingress configuration says for all of them.
-    let annotation = |key: &str| input.controller.annotations().get(key).filter(|value| !value.is_empty());
     let http2 = annotation(names::HTTP2).or(cluster.http2.as_ref()).is_some_and(|value| value == "true");
     put("ROUTER_DISABLE_HTTP2", if http2 { "false" } else { "true" });
     if let Some(after) = annotation(names::HARD_STOP_AFTER).or(cluster.hard_stop_after.as_ref()) {
@@ -238,17 +361,6 @@ fn logging(input: Input<'_>, put: &mut impl FnMut(&str, &str)) {
 
 /// Times, sizes and counts; what is absent is the router's own default.
 fn tuning(input: Input<'_>, live: Option<&Service>, put: &mut impl FnMut(&str, &str)) {
-    const TIMES: [(&str, &str); 9] = [
-        ("clientTimeout", "ROUTER_DEFAULT_CLIENT_TIMEOUT"),
-        ("clientFinTimeout", "ROUTER_CLIENT_FIN_TIMEOUT"),
-        ("serverTimeout", "ROUTER_DEFAULT_SERVER_TIMEOUT"),
-        ("serverFinTimeout", "ROUTER_DEFAULT_SERVER_FIN_TIMEOUT"),
-        ("tunnelTimeout", "ROUTER_DEFAULT_TUNNEL_TIMEOUT"),
-        ("connectTimeout", "ROUTER_DEFAULT_CONNECT_TIMEOUT"),
-        ("httpKeepAliveTimeout", "ROUTER_SLOWLORIS_HTTP_KEEPALIVE"),
-        ("tlsInspectDelay", "ROUTER_INSPECT_DELAY"),
-        ("healthCheckInterval", "ROUTER_BACKEND_CHECK_INTERVAL"),
-    ];
     let tuning = input.controller.spec.tuning_options.clone().unwrap_or_default();
     let length = |field: &str| {
         let text = tuning.rest.get(field).and_then(Value::as_str)?;

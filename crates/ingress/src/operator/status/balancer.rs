@@ -1,8 +1,9 @@
 //! Conditions of the load balancer: whether there is to be one, whether it is there, whether it is as wanted.
 
-use super::{Observed, condition};
+use super::{Observed, condition, dns};
 use crate::operator::plan::{Input, balancer::annotation, live, progress};
 use api::config::{LoadBalancerKind, OperatorCondition, PublishingKind};
+use net::Family;
 
 pub fn conditions(input: Input<'_>, observed: Observed<'_>) -> Vec<OperatorCondition> {
     let kind = input.admission.strategy.kind;
@@ -82,26 +83,50 @@ fn progressing(input: Input<'_>, observed: Observed<'_>) -> OperatorCondition {
     }
 }
 
-/// On a dual-stack cluster it is said for good whether clients of both families are served.
+/// On a dual-stack cluster it is said for good whether clients of both families are served: by what the Service has, what was
+/// made of it, and what the zones have, not by what was asked for.
 fn dual_stack(input: Input<'_>, observed: Observed<'_>) -> Option<OperatorCondition> {
     let effective = live::effective_kind(input, observed.balancer).filter(|_| input.cluster.is_dual_stack_aws())?;
-    let kind = "LoadBalancerDualStack";
     let family = input.cluster.ip_family.name();
-    Some(match effective {
-        LoadBalancerKind::Nlb => condition(
-            kind,
-            "True",
-            "NetworkLoadBalancer",
-            format!("The load balancer has both families, as {family} says."),
-        ),
-        LoadBalancerKind::Classic => condition(
-            kind,
-            "False",
-            "ClassicLoadBalancerIsIPv4Only",
-            format!(
-                "The cluster's IP family is {family}, but a Classic load balancer does not support dual-stack: this \
-                 IngressController is reached over IPv4 only. Use type NLB for both families."
-            ),
-        ),
+    let said =
+        |status: &str, reason: &str, message: String| condition("LoadBalancerDualStack", status, reason, message);
+    if effective == LoadBalancerKind::Classic {
+        let message = format!(
+            "The cluster's IP family is {family}, but a Classic load balancer does not support dual-stack: this \
+             IngressController is reached over IPv4 only. Use type NLB for both families."
+        );
+        return Some(said("False", "ClassicLoadBalancerIsIPv4Only", message));
+    }
+    let Some(service) = observed.balancer else {
+        return Some(said("Unknown", "ServiceNotFound", "The load balancer Service is not there.".to_owned()));
+    };
+    let families = service.spec.as_ref().and_then(|spec| spec.ip_families.clone()).unwrap_or_default();
+    let missing: Vec<String> =
+        Family::BOTH.iter().map(ToString::to_string).filter(|name| !families.contains(name)).collect();
+    if !missing.is_empty() {
+        let message =
+            format!("The cluster's IP family is {family}, but the Service has no {}.", missing.join(" and no "));
+        return Some(said("False", "ServiceLacksFamily", message));
+    }
+    let entries = service.status.as_ref().and_then(|status| status.load_balancer.as_ref()?.ingress.as_ref());
+    let Some(host) = entries.and_then(|list| list.iter().find_map(|entry| entry.hostname.clone())) else {
+        return Some(said("Unknown", "LoadBalancerPending", "The load balancer is not there yet.".to_owned()));
+    };
+    let records = dns::conditions(input, observed.record).into_iter().find(|one| one.kind == "DNSReady");
+    Some(match records {
+        Some(records) if records.status == "False" => {
+            let message =
+                format!("{host} has both families, but its records A and AAAA are not published: {}", records.message);
+            said("False", "RecordsNotPublished", message)
+        }
+        Some(records) if records.status == "True" => {
+            let message =
+                format!("{host} has both families, as {family} says, and all zones have A and AAAA that lead there.");
+            said("True", "NetworkLoadBalancer", message)
+        }
+        _ => {
+            let message = format!("{host} has both families, as {family} says; its records are somebody else's.");
+            said("True", "NetworkLoadBalancer", message)
+        }
     })
 }

@@ -6,7 +6,7 @@ mod strategies;
 
 use super::{
     admit::{Refused, admit},
-    strategy,
+    names, strategy,
     testing::{Case, cluster},
 };
 use api::config::Publishing;
@@ -243,6 +243,109 @@ fn what_is_wrong_is_said_all_at_once() {
     }
     let nameless = Case::new(json!({})).on("None");
     assert!(admit(&nameless.controller, &[], &nameless.cluster).is_err(), "there is no domain at all");
+}
+
+/// Whatever would end a router at its start is refused, by the field it came from.
+#[test]
+fn what_no_router_would_start_with_is_not_admitted() {
+    let set = |value: &str| json!({"name": "X-A", "action": {"type": "Set", "set": {"value": value}}});
+    for (spec, annotations, expected) in [
+        (
+            json!({"tuningOptions": {"headerBufferBytes": 2_000_000}}),
+            json!({}),
+            vec!["spec.tuningOptions.headerBufferBytes: \"2000000\""],
+        ),
+        (
+            json!({"tuningOptions": {"headerBufferMaxRewriteBytes": 600_000, "headerBufferBytes": 1_048_576}}),
+            json!({}),
+            vec!["spec.tuningOptions.headerBufferMaxRewriteBytes: \"600000\""],
+        ),
+        (
+            json!({"httpHeaders": {"actions": {"request": [set("fine"), set("%[src]")], "response": [set("100%")]}}}),
+            json!({}),
+            vec![
+                "spec.httpHeaders.actions.request[1]: \"X-A:%[src]:Set\"",
+                "spec.httpHeaders.actions.response[0]: \"X-A:100%:Set\"",
+            ],
+        ),
+        (
+            json!({"httpHeaders": {"uniqueId": {"name": "X-Id", "format": "%nonsense"}, "headerNameCaseAdjustments": ["X-A", "X-a"]}}),
+            json!({}),
+            vec![
+                "spec.httpHeaders.uniqueId.format: \"%nonsense\"",
+                "spec.httpHeaders.headerNameCaseAdjustments[1]: \"X-a\"",
+            ],
+        ),
+        (
+            json!({"logging": {"access": {"destination": {"type": "Container"}, "httpLogFormat": "%[env(HOME)]"}}}),
+            json!({}),
+            vec!["spec.logging.access.httpLogFormat:"],
+        ),
+        (
+            json!({}),
+            json!({names::HARD_STOP_AFTER: "soon"}),
+            vec!["metadata.annotations[ingress.operator.openshift.io/hard-stop-after]: \"soon\""],
+        ),
+        (
+            json!({"endpointPublishingStrategy": {"type": "NodePortService", "nodePort": {"protocol": "PROXY"}}}),
+            json!({names::PROXY_SENDERS: "10.0.0.0/8,everybody"}),
+            vec!["metadata.annotations[twinstack.dev/proxy-protocol-trusted-cidrs]: \"10.0.0.0/8,everybody\""],
+        ),
+        (
+            json!({
+                "endpointPublishingStrategy": {"type": "Private", "private": {"protocol": "PROXY"}},
+                "httpHeaders": {
+                    "uniqueId": {"name": "X-Id", "format": "%{+X}o %ci-%[uuid]"}, "headerNameCaseAdjustments": ["X-A"],
+                    "actions": {"request": [set("it's %{+Q}[req.hdr(host),lower]")]},
+                },
+                "logging": {"access": {"destination": {"type": "Container"}, "httpLogFormat": "%ci:%cp [%t] %ft %b/%s"}},
+            }),
+            json!({names::PROXY_SENDERS: "10.0.0.0/8, fd00::/8", names::HARD_STOP_AFTER: "1h"}),
+            vec![],
+        ),
+    ] {
+        for shape in
+            [&["10.128.0.0/14"][..], &["fd01::/48"], &["10.128.0.0/14", "fd01::/48"], &["fd01::/48", "10.128.0.0/14"]]
+        {
+            let mut case = Case::new(spec.clone()).on("None").pods(shape);
+            case.cluster.domain = "apps.example.test".to_owned();
+            case.controller.metadata.annotations = serde_json::from_value(annotations.clone()).unwrap();
+            let wrong =
+                admit(&case.controller, &[], &case.cluster).err().map(|Refused(wrong)| wrong).unwrap_or_default();
+            assert_eq!(wrong.len(), expected.len(), "{spec}: {wrong:?}");
+            for (message, words) in wrong.iter().zip(&expected) {
+                assert!(
+                    message.starts_with(words) && message.contains("accepted:"),
+                    "{message} should begin with {words}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn what_has_no_effect_is_told() {
+    let mut case = Case::new(json!({
+        "domain": "a.example.test",
+        "haproxyVersion": "3.2",
+        "tuningOptions": {"clientTimeout": "-5s", "serverTimeout": "0s", "reloadInterval": "500ms", "configurationManagement": "ForkAndReload"},
+        "unsupportedConfigOverrides": {"loadBalancingAlgorithm": "leastconn", "contStats": "true"},
+    }))
+    .on("None");
+    case.controller.metadata.annotations = Some([(names::PROXY_SENDERS.to_owned(), "fd00::/8".to_owned())].into());
+    let told = admit(&case.controller, &[], &case.cluster).unwrap().without_effect;
+    let expected = [
+        "spec.haproxyVersion \"3.2\" has no effect",
+        "spec.tuningOptions.configurationManagement \"ForkAndReload\" has no effect",
+        "spec.tuningOptions.clientTimeout \"-5s\" has no effect: the default is used",
+        "spec.tuningOptions.reloadInterval \"500ms\" has no effect: 1s is used",
+        "spec.unsupportedConfigOverrides.contStats \"true\" has no effect",
+        "metadata.annotations[twinstack.dev/proxy-protocol-trusted-cidrs] has no effect without the PROXY protocol",
+    ];
+    assert_eq!(told.len(), expected.len(), "{told:#?}");
+    for (message, words) in told.iter().zip(expected) {
+        assert!(message.starts_with(words), "{message} should begin with {words}");
+    }
 }
 
 #[test]

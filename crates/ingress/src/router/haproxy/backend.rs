@@ -94,6 +94,8 @@ pub(crate) fn body(claim: &Claim, settings: &Settings) -> String {
     body += &allow_list(claim);
     body += &limits(claim);
     if !passes {
+        let adjusts = options.adjust_case && !settings.http.case_adjust.is_empty();
+        body += if adjusts { "  option h1-case-adjust-bogus-server\n" } else { "" };
         body += &rewrite(claim);
         let hsts = options.hsts.as_ref().filter(|_| claim.on_tls());
         let _ =
@@ -187,7 +189,7 @@ pub(crate) fn server_words(
     if claim.termination == Termination::Reencrypt {
         words += " ssl";
         let own = claim.destination_ca.as_ref().map(|pem| layout.authority(pem));
-        let service_ca = settings.tls.destination_ca.as_ref();
+        let service_ca = settings.tls.destination_ca.as_ref().map(|_| layout.service_ca());
         match (own, service_ca) {
             (Some(file), _) => {
                 let _ = write!(words, " verify required ca-file {}", file.display());

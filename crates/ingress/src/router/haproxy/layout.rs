@@ -128,13 +128,33 @@ impl Layout {
         self.generation(number).join(name)
     }
 
+    /// Which certificate each name has, in a generation.
+    pub(super) fn certificates(&self, number: u64) -> PathBuf {
+        self.generation(number).join("certificates.list")
+    }
+
+    /// The certificate for other names. It is a file of its own, because its content changes under the same name.
+    pub(super) fn default_certificate(&self, fingerprint: &str) -> PathBuf {
+        self.key_folder().join(format!("default-{fingerprint}.pem"))
+    }
+
+    /// What certificates of Services are checked against.
+    pub(crate) fn service_ca(&self) -> PathBuf {
+        self.key_folder().join("service-ca.pem")
+    }
+
+    /// Where certificates with their keys are, and authorities.
+    pub(super) fn key_folder(&self) -> PathBuf {
+        self.folder.join("certificates")
+    }
+
     pub(super) fn certificate(&self, fingerprint: &str) -> PathBuf {
-        self.folder.join("certificates").join(format!("{fingerprint}.pem"))
+        self.key_folder().join(format!("{fingerprint}.pem"))
     }
 
     /// What pods are checked against.
     pub(crate) fn authority(&self, pem: &str) -> PathBuf {
-        self.folder.join("certificates").join(format!("ca-{}.pem", text::digest(pem)))
+        self.key_folder().join(format!("ca-{}.pem", text::digest(pem)))
     }
 }
 /// Who ends a router in a working folder in order to start another one there makes this file first.

@@ -6,6 +6,7 @@
 
 use super::{
     Generation, Layout, Socket, SocketError, backend,
+    certificates::Listed,
     servers::{Known, Leaving},
     spare::{self, Pool, Tuning},
     stat::show_backend,
@@ -29,8 +30,10 @@ pub enum Need {
     Start,
     /// No spare is left, or none can do what a claim asks for.
     Backend,
-    /// A certificate came, changed or went.
+    /// A certificate that HAProxy takes only from a file: it is too long for a command, or was refused.
     Certificate,
+    /// A file of the environment's is another one now.
+    File,
     /// HAProxy refused a command or did not answer.
     Failure,
 }
@@ -42,6 +45,7 @@ impl Need {
             Self::Start => "start",
             Self::Backend => "backend",
             Self::Certificate => "certificate",
+            Self::File => "file",
             Self::Failure => "failure",
         }
     }
@@ -65,6 +69,9 @@ pub struct Live {
     pub(super) authorities: HashSet<PathBuf>,
     /// Whether there is room to check servers.
     pub(super) checks: bool,
+    pub(super) listed: Listed,
+    /// What certificates of Services are checked against.
+    pub(super) service_ca: String,
 }
 
 /// A backend that serves a claim.
@@ -111,8 +118,15 @@ impl Wanted {
 
 impl Live {
     /// What a generation holds right after its start.
-    pub fn new(settings: Arc<Settings>, layout: Layout, generation: Generation, model: &Model) -> Self {
-        let Generation { number, names, spares, authorities, checks } = generation;
+    pub fn new(
+        settings: Arc<Settings>,
+        layout: Layout,
+        generation: Generation,
+        service_ca: String,
+        model: &Model,
+    ) -> Self {
+        let Generation { number, names, spares, authorities, lines, default, checks } = generation;
+        let listed = Listed::new(lines, default);
         let running = model.backends().filter_map(|(id, backend)| {
             let servers = backend.servers.iter().map(|server| (server.name.clone(), Known::of(server)));
             let running = Running {
@@ -125,7 +139,21 @@ impl Live {
         let running = running.collect();
         let entries = model.hosts().map(|(host, entries)| (host.clone(), resolved(entries, &names))).collect();
         let (spent, leaving) = (HashMap::new(), Vec::new());
-        Self { settings, layout, number, names, running, spares, spent, entries, leaving, authorities, checks }
+        Self {
+            settings,
+            layout,
+            number,
+            names,
+            running,
+            spares,
+            spent,
+            entries,
+            leaving,
+            authorities,
+            checks,
+            listed,
+            service_ca,
+        }
     }
 
     pub fn number(&self) -> u64 {
@@ -154,7 +182,7 @@ impl Live {
 
     /// Brings what changed to HAProxy. What it could not bring is why a new generation is needed.
     pub fn apply(&mut self, model: &Model, delta: &Delta, socket: &mut Socket) -> Option<Need> {
-        let mut need = delta.certificates.then_some(Need::Certificate);
+        let mut need = None;
         let outcome = self.try_apply(model, delta, socket, &mut need);
         if let Err(error) = outcome {
             tracing::warn!(%error, "a change was not taken by HAProxy; it will be replaced");
@@ -170,6 +198,7 @@ impl Live {
         socket: &mut Socket,
         need: &mut Option<Need>,
     ) -> Result<(), SocketError> {
+        let outdated = if delta.certificates { self.certify(model, socket, need)? } else { Vec::new() };
         let mut retired = Vec::new();
         let mut hosts = delta.hosts.clone();
         for id in &delta.backends {
@@ -190,7 +219,7 @@ impl Live {
         for name in retired {
             self.retire(&name, socket)?;
         }
-        Ok(())
+        self.forget_certificates(&outdated, socket)
     }
 
     /// Makes a claim's servers those of the model. The inner answer is the backend it left, when it took a spare.

@@ -3,8 +3,8 @@
 //! A map's key is host and path, one after the other, so both must be what they seem: a host has no slash, and a path has one
 //! spelling. Whoever asks in a way that could be read in two ways is refused here, before anything is looked up.
 
-use super::{Files, backend};
-use crate::router::model::Map;
+use super::{Files, backend, spare::TuneMap};
+use crate::router::{log_format, model::Map, text::quoted};
 
 /// Refuses what is no request, and sets `txn.host` and `txn.path`.
 ///
@@ -47,14 +47,18 @@ pub(super) fn rules(files: Files<'_>, number: u64, exact: Map, prefix: Map, prot
     let (exact, prefix, claimed) = (path(exact), path(prefix), path(Map::Claimed));
     let (http, admission) = (&files.settings.http, &files.settings.admission);
     let unique = http.unique_id_header.as_ref();
-    let unique = unique
-        .map(|name| format!("  unique-id-format %{{+X}}o\\ %ci:%cp_%fi:%fp_%Ts_%rt:%pid\n  unique-id-header {name}\n"));
+    let format = quoted(&http.unique_id_format);
+    let unique = unique.map(|name| format!("  unique-id-format {format}\n  unique-id-header {name}\n"));
     let captures: String = http.captures.iter().map(|line| format!("  {line}\n")).collect();
     let headers = backend::headers("http-request", &http.request_headers)
         + &backend::headers("http-response", &http.response_headers);
+    let adjust = if http.case_adjust.is_empty() { "" } else { "  option h1-case-adjust-bogus-client\n" };
+    let log = files.settings.log.as_ref();
+    let log = log.map(|log| log_lines(log.format.as_deref().unwrap_or(log_format::HTTP), "http-request", "txn"));
     let mut text = format!(
-        "{captures}{CHECKS}{headers}{}  http-request del-header Proxy\n  http-request set-var(txn.proto) str({proto})\n  \
+        "{adjust}{captures}{}{CHECKS}{headers}{}  http-request del-header Proxy\n  http-request set-var(txn.proto) str({proto})\n  \
          http-request set-var(txn.from_v6) bool(1) if {{ src -m sub : }}\n",
+        log.unwrap_or_default(),
         unique.unwrap_or_default(),
     );
     let look_up = |key: &str| {
@@ -73,8 +77,29 @@ pub(super) fn rules(files: Files<'_>, number: u64, exact: Map, prefix: Map, prot
         text += &[NAME, ABOVE].map(nowhere).concat();
         text += &look_up("str(*)");
     }
+    text += &log_name(files, number, "http-request", "txn", "openshift_default");
     text += "  use_backend %[var(txn.backend)] if { var(txn.backend) -m found }\n  default_backend openshift_default\n";
     text
+}
+
+/// How a frontend logs: with a name of its own for the backend, which is the frontend's until a backend is found.
+pub(super) fn log_lines(format: &str, rule: &str, scope: &str) -> String {
+    let format = quoted(&log_format::with_backend(format, &format!("[var({scope}.name)]")));
+    format!("  log-format {format}\n  {rule} set-var({scope}.name) fe_name\n")
+}
+
+/// Under which name the backend that was found is logged: its own, and a spare under that of its claim.
+pub(super) fn log_name(files: Files<'_>, number: u64, rule: &str, scope: &str, nobody: &str) -> String {
+    if files.settings.log.is_none() {
+        return String::new();
+    }
+    let names = TuneMap::LogName.path(files.layout, number);
+    let (found, set) = (format!("var({scope}.backend)"), format!("  {rule} set-var({scope}.name)"));
+    format!(
+        "{set} str({nobody})\n{set} {found} if {{ {found} -m found }}\n\
+         {set} {found},map_str({}) if {{ {found} -m beg spare_ }}\n",
+        names.display()
+    )
 }
 
 const MISSING: &str = "unless { var(txn.backend) -m found }";

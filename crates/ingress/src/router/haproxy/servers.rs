@@ -2,7 +2,7 @@
 
 use super::{Live, Need, Socket, SocketError, backend};
 use crate::router::model::{Backend, Claim, Server, Termination};
-use std::{collections::BTreeMap, fs, net::SocketAddr};
+use std::{collections::BTreeMap, net::SocketAddr};
 
 /// A server as HAProxy has it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -122,42 +122,12 @@ impl Live {
         if claim.termination != Termination::Reencrypt {
             return true;
         }
-        let service_ca = || {
-            let file = self.settings.tls.destination_ca.clone()?;
-            fs::read_to_string(&file).ok().map(|pem| (file, pem))
-        };
         let own = claim.destination_ca.as_ref().map(|pem| (self.layout.authority(pem), pem.clone()));
-        let needs_service_ca = own.is_none() && self.settings.tls.destination_ca.is_some();
-        let Some((file, pem)) = own.or_else(service_ca) else { return !needs_service_ca };
-        if self.authorities.contains(&file) {
-            return true;
-        }
-        // A command must fit into one of HAProxy's buffers.
-        if pem.len() > LONGEST_AUTHORITY || pem.contains("\n\n") {
-            return false;
-        }
-        let at = file.display();
-        let outcome = socket
-            .execute(&format!("new ssl ca-file {at}"), |answer| answer.contains("created"))
-            .and_then(|()| {
-                socket.execute(&format!("set ssl ca-file {at} <<\n{}\n", pem.trim()), |answer| {
-                    answer.contains("transaction")
-                })
-            })
-            .and_then(|()| socket.execute(&format!("commit ssl ca-file {at}"), |answer| answer.contains("Success")));
-        match outcome {
-            Ok(()) => self.authorities.insert(file),
-            Err(error) => {
-                tracing::info!(%error, "HAProxy does not take an authority while it runs");
-                return false;
-            }
-        };
-        true
+        let service_ca = self.settings.tls.destination_ca.as_ref();
+        let service_ca = service_ca.map(|_| (self.layout.service_ca(), self.service_ca.clone()));
+        own.or(service_ca).is_none_or(|(file, pem)| self.load_authority(&file, &pem, socket))
     }
 }
-
-/// Longest authority that is brought through the socket.
-const LONGEST_AUTHORITY: usize = 12_000;
 
 fn is_address_answer(answer: &str) -> bool {
     answer.contains("changed from") || answer.contains("no need to change")

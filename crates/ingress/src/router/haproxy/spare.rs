@@ -111,10 +111,13 @@ pub(crate) enum TuneMap {
     CookiePath,
     /// Holds backends that have an allow list.
     Guarded,
+    /// As whom access logs show it: the backend that its claim has after the next reload.
+    LogName,
 }
 
 impl TuneMap {
-    pub(crate) const ALL: [Self; 4] = [Self::ServerTimeout, Self::TunnelTimeout, Self::CookiePath, Self::Guarded];
+    pub(crate) const ALL: [Self; 5] =
+        [Self::ServerTimeout, Self::TunnelTimeout, Self::CookiePath, Self::Guarded, Self::LogName];
 
     /// Its file in a generation; also its name on the socket.
     pub(crate) fn path(self, layout: &Layout, number: u64) -> PathBuf {
@@ -123,6 +126,7 @@ impl TuneMap {
             Self::TunnelTimeout => "tunnel-timeout.map",
             Self::CookiePath => "cookie-path.map",
             Self::Guarded => "guarded.map",
+            Self::LogName => "log-name.map",
         };
         layout.generation(number).join(name)
     }
@@ -180,18 +184,19 @@ pub(crate) fn own_path(claim: &Claim) -> Option<&str> {
     Some(path).filter(|path| *path != "/")
 }
 
-/// What is set on a tuned spare for its claim.
+/// What is set on a spare for its claim; but for its name in access logs, on a tuned one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tuning {
     server_ms: Option<u64>,
     tunnel_ms: Option<u64>,
     cookie_path: Option<String>,
     allow: Option<Vec<Cidr>>,
+    log_name: Option<String>,
 }
 
 impl Tuning {
     /// None when a wish cannot be set at run time: HAProxy takes no timeout of zero there.
-    fn of(claim: &Claim) -> Option<Self> {
+    fn of(claim: &Claim, settings: &Settings) -> Option<Self> {
         let time = |time: &Option<String>| match time.as_deref().map(text::milliseconds) {
             None => Some(None),
             Some(Some(ms)) if ms > 0 => Some(Some(ms)),
@@ -202,6 +207,7 @@ impl Tuning {
             tunnel_ms: time(&claim.options.tunnel_timeout)?,
             cookie_path: own_path(claim).map(str::to_owned),
             allow: claim.options.allow.clone(),
+            log_name: settings.log.as_ref().map(|_| backend::name(claim)),
         })
     }
 
@@ -211,6 +217,7 @@ impl Tuning {
             TuneMap::TunnelTimeout => self.tunnel_ms.map(|ms| ms.to_string()),
             TuneMap::CookiePath => self.cookie_path.clone(),
             TuneMap::Guarded => self.allow.as_ref().map(|_| "1".to_owned()),
+            TuneMap::LogName => self.log_name.clone(),
         }
     }
 }
@@ -218,12 +225,12 @@ impl Tuning {
 /// Which sorts of spare can serve a claim, the simplest first, and what is set on one. Everything else needs a backend of its
 /// own.
 pub(crate) fn fitting(claim: &Claim, settings: &Settings) -> (Vec<Pool>, Tuning) {
-    let Some(tuning) = Tuning::of(claim) else { return (Vec::new(), Tuning::default()) };
+    let Some(tuning) = Tuning::of(claim, settings) else { return (Vec::new(), Tuning::default()) };
     let mut rest = claim.clone();
     rest.path = PathMatch { text: "/".to_owned(), kind: PathKind::Route };
     (rest.options.timeout, rest.options.tunnel_timeout, rest.options.allow) = (None, None, None);
     let core = backend::core(&rest, settings);
-    let plain = tuning == Tuning::default();
+    let plain = Tuning { log_name: None, ..tuning.clone() } == Tuning::default();
     let fits = |pool: &Pool| (pool.is_tuned() || plain) && pool.core(settings) == core;
     (Pool::ALL.into_iter().filter(fits).collect(), tuning)
 }
@@ -265,6 +272,7 @@ mod tests {
             tunnel_ms: None,
             cookie_path: Some(path.to_owned()).filter(|path| !path.is_empty()),
             allow: allow.map(|list| list.iter().map(|block| block.parse().unwrap()).collect()),
+            log_name: None,
         }
     }
 

@@ -6,12 +6,14 @@
 use super::{
     Layout, backend,
     capacity::Capacity,
+    certificates::{self, Line},
     jail::Jail,
     request, senders,
     spare::{self, Pool, TuneMap},
 };
 use crate::router::{
-    model::{Backend, Certificate, Host, Id, Leads, Map, Model, Termination},
+    log_format,
+    model::{Backend, Certificate, Id, Leads, Map, Model, Termination},
     settings::{AccessLog, LogTo, ProxyProtocol, Settings},
     text,
 };
@@ -38,6 +40,10 @@ pub struct Generation {
     pub(crate) spares: HashMap<Pool, Vec<String>>,
     /// Files of authorities that pods are checked against.
     pub(crate) authorities: HashSet<PathBuf>,
+    /// The list of certificates.
+    pub(crate) lines: Vec<Line>,
+    /// The file of the certificate for other names.
+    pub(crate) default: PathBuf,
     /// Whether there is room to check servers.
     pub(crate) checks: bool,
 }
@@ -51,6 +57,8 @@ pub struct Files<'a> {
     pub layout: &'a Layout,
     /// For names without one of their own.
     pub default_certificate: &'a Certificate,
+    /// What certificates of Services are checked against, where the environment names a file for it.
+    pub service_ca: &'a str,
 }
 
 impl Files<'_> {
@@ -63,7 +71,7 @@ impl Files<'_> {
 pub fn write(files: Files<'_>, number: u64, model: &Model) -> io::Result<Generation> {
     let layout = files.layout;
     let folder = layout.generation(number);
-    fs::create_dir_all(layout.folder().join("certificates"))?;
+    fs::create_dir_all(layout.key_folder())?;
     layout.make_sockets()?;
     if folder.exists() {
         // Left by a process that was cut off.
@@ -74,8 +82,13 @@ pub fn write(files: Files<'_>, number: u64, model: &Model) -> io::Result<Generat
     let names: HashMap<Id, String> =
         backends.iter().map(|(id, backend)| ((*id).clone(), backend::name(&backend.claim))).collect();
     write_maps(files, number, model, &names)?;
-    put(&layout.certificate(files.default_certificate.fingerprint()), files.default_certificate.pem())?;
-    fs::write(folder.join("certificates.list"), certificate_list(files, model)?)?;
+    let default = layout.default_certificate(files.default_certificate.fingerprint());
+    put(&default, files.default_certificate.pem())?;
+    let lines = certificates::lines(model, files.settings);
+    write_certificates(layout, number, &default, &lines)?;
+    if files.settings.tls.destination_ca.is_some() {
+        replace(&layout.service_ca(), files.service_ca)?;
+    }
     if let ProxyProtocol::From(blocks) = &files.settings.listen.proxy_protocol {
         let lines: String = blocks.iter().map(|block| format!("{block}\n")).collect();
         fs::write(folder.join("proxy-senders.list"), lines)?;
@@ -92,7 +105,7 @@ pub fn write(files: Files<'_>, number: u64, model: &Model) -> io::Result<Generat
     }
     let spares = write_spares(files, number, &mut config)?;
     fs::write(layout.config(number), config)?;
-    Ok(Generation { number, names, spares, authorities, checks: capacity.checks })
+    Ok(Generation { number, names, spares, authorities, lines, default, checks: capacity.checks })
 }
 
 /// The file that the pods of a backend are checked against, if HAProxy reads it: only servers make it do so.
@@ -102,7 +115,8 @@ fn authority(backend: &Backend, files: Files<'_>) -> io::Result<Option<PathBuf>>
         put(path, pem)?;
     }
     let checks = backend.claim.termination == Termination::Reencrypt && !backend.servers.is_empty();
-    let file = own.map(|(path, _)| path).or_else(|| files.settings.tls.destination_ca.clone());
+    let service_ca = files.settings.tls.destination_ca.as_ref().map(|_| files.layout.service_ca());
+    let file = own.map(|(path, _)| path).or(service_ca);
     Ok(file.filter(|_| checks))
 }
 
@@ -146,30 +160,41 @@ pub(super) fn value<'a>(leads: &Leads, names: &'a HashMap<Id, String>) -> Option
     }
 }
 
-/// HTTP/2 is offered only with a certificate that no other host uses: a browser would send requests for the other host over
-/// the same connection.
-fn certificate_list(files: Files<'_>, model: &Model) -> io::Result<String> {
-    let mut uses: HashMap<&str, u32> = HashMap::new();
-    for certificate in model.certificates().values() {
-        *uses.entry(certificate.fingerprint()).or_default() += 1;
+/// The list of certificates and what it names.
+fn write_certificates(layout: &Layout, number: u64, default: &Path, lines: &[Line]) -> io::Result<()> {
+    let mut list = certificates::default_line(default) + "\n";
+    for line in lines {
+        put(&layout.certificate(line.certificate.fingerprint()), line.certificate.pem())?;
+        list += &line.text(layout);
+        list.push('\n');
     }
-    let mut list = String::new();
-    for (host, certificate) in model.certificates() {
-        let Some(name) = backend::certificate_name(host) else { continue };
-        let path = files.layout.certificate(certificate.fingerprint());
-        put(&path, certificate.pem())?;
-        let alone = uses.get(certificate.fingerprint()) == Some(&1) && !matches!(host, Host::Below(_));
-        let alpn = if alone && files.settings.tls.http2 { " [alpn h2,http/1.1]" } else { "" };
-        let _ = writeln!(list, "{}{alpn} {name}", path.display());
+    fs::write(layout.certificates(number), list)
+}
+
+/// Removes the files of certificates and authorities that a generation does not have. One that runs has what it needs in memory.
+pub fn forget_keys(layout: &Layout, generation: &Generation, model: &Model) {
+    let own = |backend: &Backend| backend.claim.destination_ca.as_ref().map(|pem| layout.authority(pem));
+    let kept: HashSet<PathBuf> = generation
+        .lines
+        .iter()
+        .map(|line| layout.certificate(line.certificate.fingerprint()))
+        .chain(model.backends().filter_map(|(_, backend)| own(backend)))
+        .chain([generation.default.clone(), layout.service_ca()])
+        .collect();
+    for entry in fs::read_dir(layout.key_folder()).into_iter().flatten().flatten() {
+        if !kept.contains(&entry.path()) {
+            // What cannot be removed now is tried again after the next replacement.
+            let _ = fs::remove_file(entry.path());
+        }
     }
-    Ok(list)
 }
 
 /// Writes a file for the owner alone; one that is there is the same.
 fn put(path: &Path, content: &str) -> io::Result<()> {
-    if path.exists() {
-        return Ok(());
-    }
+    if path.exists() { Ok(()) } else { replace(path, content) }
+}
+
+fn replace(path: &Path, content: &str) -> io::Result<()> {
     let draft = path.with_extension("new");
     let mut file = fs::OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
     file.write_all(content.as_bytes())?;
@@ -217,6 +242,9 @@ fn fixed(files: Files<'_>, connections: Option<u32>, number: u64) -> String {
         tls.min_version,
         if tls.max_version.is_empty() { String::new() } else { format!(" ssl-max-ver {}", tls.max_version) },
     );
+    for name in &settings.http.case_adjust {
+        let _ = writeln!(text, "  h1-case-adjust {} {name}", name.to_ascii_lowercase());
+    }
     let _ = times.hard_stop.as_ref().map(|time| writeln!(text, "  hard-stop-after {time}"));
     text += &log_lines(settings.log.as_ref(), layout);
     text += &defaults_sections(settings, connections);
@@ -225,7 +253,8 @@ fn fixed(files: Files<'_>, connections: Option<u32>, number: u64) -> String {
     text += &ending_tls(files, number);
     text += "backend to_https from http\n  http-request redirect code 302 location https://%[var(txn.host)]%[pathq]\n";
     text += "backend openshift_default from http\n";
-    let missing = settings.http.error_404.as_ref().or(settings.http.error_503.as_ref());
+    let page = |file: &Option<PathBuf>| file.clone().filter(|file| file.exists());
+    let missing = page(&settings.http.error_404).or_else(|| page(&settings.http.error_503));
     let _ = missing.map(|file| writeln!(text, "  errorfile 503 {}", file.display()));
     text
 }
@@ -262,13 +291,10 @@ fn defaults_sections(settings: &Settings, connections: Option<u32>) -> String {
     text += if http.abort_on_close { "  option abortonclose\n" } else { "" };
     text += "defaults http from base\n  mode http\n";
     text += if http.idle_close_on_response { "  option idle-close-on-response\n" } else { "" };
-    let format = |log: &AccessLog| match &log.format {
-        Some(format) => format!("  log-format {}\n", text::quoted(format)),
-        None => "  option httplog\n".to_owned(),
-    };
-    text += &log.map(format).unwrap_or_default();
+    text += if log.is_some() { "  option httplog\n" } else { "" };
     text += if http.ignore_probes { "  option http-ignore-probes\n" } else { "" };
-    let _ = http.error_503.as_ref().map(|file| writeln!(text, "  errorfile 503 {}", file.display()));
+    let page = http.error_503.as_ref().filter(|file| file.exists());
+    let _ = page.map(|file| writeln!(text, "  errorfile 503 {}", file.display()));
     if let Some(types) = &http.compression {
         let _ = writeln!(text, "  compression algo gzip\n  compression type {}", types.join(" "));
     }
@@ -328,13 +354,17 @@ fn public_tls(files: Files<'_>, number: u64) -> String {
     let (before, binds) = senders::binds(files, "public_ssl", files.settings.listen.https, number);
     let map = files.map_path(number, Map::Sni);
     let hello = "{ req.ssl_hello_type 1 }";
+    let rule = "tcp-request content";
+    let log = files.settings.log.as_ref().map(|_| request::log_lines(log_format::TCP, rule, "sess"));
+    let log_name = request::log_name(files, number, rule, "sess", "ending_tls");
     format!(
-        "{before}frontend public_ssl from tcp\n{binds}  tcp-request inspect-delay {}\n  \
+        "{before}frontend public_ssl from tcp\n{binds}{}  tcp-request inspect-delay {}\n  \
          tcp-request content set-var(sess.backend) req.ssl_sni,lower,map_str({map}) if {hello}\n  \
-         tcp-request content set-var(sess.backend) req.ssl_sni,lower,regsub(^[^.]*,),map_str({map}) if {hello} !{{ var(sess.backend) -m found }}\n  \
+         tcp-request content set-var(sess.backend) req.ssl_sni,lower,regsub(^[^.]*,),map_str({map}) if {hello} !{{ var(sess.backend) -m found }}\n{log_name}  \
          tcp-request content accept if {hello}\n  \
          use_backend %[var(sess.backend)] if {{ var(sess.backend) -m found }}\n  default_backend ending_tls\n\
          backend ending_tls from tcp\n{}  server fe_tls unix@{} send-proxy-v2\n",
+        log.unwrap_or_default(),
         files.settings.timeouts.inspect,
         senders::TIMELESS,
         files.layout.as_seen(&files.layout.tls()).display(),
@@ -343,14 +373,11 @@ fn public_tls(files: Files<'_>, number: u64) -> String {
 
 fn ending_tls(files: Files<'_>, number: u64) -> String {
     let (settings, layout) = (files.settings, files.layout);
-    let default = layout.certificate(files.default_certificate.fingerprint());
-    let list = layout.generation(number).join("certificates.list");
     let mut bind = format!(
-        "  bind unix@{} {} accept-proxy ssl crt {} crt-list {}",
+        "  bind unix@{} {} accept-proxy ssl crt-list {}",
         layout.tls().display(),
         layout.own_socket_words(),
-        default.display(),
-        list.display()
+        layout.certificates(number).display()
     );
     bind += if settings.tls.strict_sni { " strict-sni" } else { "" };
     if !settings.tls.curves.is_empty() {

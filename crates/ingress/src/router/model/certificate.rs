@@ -92,7 +92,7 @@ fn first_end(chain: &[CertificateDer<'static>]) -> Result<i64, String> {
 const FEWEST_RSA_BITS: usize = 2048;
 
 /// PEM of certificates alone, read and written anew.
-pub(super) fn authorities(pem: &str) -> Result<String, String> {
+pub(crate) fn authorities(pem: &str) -> Result<String, String> {
     let all = certificates(pem)?;
     if all.is_empty() {
         return Err("holds no certificate".to_owned());

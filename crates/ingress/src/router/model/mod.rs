@@ -21,6 +21,7 @@ mod tests;
 mod weights;
 
 pub use certificate::Certificate;
+pub(crate) use certificate::authorities;
 pub use claim::{Age, Claim, Host, Id, Insecure, PathKind, PathMatch, Port, Refusal, Source, Target, Termination};
 pub use endpoints::{Reaches, Server, Workload, is_usable};
 pub(crate) use ingress::{is_ours as ingress_is_ours, is_taken as ingress_is_taken};

@@ -227,6 +227,10 @@ pub struct Http {
     pub cookie_name: Option<String>,
     /// ROUTER_UNIQUE_ID_HEADER_NAME.
     pub unique_id_header: Option<String>,
+    /// ROUTER_UNIQUE_ID_FORMAT, in HAProxy's log format.
+    pub unique_id_format: String,
+    /// ROUTER_H1_CASE_ADJUST: names of headers as clients that cannot read lower case have them.
+    pub case_adjust: Vec<String>,
     /// ROUTER_ENABLE_COMPRESSION with ROUTER_COMPRESSION_MIME.
     pub compression: Option<Vec<String>>,
     /// ROUTER_ERRORFILE_503.
@@ -323,9 +327,19 @@ pub struct Stats {
     pub password: Option<runtime::secret::Secret<String>>,
 }
 
+/// A variable that ends the router at its start.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{variable}: {problem}")]
+pub struct Mistake {
+    /// Its name, with a number in brackets where it is one of a list.
+    pub variable: String,
+    /// Its value and what is accepted.
+    pub problem: String,
+}
+
 impl Settings {
     /// Reads the environment. Every mistake is told, with the variable, its value and what is accepted.
-    pub fn from_environment(variables: impl IntoIterator<Item = (String, String)>) -> Result<Self, Vec<String>> {
+    pub fn from_environment(variables: impl IntoIterator<Item = (String, String)>) -> Result<Self, Vec<Mistake>> {
         let variables: BTreeMap<String, String> = variables.into_iter().collect();
         let mut reader = Reader::new(variables);
         let settings = read::settings(&mut reader);

@@ -1,10 +1,11 @@
 //! From variables to settings, collecting every mistake.
 
 use super::{
-    AccessLog, Admission, Forwarded, Http, IpMode, Listen, LogTo, ProxyProtocol, Reload, Resources, Settings, Stats,
-    Timeouts, Tls,
+    AccessLog, Admission, Forwarded, Http, IpMode, Listen, LogTo, Mistake, ProxyProtocol, Reload, Resources, Settings,
+    Stats, Timeouts, Tls,
 };
 use crate::router::{
+    log_format::{self, Place},
     model::{Direction, HeaderRule, header_rule},
     text,
 };
@@ -14,7 +15,7 @@ use std::{collections::BTreeMap, net::IpAddr, path::PathBuf, time::Duration};
 /// The variables, and what is wrong with them so far.
 pub(super) struct Reader {
     variables: BTreeMap<String, String>,
-    mistakes: Vec<String>,
+    mistakes: Vec<Mistake>,
 }
 
 /// Intermediate compatibility, as Mozilla publishes it and OpenShift uses it by default.
@@ -22,6 +23,8 @@ const INTERMEDIATE: &str = "ECDHE-ECDSA-AES128-GCM-SHA256:ECDHE-RSA-AES128-GCM-S
 ECDHE-RSA-AES256-GCM-SHA384:ECDHE-ECDSA-CHACHA20-POLY1305:ECDHE-RSA-CHACHA20-POLY1305:DHE-RSA-AES128-GCM-SHA256:\
 DHE-RSA-AES256-GCM-SHA384";
 const SUITES: &str = "TLS_AES_128_GCM_SHA256:TLS_AES_256_GCM_SHA384:TLS_CHACHA20_POLY1305_SHA256";
+/// Upstream's form of a unique id: client, frontend, time, number of the request, process.
+const UNIQUE_ID: &str = "%{+X}o %ci:%cp_%fi:%fp_%Ts_%rt:%pid";
 const ALGORITHMS: &str = "random, roundrobin, leastconn, source";
 
 impl Reader {
@@ -29,8 +32,16 @@ impl Reader {
         Self { variables, mistakes: Vec::new() }
     }
 
-    pub(super) fn into_mistakes(self) -> Vec<String> {
+    pub(super) fn into_mistakes(self) -> Vec<Mistake> {
         self.mistakes
+    }
+
+    fn mistake(&mut self, variable: &str, problem: String) {
+        self.mistakes.push(Mistake { variable: variable.to_owned(), problem });
+    }
+
+    fn unusable(&mut self, variable: &str, value: &str, accepted: &str) {
+        self.mistake(variable, format!("{value:?} cannot be used; accepted: {accepted}"));
     }
 
     fn get(&self, name: &str) -> Option<String> {
@@ -41,7 +52,7 @@ impl Reader {
         let value = self.get(name)?;
         let parsed = parse(&value);
         if parsed.is_none() {
-            self.mistakes.push(format!("{name}: {value:?} cannot be used; accepted: {accepted}"));
+            self.unusable(name, &value, accepted);
         }
         parsed
     }
@@ -102,6 +113,13 @@ impl Reader {
         self.parsed(name, accepted, known).unwrap_or_else(|| default.to_owned())
     }
 
+    /// A text in HAProxy's log format. It may come as it stands in a configuration file, with a backslash before spaces.
+    fn log_format(&mut self, name: &str, place: Place) -> Option<String> {
+        let read =
+            |value: &str| Some(unquoted(value).replace("\\ ", " ")).filter(|text| log_format::is_usable(text, place));
+        self.parsed(name, place.accepted(), read)
+    }
+
     fn list(&self, name: &str) -> Vec<String> {
         let words = self.text(name);
         words.split(',').map(|word| word.trim().to_owned()).filter(|word| !word.is_empty()).collect()
@@ -111,7 +129,7 @@ impl Reader {
         let domains = self.list(name);
         let bad = domains.iter().find(|domain| !text::is_host(domain)).cloned();
         if let Some(bad) = bad {
-            self.mistakes.push(format!("{name}: {bad:?} cannot be used; accepted: domains between commas"));
+            self.unusable(name, &bad, "domains between commas");
         }
         domains.into_iter().map(|domain| domain.to_ascii_lowercase()).collect()
     }
@@ -123,7 +141,7 @@ impl Reader {
         match std::fs::read_to_string(&path) {
             Ok(text) => Some(text.trim().to_owned()).filter(|text| !text.is_empty()),
             Err(error) => {
-                self.mistakes.push(format!("{file}: {} cannot be read: {error}", path.display()));
+                self.mistake(&file, format!("{} cannot be read: {error}", path.display()));
                 None
             }
         }
@@ -183,16 +201,15 @@ fn listen(reader: &mut Reader) -> Listen {
     let (http, https) = (port(reader, "ROUTER_SERVICE_HTTP_PORT", 80), port(reader, "ROUTER_SERVICE_HTTPS_PORT", 443));
     let stats = port(reader, "STATS_PORT", 1936);
     if http == https || http == stats || https == stats {
-        let mistake = format!(
-            "ROUTER_SERVICE_HTTP_PORT, ROUTER_SERVICE_HTTPS_PORT, STATS_PORT: {http}, {https}, {stats} must differ"
-        );
-        reader.mistakes.push(mistake);
+        let all = "ROUTER_SERVICE_HTTP_PORT, ROUTER_SERVICE_HTTPS_PORT, STATS_PORT";
+        reader.mistake(all, format!("{http}, {https}, {stats} must differ"));
     }
     let blocks = |text: &str| {
-        text.split([',', ' ']).filter(|word| !word.is_empty()).map(|word| word.parse::<Cidr>().ok()).collect()
+        let words = text.split([',', ' ']).filter(|word| !word.is_empty());
+        let blocks: Option<Vec<Cidr>> = words.map(|word| word.parse::<Cidr>().ok()).collect();
+        blocks.filter(|blocks| !blocks.is_empty())
     };
-    let trusted: Option<Vec<Cidr>> =
-        reader.parsed("ROUTER_PROXY_PROTOCOL_TRUSTED_CIDRS", "CIDRs of both families between commas", blocks);
+    let trusted = reader.parsed("ROUTER_PROXY_PROTOCOL_TRUSTED_CIDRS", "CIDRs of both families between commas", blocks);
     let proxy_protocol = match (reader.flag("ROUTER_USE_PROXY_PROTOCOL", false), trusted) {
         (false, _) => ProxyProtocol::Off,
         (true, None) => ProxyProtocol::Everybody,
@@ -207,8 +224,7 @@ fn listen(reader: &mut Reader) -> Listen {
     if !mode.families().iter().any(given) {
         let text = reader.text("ROUTER_LISTEN_ADDRESSES");
         reader
-            .mistakes
-            .push(format!("ROUTER_LISTEN_ADDRESSES: {text:?} has no address of a family of ROUTER_IP_V4_V6_MODE"));
+            .mistake("ROUTER_LISTEN_ADDRESSES", format!("{text:?} has no address of a family of ROUTER_IP_V4_V6_MODE"));
     }
     Listen { mode, only, http, https, stats, proxy_protocol, split_headers }
 }
@@ -223,11 +239,16 @@ fn tls(reader: &mut Reader) -> Tls {
         _ => reader.words("ROUTER_CIPHERS", INTERMEDIATE, b":-_+!@=."),
     };
     const VERSIONS: &str = "TLSv1.0, TLSv1.1, TLSv1.2, TLSv1.3";
+    let client_auth = reader.one_of("ROUTER_MUTUAL_TLS_AUTH", "", "required, optional, none");
+    let client_ca = reader.path("ROUTER_MUTUAL_TLS_AUTH_CA");
+    if !matches!(client_auth.as_str(), "" | "none") && client_ca.is_none() {
+        reader.mistake("ROUTER_MUTUAL_TLS_AUTH", format!("{client_auth:?} needs ROUTER_MUTUAL_TLS_AUTH_CA"));
+    }
     Tls {
         default_pem: reader.get("DEFAULT_CERTIFICATE").map(runtime::secret::Secret::new),
         default_path: reader.path("DEFAULT_CERTIFICATE_PATH"),
         default_folder: reader.path("DEFAULT_CERTIFICATE_DIR"),
-        destination_ca: reader.path("DEFAULT_DESTINATION_CA_PATH").filter(|path| path.exists()),
+        destination_ca: reader.path("DEFAULT_DESTINATION_CA_PATH"),
         ciphers,
         ciphersuites: reader.words("ROUTER_CIPHERSUITES", SUITES, b":_"),
         curves: reader.words("ROUTER_CURVES", "", b":-_"),
@@ -235,8 +256,8 @@ fn tls(reader: &mut Reader) -> Tls {
         max_version: reader.one_of("SSL_MAX_VERSION", "", VERSIONS),
         strict_sni: reader.flag("ROUTER_STRICT_SNI", false),
         http2: !reader.flag("ROUTER_DISABLE_HTTP2", false),
-        client_auth: reader.one_of("ROUTER_MUTUAL_TLS_AUTH", "", "required, optional, none"),
-        client_ca: reader.path("ROUTER_MUTUAL_TLS_AUTH_CA"),
+        client_auth,
+        client_ca,
         client_crl: reader.path("ROUTER_MUTUAL_TLS_AUTH_CRL"),
         client_subjects: reader.parsed("ROUTER_MUTUAL_TLS_AUTH_FILTER", "a regular expression in one line", |value| {
             text::is_printable(value).then(|| value.to_owned())
@@ -271,9 +292,13 @@ fn http(reader: &mut Reader) -> Http {
             .unwrap_or_default(),
         cookie_name: reader.parsed("ROUTER_COOKIE_NAME", "a cookie's name", token),
         unique_id_header: reader.parsed("ROUTER_UNIQUE_ID_HEADER_NAME", "a header's name", token),
+        unique_id_format: reader
+            .log_format("ROUTER_UNIQUE_ID_FORMAT", Place::UniqueId)
+            .unwrap_or_else(|| UNIQUE_ID.to_owned()),
+        case_adjust: case_adjust(reader),
         compression: compression.then(|| media_types(&mime)),
-        error_503: reader.path("ROUTER_ERRORFILE_503").filter(|path| path.exists()),
-        error_404: reader.path("ROUTER_ERRORFILE_404").filter(|path| path.exists()),
+        error_503: reader.path("ROUTER_ERRORFILE_503"),
+        error_404: reader.path("ROUTER_ERRORFILE_404"),
         ignore_probes: reader.flag("ROUTER_HTTP_IGNORE_PROBES", false),
         idle_close_on_response: reader.flag("ROUTER_IDLE_CLOSE_ON_RESPONSE", false),
         abort_on_close: reader.flag("ROUTER_ABORT_ON_CLOSE", false),
@@ -283,6 +308,19 @@ fn http(reader: &mut Reader) -> Http {
     }
 }
 
+/// Names of headers, each in one spelling.
+fn case_adjust(reader: &mut Reader) -> Vec<String> {
+    let name = "ROUTER_H1_CASE_ADJUST";
+    let mut adjusted: BTreeMap<String, String> = BTreeMap::new();
+    for (at, word) in reader.list(name).iter().enumerate() {
+        let known = adjusted.entry(word.to_ascii_lowercase()).or_insert_with(|| word.clone()).clone();
+        if !text::is_token(word) || known != *word {
+            reader.unusable(&format!("{name}[{at}]"), word, "names of headers, each in one spelling");
+        }
+    }
+    adjusted.into_values().collect()
+}
+
 /// `NAME:VALUE:Set` and `NAME:Delete` between commas, with everything else that could be a separator escaped as in URLs.
 fn header_rules(reader: &mut Reader, name: &str, direction: Direction) -> Vec<HeaderRule> {
     let rule = |word: &str| match word.split(':').collect::<Vec<_>>()[..] {
@@ -290,8 +328,22 @@ fn header_rules(reader: &mut Reader, name: &str, direction: Direction) -> Vec<He
         [name, "Delete"] => header_rule(&decoded(name)?, None, direction),
         _ => None,
     };
-    let accepted = "NAME:VALUE:Set and NAME:Delete between commas, escaped as in URLs";
-    reader.parsed(name, accepted, |text| text.split(',').map(rule).collect()).unwrap_or_default()
+    let mut rules = Vec::new();
+    for (at, word) in reader.text(name).split(',').filter(|word| !word.is_empty()).enumerate() {
+        match rule(word) {
+            Some(rule) => rules.push(rule),
+            None => {
+                let accepted = format!(
+                    "NAME:VALUE:Set and NAME:Delete, escaped as in URLs; a name other than host, cookie, set-cookie, proxy and \
+                     strict-transport-security; a value of {}",
+                    direction.place().accepted()
+                );
+                let shown = decoded(word).unwrap_or_else(|| word.to_owned());
+                reader.unusable(&format!("{name}[{at}]"), &shown, &accepted);
+            }
+        }
+    }
+    rules
 }
 
 /// Undoes percent signs.
@@ -389,7 +441,6 @@ fn access_log(reader: &mut Reader) -> Option<AccessLog> {
         }
     };
     let to = reader.parsed("ROUTER_SYSLOG_ADDRESS", "ADDRESS:PORT, a socket's path, or stdout", to);
-    let format = |value: &str| text::is_printable(value).then(|| unquoted(value));
     const LEVELS: &str = "emerg, alert, crit, err, warning, notice, info, debug";
     const FACILITIES: &str = "kern, user, mail, daemon, auth, syslog, lpr, news, uucp, cron, auth2, ftp, ntp, audit, alert, cron2, local0, local1, local2, local3, local4, local5, local6, local7";
     let log = AccessLog {
@@ -397,7 +448,7 @@ fn access_log(reader: &mut Reader) -> Option<AccessLog> {
         level: reader.one_of("ROUTER_LOG_LEVEL", "info", LEVELS),
         max_length: reader
             .number("ROUTER_LOG_MAX_LENGTH", 1024, "a number from 80 to 65535", |n| (80..=65_535).contains(n)),
-        format: reader.parsed("ROUTER_SYSLOG_FORMAT", "a log format of HAProxy in one line", format),
+        format: reader.log_format("ROUTER_SYSLOG_FORMAT", Place::AccessLog),
         not_empty: reader.flag("ROUTER_DONT_LOG_NULL", false),
         to: to.clone().unwrap_or(LogTo::Stdout),
     };

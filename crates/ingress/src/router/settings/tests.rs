@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn read(variables: &[(&str, &str)]) -> Result<Settings, Vec<String>> {
+fn read(variables: &[(&str, &str)]) -> Result<Settings, Vec<Mistake>> {
     Settings::from_environment(variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())))
 }
 
@@ -49,7 +49,8 @@ fn every_mistake_names_its_variable_value_and_what_is_accepted() {
     ])
     .unwrap_err();
     assert_eq!(mistakes.len(), 8, "{mistakes:#?}");
-    assert!(mistakes.contains(&"ROUTER_IP_V4_V6_MODE: \"v5\" cannot be used; accepted: v4, v6, v4v6".to_owned()));
+    let lines: Vec<String> = mistakes.iter().map(ToString::to_string).collect();
+    assert!(lines.contains(&"ROUTER_IP_V4_V6_MODE: \"v5\" cannot be used; accepted: v4, v6, v4v6".to_owned()));
 }
 
 #[test]
@@ -99,6 +100,13 @@ fn headers_and_captures_for_all_routes() {
         ("ROUTER_HTTP_RESPONSE_HEADERS", "X-A:%zz:Set"),
         ("ROUTER_CAPTURE_HTTP_REQUEST_HEADERS", "a b:1"),
         ("ROUTER_CAPTURE_HTTP_COOKIE", "a"),
+        ("ROUTER_UNIQUE_ID_FORMAT", "%nonsense"),
+        ("ROUTER_UNIQUE_ID_FORMAT", "%[env(HOME)]"),
+        ("ROUTER_SYSLOG_FORMAT", "%[lua.f]"),
+        ("ROUTER_H1_CASE_ADJUST", "X-A,X-a"),
+        ("ROUTER_H1_CASE_ADJUST", "a b"),
+        ("ROUTER_PROXY_PROTOCOL_TRUSTED_CIDRS", ","),
+        ("ROUTER_MUTUAL_TLS_AUTH", "required"),
     ] {
         assert_eq!(read(&[(name, value)]).unwrap_err().len(), 1, "{name}={value}");
     }

@@ -237,6 +237,9 @@ fn what_routers_read_is_mounted_from_their_own_namespace() {
     ] {
         assert!(volumes.contains(&(&json!(volume), &json!(map))), "{volumes:?}");
     }
+    let work = json!({"name": "work", "mountPath": "/var/lib/twinstack"});
+    assert!(pod["containers"][0]["volumeMounts"].as_array().unwrap().contains(&work), "{pod:#}");
+    assert!(pod["volumes"].as_array().unwrap().contains(&json!({"name": "work", "emptyDir": {}})), "{pod:#}");
     let copies: Vec<_> = small::copies(case.input()).iter().map(|copy| (copy.source, copy.name)).collect();
     assert_eq!(copies, [("people", "router-client-ca-default"), ("pages", "default-errorpages")]);
     let environment = environment::environment(case.input(), None).unwrap();

@@ -248,6 +248,7 @@ fn a_classic_load_balancer_on_a_dual_stack_cluster() {
     for family in ["DualStackIPv4Primary", "DualStackIPv6Primary"] {
         let wanted = balanced("Classic", family);
         let (nlb, classic) = (live("NLB", family), live("Classic", family));
+        // No zone is named, so that the records are somebody else's.
         let before = balancer::conditions(balanced("NLB", family).input(), observed(&operand, Some(&nlb), None));
         assert_eq!(shown(&before, "LoadBalancerDualStack"), "True NetworkLoadBalancer");
         let pending = balancer::conditions(wanted.input(), observed(&operand, Some(&nlb), None));
@@ -259,6 +260,64 @@ fn a_classic_load_balancer_on_a_dual_stack_cluster() {
         let after = balancer::conditions(wanted.input(), observed(&operand, Some(&classic), None));
         assert_eq!(shown(&after, "LoadBalancerProgressing"), "False LoadBalancerNotProgressing");
         assert_eq!(shown(&after, "LoadBalancerDualStack"), "False ClassicLoadBalancerIsIPv4Only");
+    }
+}
+
+/// Both families are said to be served when that was seen, and otherwise what is missing.
+#[test]
+fn both_families_are_told_by_what_was_seen() {
+    let operand = Operand::nothing(2);
+    let zone = |status: &str| json!([{"dnsZone": {"id": "a"}, "conditions": [{"type": "Published", "status": status, "reason": "r", "message": "throttled", "lastTransitionTime": ""}]}]);
+    for family in ["DualStackIPv4Primary", "DualStackIPv6Primary"] {
+        let whole = live("NLB", family);
+        let pending = Service { status: None, ..whole.clone() };
+        let mut one_family = whole.clone();
+        one_family.spec.as_mut().unwrap().ip_families.as_mut().unwrap().retain(|name| name == "IPv4");
+        for (what, service, zones, record, expected, words) in [
+            ("no Service", None, &["a"][..], None, "Unknown ServiceNotFound", "not there"),
+            ("no load balancer", Some(pending), &["a"], None, "Unknown LoadBalancerPending", "not there yet"),
+            ("one family", Some(one_family), &["a"], None, "False ServiceLacksFamily", "no IPv6"),
+            (
+                "no record",
+                Some(whole.clone()),
+                &["a"],
+                None,
+                "False RecordsNotPublished",
+                "The wildcard record is not there",
+            ),
+            (
+                "failed",
+                Some(whole.clone()),
+                &["a"],
+                Some(record("Managed", zone("False"))),
+                "False RecordsNotPublished",
+                "throttled",
+            ),
+            (
+                "all",
+                Some(whole.clone()),
+                &["a"],
+                Some(record("Managed", zone("True"))),
+                "True NetworkLoadBalancer",
+                "all zones have A and AAAA",
+            ),
+            (
+                "unmanaged",
+                Some(whole.clone()),
+                &["a"],
+                Some(record("Unmanaged", zone("Unknown"))),
+                "True NetworkLoadBalancer",
+                "somebody else's",
+            ),
+            ("no zones", Some(whole.clone()), &[], None, "True NetworkLoadBalancer", "somebody else's"),
+        ] {
+            let case = balanced("NLB", family).zones(zones);
+            let seen = Observed { record: record.as_ref(), ..observed(&operand, service.as_ref(), None) };
+            let all = balancer::conditions(case.input(), seen);
+            assert_eq!(shown(&all, "LoadBalancerDualStack"), expected, "{what} on {family}");
+            let message = &find(&all, "LoadBalancerDualStack").unwrap().message;
+            assert!(message.contains(words), "{what} on {family}: {message}");
+        }
     }
 }
 

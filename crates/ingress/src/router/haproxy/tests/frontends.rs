@@ -64,7 +64,8 @@ fn a_user_of_its_own_sees_its_sockets_and_nothing_else() {
     let settings = settings(&[PROXY, ("ROUTER_SYSLOG_ADDRESS", "/dev/log")]);
     let folder = tempfile::tempdir().unwrap();
     let layout = Layout::new(folder.path()).unwrap().with_jail(Some(Jail { uid: 1234, gid: 5678 }));
-    let files = Files { settings: &settings, layout: &layout, default_certificate: &default_certificate() };
+    let default_certificate = &default_certificate();
+    let files = Files { settings: &settings, layout: &layout, default_certificate, service_ca: "" };
     write(files, 1, &cluster().model(Default::default())).unwrap();
     let text = fs::read_to_string(layout.config(1)).unwrap().replace(&folder.path().display().to_string(), "F");
     let global: Vec<&str> = text.lines().skip(2).take(3).map(str::trim).collect();
@@ -115,4 +116,30 @@ fn a_frontend_in_front_waits_for_the_whole_header() {
         assert!(written.section("global").contains(&"maxconn 100000"), "each connection is two");
         written.check();
     }
+}
+
+/// A spare is logged under the name that its Route has after the next reload, whatever the format.
+#[test]
+fn access_logs_name_the_route() {
+    let model = cluster().model(Default::default());
+    for (format, expected) in [
+        ("", "log-format '%ci:%cp [%tr] %ft %[var(txn.name)]/%s "),
+        ("it's %{+Q}b %bq", r"log-format 'it'\''s %{+Q}[var(txn.name)] %bq'"),
+    ] {
+        let settings = settings(&[("ROUTER_SYSLOG_ADDRESS", "stdout"), ("ROUTER_SYSLOG_FORMAT", format)]);
+        let written = Written::new(&settings, &model);
+        for frontend in ["frontend public from", "frontend fe_tls"] {
+            assert!(written.section(frontend).iter().any(|line| line.starts_with(expected)), "{}", written.config);
+        }
+        let passed = "log-format '%ci:%cp [%t] %ft %[var(sess.name)]/%s ";
+        assert!(
+            written.section("frontend public_ssl").iter().any(|line| line.starts_with(passed)),
+            "{}",
+            written.config
+        );
+        assert_eq!(written.map("log-name.map"), "");
+        written.check();
+    }
+    let silent = Written::new(&settings(&[]), &model);
+    assert!(!silent.config.contains("log-format") && !silent.config.contains(".name)"), "{}", silent.config);
 }

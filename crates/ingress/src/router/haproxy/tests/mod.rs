@@ -33,7 +33,9 @@ impl Written {
     fn new(settings: &Settings, model: &Model) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let layout = Layout::new(folder.path()).unwrap();
-        let files = Files { settings, layout: &layout, default_certificate: &default_certificate() };
+        let service_ca = testing::certificate("ca.test").0;
+        let files =
+            Files { settings, layout: &layout, default_certificate: &default_certificate(), service_ca: &service_ca };
         write(files, 1, model).unwrap();
         let config = fs::read_to_string(layout.config(1)).unwrap();
         Self { folder, config }
@@ -286,8 +288,11 @@ fn certificates_are_listed_and_shared_ones_get_no_http2() {
     }
     let written = Written::new(&settings(&[]), &cluster.model(Default::default()));
     let list = written.map("certificates.list");
+    // The default one is first, and under no name that somebody might ask for.
+    assert!(list.lines().next().is_some_and(|line| line.ends_with(".pem default.invalid")), "{list}");
     let alpn: Vec<(bool, bool, bool)> = list
         .lines()
+        .skip(1)
         .map(|line| (line.contains("alpn h2"), line.ends_with(" one.test"), line.contains("PRIVATE")))
         .collect();
     assert_eq!(alpn, [(true, true, false), (false, false, false), (false, false, false)], "{list}");
@@ -310,6 +315,8 @@ fn the_whole_environment_makes_a_configuration() {
             ("ROUTER_MAX_CONNECTIONS", "auto"),
             ("ROUTER_ENABLE_COMPRESSION", "true"),
             ("ROUTER_UNIQUE_ID_HEADER_NAME", "X-Id"),
+            ("ROUTER_UNIQUE_ID_FORMAT", "\"%{+X}o\\\\ %ci it's %[uuid]\""),
+            ("ROUTER_H1_CASE_ADJUST", "X-Odd,Content-Length"),
             ("ROUTER_MUTUAL_TLS_AUTH", "optional"),
             ("ROUTER_MUTUAL_TLS_AUTH_CA", &ca),
             ("ROUTER_MUTUAL_TLS_AUTH_FILTER", "^/CN=(a|it's)$"),
@@ -328,13 +335,16 @@ fn the_whole_environment_makes_a_configuration() {
         ]),
         &cluster.model(Default::default()),
     );
-    assert!(written.config.contains(&format!("verify required ca-file {ca} verifyhost s.a.svc")));
+    let service_ca = written.folder.path().join("certificates/service-ca.pem");
+    assert!(written.config.contains(&format!("verify required ca-file {} verifyhost s.a.svc", service_ca.display())));
     for wanted in [
         r"http-request set-header 'X-A' 'it'\''s'",
         "http-request del-header 'X-B'",
         "http-response set-header 'X-C' 'a b'",
         "capture request header Referer len 10",
         "capture cookie session= len 9",
+        r"unique-id-format '%{+X}o %ci it'\''s %[uuid]'",
+        "option h1-case-adjust-bogus-client",
     ] {
         assert!(written.section("frontend fe_tls").contains(&wanted), "{wanted}");
     }
