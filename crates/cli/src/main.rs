@@ -15,6 +15,7 @@ use std::process::ExitCode;
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
+    args::end_when_output_fails();
     runtime::tls::install_provider();
     // Where it is forbidden there is what there was.
     let _ = kernel::limits::raise_open_files();

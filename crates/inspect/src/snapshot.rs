@@ -1,15 +1,19 @@
 //! The objects of a cluster at one moment, by kind.
 
-use k8s_openapi::api::{
-    coordination::v1::Lease,
-    core::v1::{Node, Pod, Service},
-    discovery::v1::EndpointSlice,
-    events::v1::Event,
-    networking::v1::{NetworkPolicy, ServiceCIDR},
+use k8s_openapi::{
+    Metadata,
+    api::{
+        coordination::v1::Lease,
+        core::v1::{Node, Pod, Service},
+        discovery::v1::EndpointSlice,
+        events::v1::Event,
+        networking::v1::{NetworkPolicy, ServiceCIDR},
+    },
+    apimachinery::pkg::apis::meta::v1::ObjectMeta,
 };
 use objects::Decode;
 use serde_json::Value;
-use std::time::SystemTime;
+use std::{borrow::Cow, time::SystemTime};
 
 /// A kind that is looked at.
 #[derive(Clone, Copy, Debug)]
@@ -63,8 +67,12 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// Takes in an object, or a list of them. Of other kinds nothing is kept; one that cannot be read is told.
+    /// Takes in an object, or a list of them. Of other kinds nothing is kept; one that cannot be read is told, and what is no object.
     pub fn add(&mut self, object: Value) -> Result<(), String> {
+        if object["kind"].as_str().is_none_or(str::is_empty) {
+            let text: String = object.to_string().chars().take(60).collect();
+            return Err(format!("{text}: is no object of Kubernetes, as it has no kind"));
+        }
         if object["kind"].as_str().is_some_and(|kind| kind.ends_with("List")) {
             let Value::Object(mut list) = object else { return Ok(()) };
             let Some(Value::Array(items)) = list.remove("items") else { return Ok(()) };
@@ -89,6 +97,46 @@ impl Snapshot {
             _ => Ok(()),
         }
     }
+
+    /// Whether an object of a kind, as `Finding`s name it, is here: in this namespace, or in any.
+    #[must_use]
+    pub fn has(&self, kind: &str, name: &str, namespace: Option<&str>) -> bool {
+        self.names()
+            .any(|(known, about)| known == kind && about.name.as_deref() == Some(name) && is_in(&about, namespace))
+    }
+
+    /// Whether anything of a namespace is here.
+    #[must_use]
+    pub fn has_namespace(&self, namespace: &str) -> bool {
+        self.names().any(|(_, about)| about.namespace.as_deref() == Some(namespace))
+    }
+
+    /// Kind, name and namespace of everything that can be asked for.
+    fn names(&self) -> impl Iterator<Item = (String, Cow<'_, ObjectMeta>)> {
+        fn of<'a, K: Metadata<Ty = ObjectMeta>>(
+            kind: &'a str,
+            list: &'a [K],
+        ) -> impl Iterator<Item = (String, Cow<'a, ObjectMeta>)> {
+            list.iter().map(move |object| (kind.to_owned(), Cow::Borrowed(object.metadata())))
+        }
+        let custom = self.custom.iter().map(|object| {
+            let text = |field: &str| object["metadata"][field].as_str().map(str::to_owned);
+            let about = ObjectMeta { name: text("name"), namespace: text("namespace"), ..ObjectMeta::default() };
+            (object["kind"].as_str().unwrap_or_default().to_lowercase(), Cow::Owned(about))
+        });
+        of("node", &self.nodes)
+            .chain(of("pod", &self.pods))
+            .chain(of("service", &self.services))
+            .chain(of("endpointslice", &self.slices))
+            .chain(of("networkpolicy", &self.policies))
+            .chain(of("lease", &self.leases))
+            .chain(custom)
+    }
+}
+
+/// What is in no namespace is there whichever is asked for.
+fn is_in(about: &ObjectMeta, namespace: Option<&str>) -> bool {
+    namespace.is_none() || about.namespace.is_none() || about.namespace.as_deref() == namespace
 }
 
 fn keep<T: Decode>(list: &mut Vec<T>, object: Value) -> Result<(), String> {
@@ -120,5 +168,32 @@ mod tests {
         assert_eq!((nodes.len(), pods.len(), services.len(), custom.len()), (1, 0, 1, 1));
         let wrong = snapshot.add(json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p"}, "spec": 1}));
         assert!(wrong.unwrap_err().starts_with("Pod p: "));
+        for garbage in [json!("garbage"), json!({}), json!(3), json!({"kind": ""}), json!([{"kind": "Node"}])] {
+            let refused = snapshot.add(garbage.clone()).unwrap_err();
+            assert!(refused.ends_with("is no object of Kubernetes, as it has no kind"), "{garbage}: {refused}");
+        }
+    }
+
+    #[test]
+    fn what_is_asked_for_is_there_or_not() {
+        let mut snapshot = Snapshot::default();
+        let items = json!([
+            {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n"}},
+            {"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": "shop"}},
+            {"apiVersion": "operator.openshift.io/v1", "kind": "DNS", "metadata": {"name": "default"}},
+        ]);
+        snapshot.add(json!({"kind": "List", "items": items})).unwrap();
+        for (kind, name, namespace, expected) in [
+            ("service", "web", None, true),
+            ("service", "web", Some("shop"), true),
+            ("service", "web", Some("other"), false),
+            ("service", "n", None, false),
+            ("node", "n", Some("shop"), true),
+            ("dns", "default", None, true),
+            ("pod", "web", None, false),
+        ] {
+            assert_eq!(snapshot.has(kind, name, namespace), expected, "{kind}/{name} {namespace:?}");
+        }
+        assert!(snapshot.has_namespace("shop") && !snapshot.has_namespace("other"));
     }
 }

@@ -33,12 +33,19 @@ impl Child {
         variables: &[(String, String)],
         log: &Path,
     ) -> io::Result<Self> {
-        let output = File::options().create(true).append(true).open(log)?;
-        let errors = output.try_clone()?;
-        let mut command = Command::new(program);
+        let mut command = logged(program, words, log)?;
         command.envs(variables.iter().map(|(name, value)| (name, value)));
-        command.args(words).stdin(Stdio::null()).stdout(output).stderr(errors).process_group(0);
         Ok(Self { inner: netns::within(namespace, || command.spawn())?? })
+    }
+
+    /// Starts a program that may go on without this one; what it prints goes into `log`. Signals of our terminal are not for it.
+    pub fn start_apart(program: &Path, words: &[String], log: &Path) -> io::Result<Self> {
+        Ok(Self { inner: logged(program, words, log)?.spawn()? })
+    }
+
+    /// Lets it go on when this process ends.
+    pub fn leave(self) {
+        std::mem::forget(self);
     }
 
     /// Its process id.
@@ -59,6 +66,14 @@ impl Child {
     pub fn terminate(&self) {
         terminate(self.inner.id());
     }
+}
+
+fn logged(program: &Path, words: &[String], log: &Path) -> io::Result<Command> {
+    let output = File::options().create(true).append(true).open(log)?;
+    let errors = output.try_clone()?;
+    let mut command = Command::new(program);
+    command.args(words).stdin(Stdio::null()).stdout(output).stderr(errors).process_group(0);
+    Ok(command)
 }
 
 impl Drop for Child {

@@ -26,4 +26,4 @@ pub use layout::{Layout, LayoutError, NodeLayout, Ranges, balancers};
 pub use network::{Network, NetworkError};
 pub use node::{Node, NodeFlags};
 pub use state::State;
-pub use tools::{Tools, missing};
+pub use tools::{Tools, missing, program};

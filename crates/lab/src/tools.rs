@@ -39,7 +39,9 @@ fn folders() -> Vec<PathBuf> {
     tools.into_iter().chain(std::env::split_paths(&path)).chain(SYSTEM.map(PathBuf::from)).collect()
 }
 
-fn program(name: &str) -> Option<PathBuf> {
+/// Where a program is: on the PATH, in the folder that `TWINSTACK_TOOLS` names, or where only root looks.
+#[must_use]
+pub fn program(name: &str) -> Option<PathBuf> {
     folders().into_iter().map(|folder| folder.join(name)).find(|path| path.is_file())
 }
 

@@ -81,3 +81,82 @@ fn as_many_files_as_are_allowed_may_be_open() {
     let numbers: Vec<&str> = line.split_whitespace().collect();
     assert_eq!(numbers[3], numbers[4], "{line}");
 }
+
+/// `head` has read enough, a disk is full: both end the program with a word at most, not with a trace of its inside.
+#[test]
+fn output_that_nobody_takes_ends_the_program_quietly() {
+    for words in [&["version"][..], &["completions", "bash"]] {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let printing_to = |output: std::process::Stdio| {
+            let mut command = std::process::Command::new(twinstack());
+            command.args(words).stdout(output).output().expect("the binary runs")
+        };
+        let output = printing_to(writer.into());
+        assert_eq!((output.status.code(), text(&output.stderr)), (Some(1), String::new()), "{words:?}");
+        let full = std::fs::File::options().write(true).open("/dev/full").expect("Linux has it");
+        let output = printing_to(full.into());
+        let complaint = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{words:?}: {complaint}");
+        assert!(
+            complaint.starts_with("error: standard output: No space left") && complaint.lines().count() == 1,
+            "{complaint}"
+        );
+    }
+}
+
+#[test]
+fn a_cause_is_told_once() {
+    let output = run(&["doctor", "--kubeconfig=/nowhere/kubeconfig"]);
+    let complaint = text(&output.stderr);
+    assert_eq!(complaint.matches("No such file").count(), 1, "{complaint}");
+    assert_eq!(complaint.matches("failed to read").count(), 1, "{complaint}");
+}
+
+#[test]
+fn blocks_of_pods_that_have_addresses_of_services_are_refused() {
+    for (pods, services) in [
+        ("10.96.0.0/12", "10.96.0.0/16"),
+        ("fd00:96::/64", "fd00:96::/112"),
+        ("10.244.0.0/16,fd00:96::/64", "10.96.0.0/16,fd00:96::/112"),
+        ("fd00:244::/56,10.96.0.0/20", "fd00:96::/112,10.96.0.0/16"),
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let output = run(&[
+            "up",
+            "--nodes=0",
+            &format!("--cluster-cidr={pods}"),
+            &format!("--service-cluster-ip-range={services}"),
+            &format!("--data-dir={}", folder.path().join("data").display()),
+        ]);
+        let complaint = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(64), "{complaint}");
+        assert!(complaint.contains("--cluster-cidr") && complaint.contains("overlaps"), "{complaint}");
+        assert!(!folder.path().join("data").exists());
+    }
+}
+
+/// Of what is not there nobody can say that nothing is wrong with it.
+#[test]
+fn doctor_says_what_is_not_there() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("objects.yaml");
+    let web = "{apiVersion: v1, kind: Service, metadata: {name: web, namespace: shop}, spec: {clusterIP: None}}";
+    for (content, words, expected) in [
+        (web, &["service/web"][..], Ok("nothing is wrong")),
+        (web, &["-n", "shop"], Ok("nothing is wrong")),
+        (web, &["service/other"], Err("there is no service other")),
+        (web, &["service/web", "-n", "else"], Err("there is no service web in namespace else")),
+        (web, &["-n", "nowhere"], Err("there is nothing to look at in namespace nowhere")),
+        ("garbage", &[], Err("is no object of Kubernetes, as it has no kind")),
+        ("", &[], Err("there is no object in it")),
+    ] {
+        std::fs::write(&file, content).expect("written");
+        let output = run(&[&["doctor", "--filename", &file.display().to_string()], words].concat());
+        let (printed, complaint) = (text(&output.stdout), text(&output.stderr));
+        match expected {
+            Ok(words) => assert!(output.status.success() && printed.contains(words), "{printed}{complaint}"),
+            Err(words) => assert!(output.status.code() == Some(1) && complaint.contains(words), "{printed}{complaint}"),
+        }
+    }
+}

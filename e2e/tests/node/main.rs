@@ -1,6 +1,7 @@
 //! `twinstack kubelet` with a real containerd, runc and CNI plugins, in network namespaces.
 
 mod addresses;
+mod background;
 mod hooks;
 mod interop;
 mod join;

@@ -10,7 +10,7 @@ use kernel::{netns::Namespace, process::ProcessError};
 use serde_json::{Value, json};
 use std::{net::IpAddr, path::Path, time::Duration};
 
-const SERVICES: [&str; 2] = ["10.96.0.0/16", "fd00:10:96::/112"];
+pub(super) const SERVICES: [&str; 2] = ["10.96.0.0/16", "fd00:10:96::/112"];
 const WEB: &str = "mkdir -p /www; echo hello from web > /www/index.html; exec httpd -f -p 8080 -h /www";
 
 /// The machine, and `up` on it.
@@ -177,7 +177,7 @@ fn launch(machine: &Namespace, shape: Shape, folder: &Path) -> Process {
 }
 
 /// Everything that belongs to a lab and should be gone with it.
-fn left(machine: &Namespace, id: &str, data: &Path) -> Vec<String> {
+pub(super) fn left(machine: &Namespace, id: &str, data: &Path) -> Vec<String> {
     let mut found = Vec::new();
     let spaces = std::fs::read_dir("/run/netns").into_iter().flatten().flatten();
     found.extend(spaces.map(|one| one.path().display().to_string()).filter(|path| path.contains(id)));

@@ -142,6 +142,7 @@ pub const GENERATED_HOSTS: &str = "generated-hosts.route.openshift.io";
 pub fn ingress_operator() -> Rights {
     const ADMISSION: &str = "admissionregistration.k8s.io";
     const POLICIES: [&str; 2] = ["mutatingadmissionpolicies", "mutatingadmissionpolicybindings"];
+    const NAMESPACES: [&str; 3] = [ROUTER_NAMESPACE, INGRESS_OPERATOR_NAMESPACE, MANAGED_CONFIG_NAMESPACE];
     let whole = ["get", "list", "watch", "create", "update", "patch", "delete"];
     let own = ["get", "create", "patch", "delete"];
     let status = ["get", "update", "patch"];
@@ -149,7 +150,7 @@ pub fn ingress_operator() -> Rights {
     let (rbac, records) = ("rbac.authorization.k8s.io", "ingress.operator.openshift.io");
     let mut everywhere = vec![
         rule("", &["namespaces"], &["create"]),
-        named("", &["namespaces"], &[ROUTER_NAMESPACE, INGRESS_OPERATOR_NAMESPACE], &["get", "patch"]),
+        named("", &["namespaces"], &NAMESPACES, &["get", "patch"]),
         rule("networking.k8s.io", &["ingressclasses"], &own),
         rule(rbac, &["clusterroles", "clusterrolebindings"], &["create"]),
         named(rbac, &["clusterroles", "clusterrolebindings"], &role, &["get", "patch"]),
@@ -183,6 +184,10 @@ pub fn ingress_operator() -> Rights {
         rule("apps", &["deployments/finalizers"], &["update"]),
     ];
     routers.extend(in_records.clone());
+    let published = vec![
+        rule("", &["configmaps"], &["create"]),
+        named("", &["configmaps"], &["default-ingress-cert"], &["get", "patch"]),
+    ];
     let (_, mut itself) = leader(INGRESS_OPERATOR_NAMESPACE);
     itself.extend(in_records);
     itself.extend([
@@ -195,6 +200,7 @@ pub fn ingress_operator() -> Rights {
         within: vec![
             (ROUTER_NAMESPACE, routers),
             (CONFIG_NAMESPACE, vec![rule("", &["configmaps"], &["get"])]),
+            (MANAGED_CONFIG_NAMESPACE, published),
             (INGRESS_OPERATOR_NAMESPACE, itself),
         ],
     }

@@ -5,7 +5,7 @@ use crate::{
     flag::{AnyFlag, BOOL, COMMON, CONFIG, REST},
 };
 use runtime::config::{Mistakes, Settings};
-use std::{ffi::OsString, path::Path, process::ExitCode};
+use std::{ffi::OsString, io::Write as _, path::Path, process::ExitCode};
 
 /// Between words that may have commas.
 const LINE: &str = "\n";
@@ -181,8 +181,35 @@ pub(crate) fn exit(result: anyhow::Result<()>) -> ExitCode {
         anstream::eprintln!("{mistakes}");
         return ExitCode::from(USAGE);
     }
-    anstream::eprintln!("\x1b[1;31merror:\x1b[0m {error:#}");
+    anstream::eprintln!("\x1b[1;31merror:\x1b[0m {}", line(&error));
     ExitCode::FAILURE
+}
+
+/// What happened, with each cause that says something new: many errors repeat their own.
+fn line(error: &anyhow::Error) -> String {
+    let mut line = String::new();
+    for words in error.chain().map(ToString::to_string) {
+        if !line.contains(&words) {
+            line += if line.is_empty() { "" } else { ": " };
+            line += &words;
+        }
+    }
+    line
+}
+
+/// Ends the process as others end when nobody reads what they print any more, or it cannot be kept: with a word, not with a trace of
+/// where in the program that was.
+pub(crate) fn end_when_output_fails() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        let text = panic.payload_as_str().unwrap_or_default();
+        let Some(why) = text.strip_prefix("failed printing to stdout: ") else { return usual(panic) };
+        // Whoever closed the pipe has what it wanted.
+        if !why.contains("Broken pipe") {
+            let _ = writeln!(std::io::stderr(), "error: standard output: {why}");
+        }
+        std::process::exit(1);
+    }));
 }
 
 #[cfg(test)]

@@ -28,6 +28,8 @@ flags! {
 
 fn run(settings: Settings) -> anyhow::Result<()> {
     let shell = settings.read(|given| given.required(&SHELL))?;
-    clap_complete::generate(shell, &mut args::clap(), "twinstack", &mut std::io::stdout());
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut args::clap(), "twinstack", &mut script);
+    print!("{}", String::from_utf8_lossy(&script));
     Ok(())
 }

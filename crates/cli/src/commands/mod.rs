@@ -7,6 +7,7 @@ mod completions;
 mod controller_manager;
 pub(crate) mod dns;
 mod dns_operator;
+mod down;
 mod envtest;
 mod etcd;
 mod image;
@@ -62,6 +63,8 @@ impl Command {
 /// In the order of `--help`.
 pub(crate) static ALL: &[Command] = &[
     up::COMMAND,
+    down::DOWN,
+    down::RESET,
     lab::COMMAND,
     lab::STATUS,
     lab::EXEC,

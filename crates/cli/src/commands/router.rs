@@ -27,7 +27,7 @@ pub(super) const COMMAND: Command = Command {
 
 flags! {
     FLAGS:
-    HAPROXY: DefaultFlag<String> = text("haproxy", "FILE", "a program", "HAProxy's program, 2.6 or newer").or("haproxy");
+    HAPROXY: DefaultFlag<String> = text("haproxy", "FILE", "a program", "HAProxy's program, 2.6 or newer").or_else("haproxy on the PATH or in /usr/sbin", haproxy);
     WORKING_DIR: DefaultFlag<PathBuf> = folder("working-dir", "where HAProxy's files and sockets are kept").or("/var/lib/twinstack/router");
     HAPROXY_USER: DefaultFlag<User> = Flag::new("haproxy-user", "USER|UID[:GID]|none", "a user other than root, UID, UID:GID, or none", read::parsed, "who HAProxy becomes, in a folder with its sockets alone, when the router is root; none: the router's own user").or_else("haproxy, or 65533 where there is no such user", User::default);
     KEEP_HAPROXY: DefaultFlag<bool> = switch("keep-haproxy", "leave HAProxy serving when this is told to stop").or("false");
@@ -55,6 +55,11 @@ fn serve(
         tracing::info!(router = settings.name, ?settings.listen, "router starts");
         router::start(client, settings, options, &admin, &tasks).map_err(|error| anyhow::anyhow!("{error}"))
     })
+}
+
+/// An ordinary user's PATH does not lead to it where Debian has it.
+fn haproxy() -> String {
+    lab::program("haproxy").map_or_else(|| "haproxy".to_owned(), |path| path.display().to_string())
 }
 
 fn asked(given: &mut Settings) -> Option<(Option<PathBuf>, RouterOptions)> {

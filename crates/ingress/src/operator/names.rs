@@ -8,6 +8,8 @@ pub const OPERATOR_NAMESPACE: &str = api::config::INGRESS_NAMESPACE;
 pub const OPERAND_NAMESPACE: &str = api::rights::ROUTER_NAMESPACE;
 /// Where administrators put what an IngressController refers to by name.
 pub const CONFIG_NAMESPACE: &str = api::rights::CONFIG_NAMESPACE;
+/// Where operators put what all may read.
+pub const MANAGED_CONFIG_NAMESPACE: &str = api::rights::MANAGED_CONFIG_NAMESPACE;
 /// The IngressController that every cluster has.
 pub const DEFAULT: &str = "default";
 

@@ -341,6 +341,7 @@ impl Controllers {
             Ok(()) => note("routers", self.operand(input, live.as_deref()).await),
             missing => note("routers", missing),
         }
+        note("published certificate", self.publish_certificate(input).await);
         note("load balancer Service", self.balancer(input).await);
         let live = self.service(&input.names.router).filter(|live| live::is_owned(live, &input.names.controller));
         note("DNSRecord", self.record(input, live.as_deref()).await);

@@ -111,6 +111,22 @@ impl Controllers {
         Ok(is_old.then(|| format!("{at} names its host as common name alone, without a subject alternative name.")))
     }
 
+    /// Shows clients whom to trust: the chain of the default certificate, of which the last one is the authority.
+    pub(super) async fn publish_certificate(&self, input: Input<'_>) -> Result<()> {
+        if input.names.controller != names::DEFAULT {
+            return Ok(());
+        }
+        let given = input.controller.spec.default_certificate.as_ref().map(|some| &some.name);
+        let name = given.filter(|name| !name.is_empty()).unwrap_or(&input.names.certificate);
+        let secrets: Api<Secret> = Api::namespaced(self.client.clone(), OPERAND_NAMESPACE);
+        let data = secrets.get_opt(name).await?.and_then(|secret| secret.data).unwrap_or_default();
+        let Some(chain) = data.get("tls.crt").map(|chain| String::from_utf8_lossy(&chain.0)) else { return Ok(()) };
+        for wanted in small::published_certificate(&chain) {
+            self.children.ensure(wanted).await?;
+        }
+        Ok(())
+    }
+
     /// The one that is made here, anew before it ends.
     async fn own_certificate(&self, secrets: &Api<Secret>, input: Input<'_>) -> Result<()> {
         let now = SystemTime::now();
@@ -118,8 +134,10 @@ impl Controllers {
         let make = || -> Result<Value> {
             let purpose =
                 Purpose::Serving { names: vec![format!("*.{}", input.admission.domain)], addresses: Vec::new() };
-            let identity = Authority::create("ingress-operator", now)?.issue(&purpose, now)?;
-            Ok(small::certificate(input, identity.chain_pem(), identity.key_pem().expose()))
+            let authority = Authority::create("ingress-operator", now)?;
+            let identity = authority.issue(&purpose, now)?;
+            let chain = format!("{}{}", identity.chain_pem(), authority.certificate_pem());
+            Ok(small::certificate(input, &chain, identity.key_pem().expose()))
         };
         let name = &input.names.certificate;
         let Some(known) = secrets.get_opt(name).await? else {

@@ -31,6 +31,10 @@ fn one(node: &Node, cluster: Cluster) -> Vec<Finding> {
     if let Some((reason, message)) = unavailable(node) {
         found.push(finding(Severity::Error, format!("its network is not there: {reason}"), &message, String::new()));
     }
+    if let Some((status, message)) = not_ready(node) {
+        let mend = format!("look at its kubelet; kubectl describe node {} says more", about.name);
+        found.push(finding(Severity::Error, format!("is not ready: Ready is {status}"), &message, mend));
+    }
     if !cluster.is_dual() {
         return found;
     }
@@ -70,6 +74,13 @@ fn is_tainted(node: &Node) -> bool {
 }
 
 /// Reason and message.
+/// A Node that says nothing of itself is somebody's file.
+fn not_ready(node: &Node) -> Option<(String, String)> {
+    let conditions = node.status.as_ref()?.conditions.as_ref()?;
+    let one = conditions.iter().find(|one| one.type_ == "Ready" && one.status != "True")?;
+    Some((one.status.clone(), one.message.clone().unwrap_or_default()))
+}
+
 fn unavailable(node: &Node) -> Option<(String, String)> {
     let conditions = node.status.as_ref()?.conditions.as_ref()?;
     let one = conditions.iter().find(|one| one.type_ == "NetworkUnavailable" && one.status == "True")?;

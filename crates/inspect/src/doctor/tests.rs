@@ -259,3 +259,14 @@ fn a_component_that_no_longer_sees_the_api_is_named() {
         assert_eq!(found, if named { vec![line.to_owned()] } else { Vec::new() }, "{renewed} {holder} {taken:?}");
     }
 }
+
+#[test]
+fn a_node_that_is_not_ready_is_said_to_be() {
+    for (status, expected) in [("True", None), ("False", Some("False")), ("Unknown", Some("Unknown"))] {
+        let mut changed = node(&["192.0.2.1", "2001:db8::1"], &["10.244.0.0/24", "fd00:244::/64"]);
+        changed["status"]["conditions"] = json!([{"type": "Ready", "status": status}]);
+        let expected: Vec<String> =
+            expected.map(|status| format!("Error node/n1: is not ready: Ready is {status}")).into_iter().collect();
+        assert_eq!(found(vec![changed]), expected);
+    }
+}

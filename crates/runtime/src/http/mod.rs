@@ -4,6 +4,7 @@
 //! What is served is any tower service; `tower::service_fn` makes one of a closure. There is no router here: the API
 //! has one grammar, and [`crate::admin`] has five paths.
 
+mod ask;
 mod body;
 mod collect;
 mod connection;
@@ -14,6 +15,7 @@ mod server;
 mod slots;
 mod upgrade;
 
+pub use ask::ask;
 pub use body::{Body, BoxError, empty, full, holding, text};
 pub use collect::{CollectError, collect};
 pub use connection::Peer;

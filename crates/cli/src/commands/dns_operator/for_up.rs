@@ -33,6 +33,13 @@ impl ForUp {
         self.pods = Some(image);
     }
 
+    /// Has the server of this machine answer what DNSRecords ask for.
+    pub(crate) fn answer_records(&mut self) {
+        if let Operand::Process(local) = &mut self.options.operand {
+            local.records = true;
+        }
+    }
+
     /// The domain of Services.
     pub(crate) fn domain(&self) -> String {
         self.options.cluster_domain.to_string().trim_end_matches('.').to_owned()

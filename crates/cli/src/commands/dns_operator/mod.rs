@@ -146,6 +146,7 @@ fn local(given: &mut Settings, kubeconfig: Option<PathBuf>, folder: PathBuf) -> 
         port: given.get(&DNS_PORT),
         kubeconfig: kubeconfig.map(|path| std::path::absolute(&path).unwrap_or(path)),
         folder,
+        records: false,
         threads: given.get(&DNS_THREADS),
     }
 }

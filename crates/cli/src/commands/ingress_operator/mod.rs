@@ -2,7 +2,7 @@
 
 mod for_up;
 
-pub(crate) use for_up::{ForUp, Serving, objects};
+pub(crate) use for_up::{ForUp, Serving, with_defaults};
 
 use super::{
     Command,
@@ -137,7 +137,7 @@ fn process(given: &mut Settings, directory: PathBuf) -> Process {
     }
 }
 
-fn ports(text: &str) -> Result<Ports, String> {
+pub(super) fn ports(text: &str) -> Result<Ports, String> {
     let numbers: Option<Vec<u16>> =
         text.split(',').map(|one| one.trim().parse().ok().filter(|port| *port > 0)).collect();
     match numbers.as_deref() {

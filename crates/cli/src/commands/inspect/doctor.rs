@@ -2,7 +2,11 @@
 
 use super::{super::Command, Source, object, print};
 use crate::flag::{DefaultFlag, Flag, Form, flags, output, switch, text};
-use inspect::doctor::{self, Finding, Severity};
+use anyhow::bail;
+use inspect::{
+    Snapshot,
+    doctor::{self, Finding, Severity},
+};
 use runtime::config::Settings;
 use std::path::PathBuf;
 
@@ -41,6 +45,21 @@ struct Wanted {
 }
 
 impl Wanted {
+    /// Of what is not there nobody can say that nothing is wrong with it.
+    fn is_there(&self, snapshot: &Snapshot) -> anyhow::Result<()> {
+        let namespace = self.namespace.as_deref();
+        let inside = namespace.map(|namespace| format!(" in namespace {namespace}")).unwrap_or_default();
+        match &self.object {
+            Some((kind, name)) if !snapshot.has(kind, name, namespace) => {
+                bail!("there is no {kind} {name}{inside}; kubectl get {kind} -A lists them all")
+            }
+            None if namespace.is_some_and(|namespace| !snapshot.has_namespace(namespace)) => {
+                bail!("there is nothing to look at{inside}; kubectl get namespaces lists them all")
+            }
+            _ => Ok(()),
+        }
+    }
+
     fn takes(&self, finding: &Finding) -> bool {
         let about = &finding.about;
         let named = self.object.as_ref().is_none_or(|(kind, name)| about.kind == *kind && about.name == *name);
@@ -61,6 +80,7 @@ fn read(given: &mut Settings) -> Option<(Wanted, Source, Form)> {
 fn run(settings: Settings) -> anyhow::Result<()> {
     let (wanted, source, form) = settings.read(read)?;
     let (snapshot, unread) = source.snapshot()?;
+    wanted.is_there(&snapshot)?;
     let all: Vec<Finding> = doctor::examine(&snapshot).into_iter().filter(|one| wanted.takes(one)).collect();
     let (shown, hidden): (Vec<_>, Vec<_>) =
         all.into_iter().partition(|one| wanted.hints || one.severity != Severity::Hint);

@@ -61,6 +61,7 @@ fn object(text: &str) -> Result<(String, String), String> {
     Ok((kind.to_owned(), name.to_owned()))
 }
 
+/// At least one: of nothing nobody can say that it is well.
 fn from_text(text: &str) -> anyhow::Result<Snapshot> {
     let mut snapshot = Snapshot::default();
     // A whole cluster in JSON is much to read; YAML's parser would take longer.
@@ -68,7 +69,11 @@ fn from_text(text: &str) -> anyhow::Result<Snapshot> {
         snapshot.add(object).map_err(anyhow::Error::msg)?;
         return Ok(snapshot);
     }
-    for document in install::plan::yaml::documents(text).map_err(anyhow::Error::msg)? {
+    let documents = install::plan::yaml::documents(text).map_err(anyhow::Error::msg)?;
+    if documents.is_empty() {
+        anyhow::bail!("--filename: there is no object in it; give what `kubectl get ... -o json` or `-o yaml` prints");
+    }
+    for document in documents {
         snapshot.add(document).map_err(anyhow::Error::msg)?;
     }
     Ok(snapshot)

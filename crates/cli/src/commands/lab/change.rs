@@ -114,20 +114,27 @@ fn cut(settings: Settings, done: &str, change: Change) -> anyhow::Result<()> {
 
 fn down(settings: Settings) -> anyhow::Result<()> {
     let home = settings.read(|given| Some(home(given)))?;
+    match take_away(&home)? {
+        0 => anstream::println!("there was nothing"),
+        things => anstream::println!("taken away: {things} things"),
+    }
+    Ok(())
+}
+
+/// Takes away what a killed `up` left of its nodes; how much that was.
+pub(in crate::commands) fn take_away(home: &Home) -> anyhow::Result<usize> {
     // Held until the end, so that nobody starts meanwhile.
     let lock = if home.data.exists() { Some(home.lock()?) } else { None };
-    if let (Some(None), Some(state)) = (&lock, ::lab::State::read(&home)?) {
-        bail!("`twinstack up` still runs; end it with Ctrl-C or `kill {}`, which takes its nodes away", state.process);
+    if let (Some(None), Some(state)) = (&lock, ::lab::State::read(home)?) {
+        bail!(
+            "`twinstack up` still runs as process {}; end it with Ctrl-C or `twinstack down`, which takes its nodes away",
+            state.process
+        );
     }
-    let before = sweep::remains(&home);
-    if before.is_empty() {
-        anstream::println!("there was nothing");
-        return Ok(());
-    }
-    let left = sweep::sweep(&home);
+    let before = sweep::remains(home);
+    let left = if before.is_empty() { Vec::new() } else { sweep::sweep(home) };
     if !left.is_empty() {
         bail!("these could not be taken away: {}", left.join(", "));
     }
-    anstream::println!("taken away: {} things", before.len());
-    Ok(())
+    Ok(before.len())
 }

@@ -3,7 +3,7 @@
 mod change;
 mod look;
 
-pub(super) use change::{BREAK, DOWN, LOAD, MEND};
+pub(super) use change::{BREAK, DOWN, LOAD, MEND, take_away};
 pub(super) use look::{COMMAND, EXEC, LOGS, STATUS};
 
 use super::{apiserver, up};
@@ -15,7 +15,7 @@ use std::path::PathBuf;
 
 /// Which lab: the one of a data folder.
 #[rustfmt::skip]
-const DATA_DIR: Flag<PathBuf> = apiserver::DATA_DIR.help("data folder of `twinstack up`").otherwise("~/.local/share/twinstack, or /var/lib/twinstack for root");
+pub(super) const DATA_DIR: Flag<PathBuf> = apiserver::DATA_DIR.help("data folder of `twinstack up`").otherwise("~/.local/share/twinstack, or /var/lib/twinstack for root");
 
 fn home(given: &mut Settings) -> Home {
     Home::of(&given.optional(&DATA_DIR).unwrap_or_else(up::data_dir))

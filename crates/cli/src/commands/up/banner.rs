@@ -3,7 +3,8 @@
 
 use super::{
     super::{dns_operator, ingress_operator},
-    lab,
+    demo, lab,
+    running::NoteFile,
 };
 use apiserver::launch::Started;
 use runtime::task::Tasks;
@@ -79,9 +80,11 @@ pub(super) struct Banner {
     api: Vec<SocketAddr>,
     lacking: Vec<String>,
     kubeconfig: PathBuf,
+    note: NoteFile,
     nodes: lab::Serving,
     dns: dns_operator::Serving,
     ingress: ingress_operator::Serving,
+    demo: Option<demo::Serving>,
 }
 
 impl Banner {
@@ -89,9 +92,11 @@ impl Banner {
     pub(super) fn new(
         (begun, words): (Instant, Words),
         started: &Started,
+        note: NoteFile,
         nodes: lab::Serving,
         dns: dns_operator::Serving,
         ingress: ingress_operator::Serving,
+        demo: Option<demo::Serving>,
     ) -> Self {
         let mut lacking: Vec<String> = started.lacking.iter().cloned().collect();
         lacking.extend(dns.lacking().filter(|more| !lacking.contains(more)));
@@ -102,9 +107,11 @@ impl Banner {
             api: started.reachable.clone(),
             lacking,
             kubeconfig: started.kubeconfig.clone(),
+            note,
             nodes,
             dns,
             ingress,
+            demo,
         }
     }
 
@@ -113,7 +120,13 @@ impl Banner {
         tasks.once("banner", move |stop| async move {
             tokio::select! {
                 () = stop.cancelled() => {}
-                text = self.text_when_serving() => text.into_iter().for_each(|text| anstream::println!("{text}")),
+                text = self.text_when_serving() => {
+                    // Who started it in the background waits for this.
+                    if let Err(error) = self.note.write(Some(text.as_deref().unwrap_or_default())) {
+                        tracing::warn!(%error, "it cannot be noted that everything serves");
+                    }
+                    text.into_iter().for_each(|text| anstream::println!("{text}"));
+                }
             }
             Ok::<_, Infallible>(())
         });
@@ -121,14 +134,14 @@ impl Banner {
 
     async fn text_when_serving(&self) -> Option<String> {
         let patience = if self.nodes.are_there() { PATIENCE_WITH_NODES } else { PATIENCE };
-        let mut parts = [("nodes", None), ("DNS", None), ("ingress", None)].map(|(name, after)| Row {
-            name,
-            part: Part::Off(String::new()),
-            after,
-        });
+        let names = ["nodes", "DNS", "ingress"].into_iter().chain(self.demo.as_ref().map(|_| "demo"));
+        let mut parts: Vec<Row> = names.map(|name| Row { name, part: Part::Off(String::new()), after: None }).collect();
         loop {
             let (dns, dig) = self.dns.look();
-            let now = [self.nodes.look().await, dns, self.ingress.look().await];
+            let mut now = vec![self.nodes.look().await, dns, self.ingress.look().await];
+            if let Some(demo) = &self.demo {
+                now.push(demo.look().await);
+            }
             for (row, part) in parts.iter_mut().zip(now) {
                 row.after = matches!(part, Part::Serves(_)).then(|| row.after.unwrap_or_else(|| self.begun.elapsed()));
                 row.part = part;
@@ -184,7 +197,8 @@ impl Banner {
         let rows: String = rows.iter().map(Row::line).collect();
         let commands: String = commands.iter().map(|command| format!("  {command}\n")).collect();
         format!(
-            "\n\x1b[1;32mTwinstack is up.\x1b[0m\n\n{rows}\nTry:\n{commands}\nCtrl-C stops it; started again it goes on where it was.\n"
+            "\n\x1b[1;32mTwinstack is up.\x1b[0m\n\n{rows}\nTry:\n{commands}\nCtrl-C or `{} down` stops it; started again it goes on where it was.\n",
+            program.display()
         )
     }
 }
@@ -192,6 +206,7 @@ impl Banner {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ingress::operator::plan::environment::Ports;
 
     #[test]
     fn a_part_that_does_not_serve_is_named_with_the_reason_and_nothing_else() {
@@ -202,9 +217,14 @@ mod tests {
             api: addresses.iter().map(|address| address.parse().expect("an address")).collect(),
             lacking: lacking.iter().map(|text| (*text).to_owned()).collect(),
             kubeconfig: PathBuf::from("/data/admin.kubeconfig"),
+            note: NoteFile(PathBuf::new()),
             nodes: lab::Serving::Off(String::new()),
             dns: dns_operator::Serving::default(),
-            ingress: ingress_operator::Serving::default(),
+            ingress: ingress_operator::Serving {
+                client: Err(String::new()),
+                ports: Ports { http: 80, https: 443, stats: 1936 },
+            },
+            demo: None,
         };
         let missing = Part::Missing("127.0.0.1 port 10053: Address already in use".to_owned());
         let off = Part::Off("none; --ingress-domain runs the operator and a router".to_owned());

@@ -52,7 +52,7 @@ pub(super) const LAB_CIDR: DefaultFlag<DualStack<Cidr>> = cidrs("lab-cidr", "add
 const BALANCERS: Flag<DualStack<Cidr>> = cidrs(LOAD_BALANCER_IP_RANGE.name, "");
 
 /// How many nodes are asked for, or come by themselves.
-fn count_of(settings: &Settings) -> usize {
+pub(super) fn count_of(settings: &Settings) -> usize {
     let number = |name: &str| settings.text(name).and_then(|text| text.trim().parse::<usize>().ok());
     let hollow = number(HOLLOW_NODES.name).is_some_and(|nodes| nodes > 0);
     let usual = if hollow || missing(is_root()).is_some() { 0 } else { USUAL };
@@ -169,6 +169,11 @@ impl ForUp {
 }
 
 impl Lab {
+    /// The name under which nodes have the image of this program.
+    pub(super) fn image(&self) -> &str {
+        &self.image
+    }
+
     /// Where nodes reach the machine.
     pub(super) fn machine(&self) -> DualStack<IpAddr> {
         self.network.layout.machine

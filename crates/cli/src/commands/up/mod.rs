@@ -1,7 +1,10 @@
 //! `twinstack up`: everything that is built, in one process, with a word on what to try.
 
 mod banner;
+mod demo;
+mod detach;
 mod lab;
+pub(super) mod running;
 
 use super::{Command, apiserver, controller_manager, dns_operator, ingress_operator, init};
 use crate::{
@@ -12,6 +15,7 @@ use ::apiserver::launch;
 use anyhow::Context;
 use api::kinds::names::is_domain;
 use banner::{Banner, Words};
+use ingress::operator::plan::environment::Ports;
 use net::{Cidr, DualStack, Family, HasFamily, ServiceRange};
 use runtime::{config::Settings, controller::Selection, listen::Hosts};
 use serde_json::{Map, Value};
@@ -55,6 +59,9 @@ const FLAGS: Flags = &[
     &DNS_PORT.help("port of DNS for UDP and TCP; 0 takes free ones"),
     &INGRESS_DOMAIN,
     &INGRESS_BIND_ADDRESS,
+    &INGRESS_PORTS,
+    &DEMO,
+    &DETACH,
     &QUIET,
     &JSON,
 ];
@@ -65,17 +72,25 @@ const BIND_ADDRESS: DefaultFlag<Hosts> = apiserver::BIND_ADDRESS.or(LOOPBACK);
 const POD_RANGES: &str = "10.244.0.0/16, fd00:10:244::/56";
 
 #[rustfmt::skip]
-pub(super) const INGRESS_DOMAIN: Flag<String> = Flag::new("ingress-domain", "DOMAIN", "a DNS name such as apps.example.test", domain, "domain of the IngressController default, whose router listens on ports 10080 and 10443; without it no operator runs and no port is opened");
+pub(super) const INGRESS_DOMAIN: Flag<String> = Flag::new("ingress-domain", "DOMAIN|none", "a DNS name such as apps.example.test, or none", domain, "domain of applications: the IngressController default has a router on this machine; none for no router").otherwise("apps.lab.test where there are nodes and HAProxy");
 #[rustfmt::skip]
 pub(super) const INGRESS_BIND_ADDRESS: DefaultFlag<DualStack<IpAddr>> = addresses("ingress-bind-address", "where that router listens: one address or one of each family, such as 0.0.0.0,::").or(LOOPBACK);
+#[rustfmt::skip]
+pub(super) const INGRESS_PORTS: DefaultFlag<Ports> = Flag::new("ingress-ports", "HTTP,HTTPS,STATS", "three different ports such as 80,443,1936", ingress_operator::ports, "ports of that router: plain, TLS, and health with statistics").or("10080,10443,11936");
+/// For no router.
+pub(super) const NO_INGRESS: &str = "none";
 
+#[rustfmt::skip]
+const DEMO: DefaultFlag<bool> = switch("demo", "deploy a small application of both families with a load balancer and a Route, and say where it answers; needs nodes").or("false");
+#[rustfmt::skip]
+const DETACH: DefaultFlag<bool> = switch("detach", "run in the background: say what serves, and return; `twinstack down` stops it").short('d').or("false");
 const QUIET: DefaultFlag<bool> = switch("quiet", "say nothing once everything serves; the log goes on").or("false");
 #[rustfmt::skip]
 const JSON: DefaultFlag<bool> = switch("json", "say what serves, where, and after how many seconds, as one line of JSON on stdout").or("false");
 
 /// With room for the names of Routes below it.
 fn domain(text: &str) -> Result<String, String> {
-    match text.len() <= 244 && is_domain(text) {
+    match text == NO_INGRESS || (text.len() <= 244 && is_domain(text)) {
         true => Ok(text.to_owned()),
         false => Err("is no DNS name in lower case".to_owned()),
     }
@@ -89,6 +104,8 @@ struct Asked {
     dns: dns_operator::ForUp,
     ingress: ingress_operator::ForUp,
     words: Words,
+    demo: bool,
+    detach: bool,
     /// Or what nodes would need.
     lab: Result<lab::ForUp, String>,
 }
@@ -97,8 +114,22 @@ fn read(given: &mut Settings) -> Option<Asked> {
     let services = given.get(&apiserver::SERVICE_CLUSTER_IP_RANGE);
     let options = apiserver::read(given);
     let blocks = given.optional(&CLUSTER_CIDR).or_else(|| pods(&services));
+    if let Some((pods, range)) = blocks.as_ref().and_then(|blocks| overlap(blocks, &services)) {
+        let flag = apiserver::SERVICE_CLUSTER_IP_RANGE.name;
+        given.reject(
+            CLUSTER_CIDR.name,
+            format!("{pods} overlaps {range} of --{flag}; give blocks that have nothing in common"),
+        );
+    }
+    let lab = lab::read(given, blocks, &services);
+    let demo = given.get(&DEMO);
+    if let (true, Err(why)) = (demo, &lab) {
+        given.reject(DEMO.name, format!("needs nodes, of which there are {why}"));
+    }
     Some(Asked {
-        lab: lab::read(given, blocks, &services),
+        lab,
+        demo,
+        detach: given.get(&DETACH),
         words: match (given.get(&QUIET), given.get(&JSON)) {
             (true, _) => Words::Nothing,
             (false, true) => Words::Json,
@@ -110,6 +141,12 @@ fn read(given: &mut Settings) -> Option<Asked> {
         selection: given.get(&CONTROLLERS),
         options: options?,
     })
+}
+
+/// A block of Pods that has addresses of Services, and these.
+fn overlap(pods: &DualStack<Cidr>, services: &DualStack<ServiceRange>) -> Option<(Cidr, Cidr)> {
+    let pairs = pods.iter().flat_map(|pods| services.iter().map(move |range| (*pods, range.cidr())));
+    { pairs }.find(|(pods, range)| pods.overlaps(range))
 }
 
 /// Pods have the families that Services have, in their order.
@@ -133,8 +170,18 @@ fn run(settings: Settings) -> anyhow::Result<()> {
     let begun = tokio::time::Instant::now();
     let (settings, mut objects) = from_folder(with_defaults(settings));
     let settings = lab::with_defaults(settings);
+    let has_nodes = lab::count_of(&settings) > 0;
+    let settings = ingress_operator::with_defaults(settings, &objects, has_nodes);
     let (log, asked) = settings.read(|given| Some((component::log(given), read(given)?)))?;
-    let Asked { mut options, selection, mut control, mut dns, ingress, words, lab } = asked;
+    let Asked { mut options, selection, mut control, mut dns, mut ingress, words, demo, detach, lab } = asked;
+    if detach {
+        return detach::detach(&options.data_dir);
+    }
+    let claim = running::Claim::take(&options.data_dir)?;
+    ingress.yield_ports(&options.data_dir);
+    if ingress.domain().is_some() {
+        dns.answer_records();
+    }
     let (lab, no_nodes) = match lab {
         Ok(lab) => (Some(lab), String::new()),
         Err(why) => (None, why),
@@ -150,7 +197,10 @@ fn run(settings: Settings) -> anyhow::Result<()> {
     }
     let pods = control.node_ipam.blocks.as_ref().map(|blocks| blocks.as_ref().map(|_, block| block.cluster()));
     objects.extend(dns_operator::objects(&objects, &options.service_ranges, pods));
-    objects.extend(ingress_operator::objects(&objects, ingress.domain()));
+    objects.extend(ingress.objects(&objects));
+    if let Some(lab) = lab.as_ref().filter(|_| demo) {
+        objects.extend(demo::objects(lab.image(), ingress.domain()));
+    }
     let bootstrap_tokens = options.bootstrap_tokens;
     let volumes = std::path::absolute(&options.data_dir).unwrap_or_else(|_| options.data_dir.clone()).join("volumes");
     component::run(&log, async |admin, tasks| {
@@ -178,7 +228,9 @@ fn run(settings: Settings) -> anyhow::Result<()> {
             Some(lab) => lab.serving(context.client()),
             None => lab::Serving::Off(no_nodes),
         };
-        let banner = Banner::new((begun, words), &started, nodes, dns.serving(), ingress.serving(context.client()));
+        let demo = demo.then(|| demo::Serving { client: context.client(), router: ingress.router() });
+        let ingress_serving = ingress.serving(context.client());
+        let banner = Banner::new((begun, words), &started, claim.note(), nodes, dns.serving(), ingress_serving, demo);
         if let (Some(lab), Some(images)) = (&lab, images) {
             lab.start_nodes(&started, dns.domain(), images, &tasks)?;
         }
@@ -221,4 +273,31 @@ pub(super) fn data_dir() -> PathBuf {
     }
     let share = home("XDG_DATA_HOME").or_else(|| home("HOME").map(|home| home.join(".local/share")));
     share.unwrap_or_else(std::env::temp_dir).join("twinstack")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use net::flags::service_ranges;
+
+    #[test]
+    fn blocks_of_pods_and_services_have_nothing_in_common() {
+        let pods = |text: &str| {
+            let blocks: Vec<Cidr> = text.split(',').map(|block| block.parse().unwrap()).collect();
+            blocks
+                .get(1)
+                .map_or_else(|| DualStack::one(blocks[0]), |second| DualStack::pair(blocks[0], *second).unwrap())
+        };
+        for (blocks, services, expected) in [
+            ("10.244.0.0/16", "10.96.0.0/16", None),
+            ("10.96.0.0/12", "10.96.0.0/16", Some("10.96.0.0/12")),
+            ("fd00::/48", "fd00::/112", Some("fd00::/48")),
+            ("10.244.0.0/16,fd00:1::/48", "10.96.0.0/16,fd00:1::/112", Some("fd00:1::/48")),
+            ("fd00:1::/48,10.96.5.0/24", "fd00:2::/112,10.96.0.0/16", Some("10.96.5.0/24")),
+            ("fd00:1::/48,10.244.0.0/16", "fd00:2::/112,10.96.0.0/16", None),
+        ] {
+            let found = overlap(&pods(blocks), &service_ranges(services).unwrap());
+            assert_eq!(found.map(|(pods, _)| pods.to_string()).as_deref(), expected, "{blocks} {services}");
+        }
+    }
 }

@@ -25,20 +25,28 @@ fn adapt_block(block: &mut Block, local: &Local) {
     }
     let Some(place) = block.keys.first().map(|key| key.place.clone()) else { return };
     let word = |text: String| Token { text, place: place.clone() };
+    let path_to_api = local.kubeconfig.as_ref().map(|path| Directive {
+        name: word("kubeconfig".to_owned()),
+        args: vec![word(path.display().to_string())],
+        block: None,
+    });
     block.directives.retain(|directive| !OURS.contains(&directive.name.text.as_str()));
     for directive in &mut block.directives {
         match directive.name.text.as_str() {
             "reload" => directive.args = ["2s", "1s"].map(|text| word(text.to_owned())).to_vec(),
             "kubernetes" => {
-                if let Some(path) = &local.kubeconfig {
-                    let args = vec![word(path.display().to_string())];
-                    let line = Directive { name: word("kubeconfig".to_owned()), args, block: None };
-                    directive.block.get_or_insert_default().push(line);
+                if let Some(line) = &path_to_api {
+                    directive.block.get_or_insert_default().push(line.clone());
                 }
             }
             "forward" => directive.block.iter_mut().flatten().for_each(|line| adapt_tls(line, local)),
             _ => {}
         }
+    }
+    let everything = block.keys.iter().any(|key| key.text.starts_with(".:"));
+    if local.records && everything {
+        let lines = Some(path_to_api.into_iter().collect());
+        block.directives.push(Directive { name: word("dnsrecords".to_owned()), args: Vec::new(), block: lines });
     }
     let addresses = local.addresses();
     if !addresses.is_empty() {

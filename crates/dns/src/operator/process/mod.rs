@@ -52,6 +52,8 @@ pub struct Local {
     pub kubeconfig: Option<PathBuf>,
     /// Where its files are kept.
     pub folder: PathBuf,
+    /// Whether it also answers what DNSRecords of the cluster ask for.
+    pub records: bool,
     /// Threads for UDP.
     pub threads: usize,
 }

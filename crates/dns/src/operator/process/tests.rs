@@ -5,7 +5,14 @@ use std::str::FromStr;
 
 fn local(hosts: &str, port: u16) -> Local {
     let kubeconfig = Some(PathBuf::from("/data/admin.kubeconfig"));
-    Local { hosts: Hosts::from_str(hosts).unwrap(), port, kubeconfig, folder: PathBuf::from("/data/dns"), threads: 1 }
+    Local {
+        hosts: Hosts::from_str(hosts).unwrap(),
+        port,
+        kubeconfig,
+        folder: PathBuf::from("/data/dns"),
+        records: false,
+        threads: 1,
+    }
 }
 
 const CLUSTER: &str = "# tls
@@ -66,6 +73,15 @@ fn addresses_ports_and_files_are_those_of_this_machine() {
     assert!(everywhere.contains(".:53 {\n    kubernetes") && !everywhere.contains("bind 1"), "{everywhere}");
     let v6 = local("::1", 0).adapted(CLUSTER).unwrap().to_string();
     assert!(v6.contains(".:0 {\n    bind ::1\n"), "{v6}");
+}
+
+/// In the block of all names alone: the others are somebody's zones.
+#[test]
+fn records_of_the_cluster_are_answered_where_they_are_asked_for() {
+    let adapted = Local { records: true, ..local("127.0.0.1,::1", 10053) }.adapted(CLUSTER).unwrap().to_string();
+    let records =
+        "    reload 2s 1s\n    dnsrecords {\n        kubeconfig /data/admin.kubeconfig\n    }\n}\nhostname.bind";
+    assert!(adapted.contains(records) && adapted.matches("dnsrecords").count() == 1, "{adapted}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 //! ConfigMaps, what Prometheus asks.
 
 use super::{Input, deployment, environment};
-use crate::operator::names::OPERAND_NAMESPACE;
+use crate::operator::names::{MANAGED_CONFIG_NAMESPACE, OPERAND_NAMESPACE};
 use serde_json::{Value, json};
 
 /// Where routers live.
@@ -98,6 +98,20 @@ pub fn certificate(input: Input<'_>, certificate: &str, key: &str) -> Value {
         "metadata": {"name": input.names.certificate, "namespace": OPERAND_NAMESPACE, "labels": input.names.owning()},
         "stringData": {"tls.crt": certificate, "tls.key": key},
     })
+}
+
+/// Whom to trust for the hosts of the IngressController `default`, where upstream's clients look for it.
+pub const DEFAULT_INGRESS_CERT: &str = "default-ingress-cert";
+
+/// Its namespace, and the ConfigMap itself.
+pub fn published_certificate(chain: &str) -> [Value; 2] {
+    [
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": MANAGED_CONFIG_NAMESPACE}}),
+        json!({"apiVersion": "v1", "kind": "ConfigMap",
+            "metadata": {"name": DEFAULT_INGRESS_CERT, "namespace": MANAGED_CONFIG_NAMESPACE},
+            "data": {"ca-bundle.crt": chain},
+        }),
+    ]
 }
 
 /// A Secret with the name and password for statistics.

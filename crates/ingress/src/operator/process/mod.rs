@@ -34,6 +34,7 @@ use std::{
     path::{Path, PathBuf},
     sync::Arc,
 };
+pub use supervise::taken;
 
 /// How routers are run as processes.
 #[derive(Clone, Debug)]
@@ -238,6 +239,8 @@ impl Processes {
         if let Some(listen) = &process.listen {
             let addresses: Vec<String> = listen.iter().map(ToString::to_string).collect();
             variables.insert("ROUTER_LISTEN_ADDRESSES".to_owned(), addresses.join(","));
+            // Who asks on this machine need not have the families that Pods have.
+            variables.insert("ROUTER_IP_V4_V6_MODE".to_owned(), mode(listen).to_owned());
         }
         // As many as this machine's limits allow; a node of a cluster has its limits set for more.
         variables.entry("ROUTER_MAX_CONNECTIONS".to_owned()).or_insert_with(|| "auto".to_owned());
@@ -313,6 +316,15 @@ impl Entry {
             entry.ready = supervise::ask(&entry.wanted.health, "/healthz/ready").await.is_ok();
         }
         entry
+    }
+}
+
+/// Both families, or the one of the only address.
+fn mode(listen: &DualStack<IpAddr>) -> &'static str {
+    match (listen.is_dual(), listen.primary()) {
+        (true, _) => "v4v6",
+        (false, IpAddr::V4(_)) => "v4",
+        (false, IpAddr::V6(_)) => "v6",
     }
 }
 

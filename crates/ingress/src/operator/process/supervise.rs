@@ -4,15 +4,14 @@ use super::{
     Entry, RouterProcesses,
     running::{Found, Running},
 };
-use std::{net::SocketAddr, sync::Arc, time::Duration};
-use tokio::{
-    io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
+use runtime::http;
+use std::{
+    net::{SocketAddr, TcpListener},
+    sync::Arc,
+    time::Duration,
 };
 use tokio_util::sync::CancellationToken;
 
-/// More of what a router says of its health is not read.
-const LONGEST_ANSWER: u64 = 4_096;
 /// Between two rounds.
 const ROUND: Duration = Duration::from_millis(250);
 /// Rounds that one waits at most before it is started again.
@@ -49,13 +48,14 @@ pub(super) async fn run(shared: Arc<RouterProcesses>, stop: CancellationToken) -
 
 async fn round(shared: &Arc<RouterProcesses>, name: &str) {
     let waits = !shared.leaving.lock().is_empty();
-    let probe = {
+    let (probe, message_before) = {
         let mut entries = shared.entries.lock();
         let Some(entry) = entries.get_mut(name) else { return };
+        let message = entry.message.clone();
         if !waits {
             entry.keep_running();
         }
-        entry.child.is_some().then(|| entry.wanted.health.clone())
+        (entry.child.is_some().then(|| entry.wanted.health.clone()), message)
     };
     let answer = match &probe {
         Some(addresses) => ask(addresses, "/healthz/ready").await,
@@ -79,7 +79,8 @@ async fn round(shared: &Arc<RouterProcesses>, name: &str) {
             entry.failures = 0;
         }
         let refused = std::mem::replace(&mut entry.refusal, refusal.clone()) != refusal;
-        std::mem::replace(&mut entry.ready, ready) != ready || refused
+        let other_reason = !ready && entry.message != message_before;
+        std::mem::replace(&mut entry.ready, ready) != ready || refused || other_reason
     };
     if changed {
         let callbacks: Vec<_> = shared.callbacks.lock().iter().map(|(_, callback)| Arc::clone(callback)).collect();
@@ -94,8 +95,7 @@ impl Entry {
             tracing::warn!(how, "a router process has ended and is started again");
             self.message = format!("the router process has ended: {how}");
             self.child = None;
-            self.pause = (4 << self.failures.min(5)).min(LONGEST_PAUSE);
-            self.failures += 1;
+            self.wait();
         }
         if self.child.is_some() {
             return;
@@ -117,8 +117,21 @@ impl Entry {
                 found.terminate();
                 self.predecessor = Some(found.id);
             }
-            None => self.start(),
+            None => match taken(&self.wanted.health) {
+                Some(place) => {
+                    self.message = format!("somebody else listens on {place}, which is to be the router's own");
+                    tracing::warn!(%place, "a router is not started, as somebody else listens where it would");
+                    self.wait();
+                }
+                None => self.start(),
+            },
         }
+    }
+
+    /// Longer each time.
+    fn wait(&mut self) {
+        self.pause = (4 << self.failures.min(5)).min(LONGEST_PAUSE);
+        self.failures += 1;
     }
 
     /// Goes on with a process that an earlier operator started.
@@ -143,31 +156,23 @@ impl Entry {
     }
 }
 
+/// Where somebody listens already. Health that is asked for there would be another router's.
+pub fn taken(addresses: &[SocketAddr]) -> Option<SocketAddr> {
+    let in_use = |error: std::io::Error| error.kind() == std::io::ErrorKind::AddrInUse;
+    addresses.iter().copied().find(|address| TcpListener::bind(address).is_err_and(in_use))
+}
+
 /// Whether the router says that it is ready, at any of these addresses.
 pub(super) async fn ask(addresses: &[SocketAddr], path: &str) -> Result<(), String> {
     let mut last = String::new();
     for address in addresses {
-        match tokio::time::timeout(Duration::from_secs(1), ask_at(*address, path)).await {
-            Ok(Ok((200, _))) => return Ok(()),
-            Ok(Ok((_, reason))) if !reason.is_empty() => last = reason,
-            Ok(Ok((status, _))) => last = format!("the router's health check answers {status}"),
-            Ok(Err(error)) if last.is_empty() => last = format!("the router's health check cannot be reached: {error}"),
-            Ok(Err(_)) => {}
-            Err(_) => last = "the router's health check does not answer".to_owned(),
+        match http::ask(*address, "localhost", path).await {
+            Ok((200, _)) => return Ok(()),
+            Ok((_, reason)) if !reason.is_empty() => last = reason.trim_start_matches("not ready: ").to_owned(),
+            Ok((status, _)) => last = format!("the router's health check answers {status}"),
+            Err(error) if last.is_empty() => last = format!("the router's health check cannot be reached: {error}"),
+            Err(_) => {}
         }
     }
     Err(last)
-}
-
-/// The status, and what the router says.
-async fn ask_at(address: SocketAddr, path: &str) -> std::io::Result<(u16, String)> {
-    let mut stream = TcpStream::connect(address).await?;
-    stream.write_all(format!("GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n").as_bytes()).await?;
-    let mut answer = Vec::new();
-    stream.take(LONGEST_ANSWER).read_to_end(&mut answer).await?;
-    let text = String::from_utf8_lossy(&answer);
-    let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
-    let code = head.split_whitespace().nth(1).and_then(|code| code.parse().ok());
-    let code = code.ok_or_else(|| std::io::Error::other("no HTTP answer"))?;
-    Ok((code, body.trim().trim_start_matches("not ready: ").to_owned()))
 }

@@ -1,10 +1,12 @@
 //! Slices for a router that is a process, and a process that is looked after.
 
-use super::{Process, Processes, Wanted, endpoints::slices};
+use super::{Process, Processes, Wanted, endpoints::slices, mode};
 use crate::operator::plan::environment::Ports;
+use net::DualStack;
 use runtime::{health::Health, metrics::Metrics, task::Tasks};
 use serde_json::{Value, json};
 use std::{
+    net::IpAddr,
     path::PathBuf,
     time::{Duration, Instant},
 };
@@ -53,6 +55,19 @@ fn a_slice_for_each_family_that_both_sides_have() {
     }
 }
 
+#[test]
+fn a_router_listens_on_the_families_that_it_is_given() {
+    for (given, expected) in [("127.0.0.1", "v4"), ("::1", "v6"), ("127.0.0.1,::1", "v4v6"), ("::1,127.0.0.1", "v4v6")]
+    {
+        let ips: Vec<IpAddr> = given.split(',').map(|ip| ip.parse().unwrap()).collect();
+        let listen = match ips[..] {
+            [one] => DualStack::one(one),
+            _ => DualStack::pair(ips[0], ips[1]).unwrap(),
+        };
+        assert_eq!(mode(&listen), expected, "{given}");
+    }
+}
+
 /// A program that ends at once is never called ready, and is started again.
 #[tokio::test]
 async fn a_process_that_ends_is_not_ready() {
@@ -79,6 +94,35 @@ async fn a_process_that_ends_is_not_ready() {
     assert_eq!(processes.operand("other").is_available, None);
     processes.stop(None, "default");
     tasks.stop(Duration::from_secs(10)).await;
+}
+
+/// What answers there would be taken for the router's own health.
+#[test]
+fn a_router_is_not_started_where_somebody_else_listens() {
+    for host in ["127.0.0.1:0", "[::1]:0"] {
+        let other = std::net::TcpListener::bind(host).unwrap();
+        let place = other.local_addr().unwrap();
+        let wanted = Wanted {
+            program: PathBuf::from("/bin/sleep"),
+            words: vec![format!("800.{}", place.port())],
+            variables: Vec::new(),
+            health: vec![place],
+            record: PathBuf::from("/dev/null"),
+        };
+        let mut entry = super::Entry::new(wanted);
+        let mut rounds_between = Vec::new();
+        for _ in 0..3 {
+            entry.keep_running();
+            assert!(entry.child.is_none(), "{place}");
+            assert_eq!(entry.message, format!("somebody else listens on {place}, which is to be the router's own"));
+            rounds_between.push(entry.pause);
+            entry.pause = 0;
+        }
+        assert_eq!(rounds_between, [4, 8, 16]);
+        drop(other);
+        entry.keep_running();
+        assert!(entry.child.is_some(), "{}", entry.message);
+    }
 }
 
 /// Waits until a process can be found by its command line: for a moment after its start it has none.

@@ -2,7 +2,7 @@
 //! fail and recover.
 
 use super::super::{
-    names::{CONFIG_NAMESPACE, OPERATOR_NAMESPACE},
+    names::{CONFIG_NAMESPACE, MANAGED_CONFIG_NAMESPACE, OPERATOR_NAMESPACE},
     objects::{DnsConfig, DnsRecord, Infrastructure, Network},
     tests::in_process::{World, has, settled, to},
 };
@@ -217,6 +217,13 @@ async fn what_an_administrator_keeps_elsewhere_is_copied_to_the_routers() {
     let operator = world.start(world.client.clone());
     world.until("made", settled).await;
     let before = world.operands::<Deployment>().get("router-default").await.expect("there");
+    // Whom clients are to trust: the certificate, and the authority that nobody else knows.
+    let published: Api<ConfigMap> = Api::namespaced(world.client.clone(), MANAGED_CONFIG_NAMESPACE);
+    let bundle = async || {
+        let map = published.get("default-ingress-cert").await.expect("published");
+        map.data.unwrap_or_default().remove("ca-bundle.crt").unwrap_or_default()
+    };
+    assert_eq!(bundle().await.matches("BEGIN CERTIFICATE").count(), 2);
 
     let client =
         json!({"spec": {"clientTLS": {"clientCertificatePolicy": "Required", "clientCA": {"name": "people"}}}});
@@ -243,6 +250,7 @@ async fn what_an_administrator_keeps_elsewhere_is_copied_to_the_routers() {
     let secrets = world.operands::<Secret>();
     secrets.create(&PostParams::default(), &serde_json::from_value(mine).expect("one")).await.expect("created");
     world.until("served with it", settled).await;
+    assert_eq!(bundle().await, "x");
 
     world.change(json!({"spec": {"clientTLS": null}})).await;
     world.until("taken back", |now| settled(now) && env(now, "ROUTER_MUTUAL_TLS_AUTH").is_none()).await;

@@ -251,12 +251,24 @@ fn fixed(files: Files<'_>, connections: Option<u32>, number: u64) -> String {
     text += &public(files, number);
     text += &public_tls(files, number);
     text += &ending_tls(files, number);
-    text += "backend to_https from http\n  http-request redirect code 302 location https://%[var(txn.host)]%[pathq]\n";
+    text += &to_https(settings.listen.http, settings.listen.https);
     text += "backend openshift_default from http\n";
     let page = |file: &Option<PathBuf>| file.clone().filter(|file| file.exists());
     let missing = page(&settings.http.error_404).or_else(|| page(&settings.http.error_503));
     let _ = missing.map(|file| writeln!(text, "  errorfile 503 {}", file.display()));
     text
+}
+
+/// Sends a request to the same place over TLS. Whoever named the router's own port in the Host has no load balancer in between, and is
+/// led to its other port; to all others https is where it usually is.
+fn to_https(http: u16, https: u16) -> String {
+    let redirect =
+        |port: &str| format!("  http-request redirect code 302 location https://%[var(txn.host)]{port}%[pathq]");
+    let mut text = "backend to_https from http\n".to_owned();
+    if http != 80 && https != 443 {
+        let _ = writeln!(text, "{} if {{ req.fhdr(Host) -m end :{http} }}", redirect(&format!(":{https}")));
+    }
+    text + &redirect("") + "\n"
 }
 
 fn log_lines(log: Option<&AccessLog>, layout: &Layout) -> String {

@@ -15,7 +15,7 @@ fn workload() -> Operand {
 
 fn process() -> Operand {
     let folder = PathBuf::from("/tmp");
-    Operand::Process(Local { hosts: Hosts::Everywhere, port: 0, kubeconfig: None, folder, threads: 1 })
+    Operand::Process(Local { hosts: Hosts::Everywhere, port: 0, kubeconfig: None, folder, records: false, threads: 1 })
 }
 
 fn objects(operand: &Operand, served: &Served, address: Option<IpAddr>) -> Vec<Value> {

@@ -251,14 +251,19 @@ fn long_allow_lists_of_both_families_keep_every_entry() {
     written.check();
 }
 
-/// The port of the request is not the port of https.
+/// The port of the request is not the port of https; who asks the router itself, on a port that is not the usual one, is led to its other one.
 #[test]
-fn redirects_leave_the_port_out() {
+fn redirects_lead_to_the_port_of_https() {
     let written = Written::new(&settings(&[]), &cluster().model(Default::default()));
     let host = "http-request set-var(txn.host) var(txn.host),host_only,rtrim(.)";
     assert!(written.section("frontend public ").contains(&host));
     let redirect = "http-request redirect code 302 location https://%[var(txn.host)]%[pathq]";
     assert_eq!(written.section("backend to_https "), [redirect]);
+    let own = settings(&[("ROUTER_SERVICE_HTTP_PORT", "10080"), ("ROUTER_SERVICE_HTTPS_PORT", "10443")]);
+    let written = Written::new(&own, &cluster().model(Default::default()));
+    let direct = "http-request redirect code 302 location https://%[var(txn.host)]:10443%[pathq] if { req.fhdr(Host) -m end :10080 }";
+    assert_eq!(written.section("backend to_https "), [direct, redirect]);
+    written.check();
 }
 
 #[test]
