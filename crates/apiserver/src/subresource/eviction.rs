@@ -4,7 +4,8 @@ use crate::{
     admission,
     answer::{self, Answer},
     call::Call,
-    request::body,
+    request::{body, query::DryRun},
+    services::Reserved,
     stored,
     verbs::{
         create,
@@ -36,11 +37,14 @@ pub(super) async fn evict(call: &Call, bytes: &[u8]) -> Result<Answer, ApiError>
     let eviction = admission::evict(call, eviction).await?;
     let options = eviction.at("deleteOptions").clone();
     let text = if options.is_null() { String::new() } else { options.to_string() };
-    let options = DeleteOptions::new(&call.query, text.as_bytes(), "application/json")?;
+    let mut options = DeleteOptions::new(&call.query, text.as_bytes(), "application/json")?;
     let entry = call.server.store.get(&call.key()).ok_or_else(|| call.not_found())?;
     let pod = stored::parse(&entry)?;
     if needs_budget(&pod) {
         spend(call, &pod, &options).await?;
+    }
+    if options.dry_run == DryRun::No {
+        mark(call, &mut options).await?;
     }
     delete::delete_object(call, &call.key(), &options).await?;
     answer::value(
@@ -54,6 +58,26 @@ pub(super) async fn evict(call: &Call, bytes: &[u8]) -> Result<Answer, ApiError>
 fn needs_budget(pod: &Value) -> bool {
     pod.at("metadata.deletionTimestamp").is_null()
         && !matches!(pod.str_at("status.phase"), "Succeeded" | "Failed" | "Pending")
+}
+
+/// Says on the Pod that it was evicted, so that a Job can tell that from a failure of its own.
+async fn mark(call: &Call, options: &mut DeleteOptions) -> Result<(), ApiError> {
+    let condition = json!({"type": "DisruptionTarget", "status": "True", "reason": "EvictionByEvictionAPI",
+        "message": "Eviction API: evicting", "lastTransitionTime": timestamp(call.server.now())});
+    for _ in 0..TRIES {
+        let entry = call.server.store.get(&call.key()).ok_or_else(|| call.not_found())?;
+        let mut pod = stored::parse(&entry)?;
+        options.check(call, &pod)?;
+        let others = pod.list_at("status.conditions").iter().filter(|other| other["type"] != condition["type"]);
+        let conditions: Vec<Value> = others.chain([&condition]).cloned().collect();
+        pod.set("status.conditions", conditions);
+        if let write::Put::Done(written) = write::put_changed(call, &entry, &pod, Reserved::none(), DryRun::No).await? {
+            // Whoever named a resourceVersion means the Pod of which it was looked at just now.
+            options.resource_version = options.resource_version.take().map(|_| written.revision.to_string());
+            return Ok(());
+        }
+    }
+    Err(ApiError::too_many_requests("the pod keeps changing; please try again", 10))
 }
 
 /// Takes one disruption from the Pod's budget, or answers 429.
@@ -98,7 +122,7 @@ async fn spend(call: &Call, pod: &Value, options: &DeleteOptions) -> Result<(), 
             *disrupted = json!({});
         }
         disrupted[name] = timestamp(call.server.now()).into();
-        if options.dry_run == crate::request::query::DryRun::All {
+        if options.dry_run == DryRun::All {
             return Ok(());
         }
         let txn = Txn::of([Op::Put(entry.key().clone(), stored::encode(&budget)?)])

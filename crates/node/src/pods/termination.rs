@@ -36,17 +36,20 @@ fn tail(log: &Path) -> io::Result<String> {
     let mut bytes = Vec::new();
     file.read_to_end(&mut bytes)?;
     let text = String::from_utf8_lossy(&bytes);
-    let lines: Vec<&str> = text.lines().filter_map(content).collect();
+    let lines: Vec<[&str; 2]> = text.lines().filter_map(content).collect();
     let from = lines.len().saturating_sub(LOG_LINES);
-    let mut text: String = lines[from..].iter().flat_map(|line| [*line, "\n"]).collect();
+    let mut text: String = lines[from..].iter().flatten().copied().collect();
     let over = text.len().saturating_sub(LOG_BYTES as usize);
     text.drain(..text.ceil_char_boundary(over));
     Ok(text)
 }
 
-/// `2026-01-01T00:00:00.000000000Z stdout F text`
-fn content(line: &str) -> Option<&str> {
-    line.splitn(4, ' ').nth(3)
+/// What a container wrote, and the end of its line: `2026-01-01T00:00:00.000000000Z stdout F text`. With `P` the line goes on, or
+/// was never ended.
+fn content(line: &str) -> Option<[&str; 2]> {
+    let mut words = line.splitn(4, ' ').skip(2);
+    let end = if words.next()? == "P" { "" } else { "\n" };
+    Some([words.next()?, end])
 }
 
 #[cfg(test)]
@@ -64,6 +67,12 @@ mod tests {
         assert_eq!(told("File", 1), None);
         assert_eq!(told("FallbackToLogsOnError", 0), None);
         assert_eq!(told("FallbackToLogsOnError", 1).as_deref(), Some("no such file\nbye\n"));
+        std::fs::write(
+            &log,
+            "2026-01-01T00:00:00Z stdout F a\n2026-01-01T00:00:00Z stdout P b\n2026-01-01T00:00:01Z stdout P c\n",
+        )
+        .unwrap();
+        assert_eq!(told("FallbackToLogsOnError", 1).as_deref(), Some("a\nbc"));
         std::fs::write(&file, "DONE").unwrap();
         assert_eq!(message(Some(&file), "FallbackToLogsOnError", 1, &log).as_deref(), Some("DONE"));
     }

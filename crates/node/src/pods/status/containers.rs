@@ -55,7 +55,7 @@ fn status(facts: &Facts<'_>, member: &Member<'_>, before: Option<&ContainerStatu
     let container = &*member.container;
     let latest = facts.observed.latest(&container.name);
     let mut status = match latest {
-        Some(one) => seen(facts, one, before),
+        Some(one) => seen(facts, one, member.role, before),
         None => unseen(facts, member, before),
     };
     if let Some(one) = latest.filter(|one| one.state == State::Exited) {
@@ -80,7 +80,7 @@ fn terminated(status: &ContainerStatus) -> Option<&ContainerStateTerminated> {
     status.state.as_ref().and_then(|state| state.terminated.as_ref())
 }
 
-fn seen(facts: &Facts<'_>, one: &ObservedContainer, before: Option<&ContainerStatus>) -> ContainerStatus {
+fn seen(facts: &Facts<'_>, one: &ObservedContainer, role: Role, before: Option<&ContainerStatus>) -> ContainerStatus {
     let previous = facts.observed.containers.iter().filter(|other| other.name == one.name).nth(1);
     let last = previous.filter(|previous| previous.state == State::Exited).map(|one| ended(facts, one));
     let told = before.and_then(|before| before.last_state.clone()).unwrap_or_default();
@@ -96,24 +96,28 @@ fn seen(facts: &Facts<'_>, one: &ObservedContainer, before: Option<&ContainerSta
                 ..ContainerState::default()
             },
             State::Exited => ended(facts, one),
-            State::Created | State::Unknown => waiting("ContainerCreating", None),
+            State::Created | State::Unknown => waiting(not_yet(facts, role), None),
         }),
         last_state: Some(last.unwrap_or(told)),
         ..ContainerStatus::default()
     }
 }
 
-fn unseen(facts: &Facts<'_>, member: &Member<'_>, before: Option<&ContainerStatus>) -> ContainerStatus {
-    let container = &*member.container;
-    let spec = facts.pod.spec.clone().unwrap_or_default();
-    let reason = match member.role {
-        Role::App if spec.init_containers.as_ref().is_some_and(|init| !init.is_empty()) => "PodInitializing",
+/// Why a container does not run yet, where nothing is wrong.
+fn not_yet(facts: &Facts<'_>, role: Role) -> &'static str {
+    let first = facts.pod.spec.as_ref().and_then(|spec| spec.init_containers.as_ref());
+    match role {
+        Role::App if first.is_some_and(|init| !init.is_empty()) => "PodInitializing",
         Role::Init | Role::Sidecar => "PodInitializing",
         _ => "ContainerCreating",
-    };
+    }
+}
+
+fn unseen(facts: &Facts<'_>, member: &Member<'_>, before: Option<&ContainerStatus>) -> ContainerStatus {
+    let container = &*member.container;
     let state = match facts.failures.of(&container.name) {
         Some(failed) => waiting(&failed.reason, Some(failed.message.clone())),
-        None => waiting(reason, None),
+        None => waiting(not_yet(facts, member.role), None),
     };
     let mut status = ContainerStatus {
         name: container.name.clone(),

@@ -145,6 +145,9 @@ fn init_containers_hold_the_pod_back() {
     );
     let waiting = status.container_statuses.unwrap()[0].state.clone().unwrap().waiting.unwrap();
     assert_eq!(waiting.reason.as_deref(), Some("PodInitializing"));
+    let status = told(&pod, vec![container("i", State::Created, 0)]);
+    let waiting = status.init_container_statuses.unwrap()[0].state.clone().unwrap().waiting.unwrap();
+    assert_eq!(waiting.reason.as_deref(), Some("PodInitializing"), "made, and not started yet");
     let status = told(&pod, vec![container("i", State::Exited, 0), container("a", State::Running, 0)]);
     assert_eq!((status.phase.as_deref(), condition(&status, "Initialized").0.as_str()), (Some("Running"), "True"));
 }
