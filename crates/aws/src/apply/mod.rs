@@ -21,7 +21,7 @@ mod removal;
 mod sweep;
 
 pub use conditions::CONDITION;
-pub use sweep::{Alive, Swept};
+pub use sweep::{Alive, Caution, Leftovers, Swept};
 
 use crate::{
     account::{Account, AwsError},

@@ -10,6 +10,8 @@ pub const SERVICE_TAG: &str = "kubernetes.io/service-name";
 pub const LEGACY_TAG: &str = "KubernetesCluster";
 /// Begins the key of the tag of the cluster.
 pub const CLUSTER_TAG: &str = "kubernetes.io/cluster/";
+/// Tag that tells clusters with one id apart: the UID of `kube-system`, which no other cluster has.
+pub const IDENTITY_TAG: &str = "twinstack.dev/cluster-uid";
 /// What a managed group says of itself.
 pub const GROUP_DESCRIPTION: &str = "[k8s] Managed SecurityGroup for LoadBalancer";
 
@@ -109,6 +111,8 @@ pub struct Cluster {
     pub vpc: String,
     /// Whether the old tag is written too.
     pub legacy_tag: bool,
+    /// The UID of its namespace `kube-system`, where that is known.
+    pub uid: Option<String>,
 }
 
 impl Cluster {
@@ -125,13 +129,32 @@ impl Cluster {
         if self.legacy_tag {
             tags.insert(LEGACY_TAG.to_owned(), self.id.clone());
         }
+        match &self.uid {
+            Some(uid) => tags.insert(IDENTITY_TAG.to_owned(), uid.clone()),
+            None => tags.remove(IDENTITY_TAG),
+        };
         tags
     }
 
     /// Whether tags say that something was made for this cluster.
     pub fn owns(&self, tags: &Tags) -> bool {
+        self.is_named(tags) && !self.is_twins(tags)
+    }
+
+    /// Whether tags have this cluster's id as the owner's.
+    fn is_named(&self, tags: &Tags) -> bool {
         tags.get(&self.tag()).is_some_and(|value| value == "owned")
             || tags.get(LEGACY_TAG).is_some_and(|value| *value == self.id)
+    }
+
+    /// Whether tags say that something is of another cluster, whatever its id.
+    pub fn is_twins(&self, tags: &Tags) -> bool {
+        self.uid.as_ref().zip(tags.get(IDENTITY_TAG)).is_some_and(|(own, tagged)| own != tagged)
+    }
+
+    /// Whether tags say that something was made, or taken over, by this very cluster, and not only by one with its id.
+    pub fn made(&self, tags: &Tags) -> bool {
+        self.is_named(tags) && self.uid.is_some() && self.uid.as_ref() == tags.get(IDENTITY_TAG)
     }
 
     /// Whether tags say that something was made for this Service of this cluster.
@@ -148,7 +171,7 @@ impl Cluster {
             key if key.starts_with(CLUSTER_TAG) => key != self.tag() || value != "owned",
             _ => false,
         };
-        !self.owns_for(tags, owner) && tags.iter().any(claims)
+        !self.owns_for(tags, owner) && (self.is_twins(tags) || tags.iter().any(claims))
     }
 
     /// Whether tags say that another cluster has, or uses, something too.

@@ -34,6 +34,12 @@ pub fn is_of(description: &str, load_balancer: &str) -> bool {
         .any(|ours| ours == description)
 }
 
+/// The load balancer that a rule was written for, by its description.
+pub fn load_balancer_of(description: &str) -> Option<&str> {
+    let prefixes = [client_description(""), health_description(""), classic_description("")];
+    prefixes.iter().find_map(|prefix| description.strip_prefix(prefix.as_str()))
+}
+
 /// Whether a rule can be of one load balancer alone: traffic of a network load balancer goes to node ports, which no two Services share.
 pub fn is_exclusive(description: &str) -> bool {
     description.starts_with(&client_description(""))

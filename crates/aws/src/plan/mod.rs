@@ -24,7 +24,11 @@ use crate::{
         Attributes, ClassicAttributes, ClassicLoadBalancer, Listener, LoadBalancer, Rule, SecurityGroup, Tags, Target,
         TargetGroup,
     },
-    model::{Balancer, Desired, names::Cluster, rules::is_exclusive},
+    model::{
+        Balancer, Desired,
+        names::{Cluster, IDENTITY_TAG},
+        rules::is_exclusive,
+    },
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -180,7 +184,23 @@ fn refuse_what_is_not_ours(desired: &Desired, observed: &Observed, cluster: &Clu
             ));
         }
     }
-    Ok(())
+    refuse_twins_target_groups(desired, observed, cluster)
+}
+
+/// Names of target groups say nothing of the Service's UID, and AWS would hand out the one that is there.
+fn refuse_twins_target_groups(desired: &Desired, observed: &Observed, cluster: &Cluster) -> Result<(), String> {
+    let Balancer::Network(network) = &desired.balancer else { return Ok(()) };
+    let is_twins = |seen: &&SeenTargetGroup| {
+        let named = network.listeners.iter().any(|listener| listener.target.name == seen.group.name);
+        named && seen.tags.as_ref().is_some_and(|tags| cluster.is_twins(tags))
+    };
+    match observed.target_groups.iter().find(is_twins) {
+        None => Ok(()),
+        Some(seen) => Err(format!(
+            "target group {} is there, but its tag {IDENTITY_TAG} says that it is of another cluster that is called {} too: give one of them another              KubernetesClusterID, or delete the target group if that cluster is no more",
+            seen.group.name, cluster.id
+        )),
+    }
 }
 
 /// What is in `wanted` and not, or otherwise, in `has`.

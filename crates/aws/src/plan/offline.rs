@@ -86,5 +86,5 @@ fn cluster(config: &CloudConfig, snapshot: &Snapshot, name: &str) -> Result<Clus
     let vpc = Some(config.global.vpc.clone()).filter(|vpc| !vpc.is_empty());
     let vpc = vpc.or_else(|| snapshot.around.subnets.first().map(|subnet| subnet.vpc.clone()));
     let vpc = vpc.ok_or("the VPC is not known: set VPC in --cloud-config, or list its subnets")?;
-    Ok(Cluster { id: id.to_owned(), name: name.to_owned(), vpc, legacy_tag: false })
+    Ok(Cluster { id: id.to_owned(), name: name.to_owned(), vpc, legacy_tag: false, uid: None })
 }

@@ -6,14 +6,17 @@ use aws::{
     apply::{Alive, owner},
     memory::{
         Made,
-        testing::{service, settings},
+        testing::{AT_ONCE, service, settings},
     },
     model::Settings,
 };
 use k8s_openapi::api::core::v1::Service;
 use runtime::cloud::LoadBalancers;
 use serde_json::Value;
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
 /// Calls by what they are.
 fn counted(calls: &[Made]) -> BTreeMap<&'static str, usize> {
@@ -105,7 +108,7 @@ async fn five_hundred_services_stay_within_the_limits() {
     }
     // A sweep asks for lists, and not for each; the client makes pieces of twenty of the tags.
     let alive = Alive::new(services.iter().map(owner));
-    world.aws.sweep(&alive).await.unwrap();
+    world.aws.sweep(&alive, &AT_ONCE, Instant::now()).await.unwrap();
     let calls = world.cloud.take_calls();
     assert!(calls.len() <= 8 && calls.iter().all(|call| !call.write), "{:?}", counted(&calls));
 }

@@ -11,7 +11,7 @@ use aws::{
     cloud_config::SharedProbe,
     memory::{
         Example, Fault, Memory,
-        testing::{annotated, service, settings},
+        testing::{AT_ONCE, annotated, service, settings},
     },
     model::Settings,
 };
@@ -19,7 +19,7 @@ use futures::FutureExt;
 use k8s_openapi::api::core::v1::{Node, Service};
 use runtime::cloud::{CloudError, LoadBalancers};
 use serde_json::json;
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 /// An account in memory answers at once, so that whatever is not ready at once waits for something else.
 #[test]
@@ -48,7 +48,10 @@ fn nothing_waits_in_a_worker() {
         assert!(world.aws.exists(&service).now_or_never().is_some(), "a look");
         let alive = Alive::default();
         for _ in 0..2 {
-            assert!(world.aws.sweep(&alive).now_or_never().is_some_and(|outcome| outcome.is_ok()), "a sweep");
+            assert!(
+                world.aws.sweep(&alive, &AT_ONCE, Instant::now()).now_or_never().is_some_and(|outcome| outcome.is_ok()),
+                "a sweep"
+            );
         }
         assert!(world.aws.remove_waiting().now_or_never().is_some_and(|outcome| outcome.is_ok()), "a removal");
     }
@@ -72,7 +75,7 @@ async fn a_sweep_that_fails_goes_on_the_next_time() {
                 let aws = Aws::new(memory.clone(), settings());
                 memory.inject(nth, fault);
                 for _ in 0..16 {
-                    let _ = aws.sweep(&Alive::default()).await;
+                    let _ = aws.sweep(&Alive::default(), &AT_ONCE, Instant::now()).await;
                     let _ = aws.remove_waiting().await;
                 }
                 memory.mend();
