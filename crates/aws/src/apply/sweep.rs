@@ -94,6 +94,8 @@ struct Balancers {
     dead: Vec<Leftover>,
     /// Names of all others, whoever has them.
     standing: BTreeSet<String>,
+    /// Security groups of network load balancers, whoever has them.
+    worn: BTreeSet<String>,
     /// Whether one has this cluster's id and was not made by it.
     twins: bool,
 }
@@ -178,6 +180,7 @@ impl Aws {
         let looks_ours = |name: &str| name.starts_with('a') && name.len() > 1;
         let mut network = self.account.network.describe_load_balancers(None).await?;
         all.standing.extend(network.iter().map(|one| one.name.clone()));
+        all.worn.extend(network.iter().flat_map(|one| one.security_groups.iter().cloned()));
         network.retain(|one| looks_ours(&one.name) && !alive.has_balancer(&one.name));
         let arns: Vec<String> = network.iter().map(|one| one.arn.clone()).collect();
         if !arns.is_empty() {
@@ -236,13 +239,18 @@ impl Aws {
         let named = |owner: &Owner, group: &SecurityGroup| {
             group.name == owner.network_group(&cluster.name) || group.name == owner.classic_group()
         };
-        let dead: BTreeSet<&String> = groups
+        let mut dead: BTreeSet<&String> = groups
             .values()
             .filter(|group| cluster.made_for(&group.name, &group.tags).is_some())
             .filter(|group| self.is_dead(&group.tags, alive, |owner| named(owner, group)))
             .map(|group| &group.id)
             .collect();
         let wanted = self.ledger.others(None);
+        let backend = groups.values().filter(|group| group.name == cluster.backend_group());
+        let is_dead = |one: &&SecurityGroup| {
+            cluster.made(&one.tags) && wanted.spare(&one.id) && !balancers.worn.contains(&one.id)
+        };
+        dead.extend(backend.filter(is_dead).map(|one| &one.id));
         let twins = balancers.twins || groups.values().any(|group| self.is_of_a_twin(&group.tags, alive));
         let mut leftovers = Vec::new();
         for group in groups.values().filter(|group| !dead.contains(&group.id)) {

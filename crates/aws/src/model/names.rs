@@ -12,6 +12,8 @@ pub const LEGACY_TAG: &str = "KubernetesCluster";
 pub const CLUSTER_TAG: &str = "kubernetes.io/cluster/";
 /// Tag that tells clusters with one id apart: the UID of `kube-system`, which no other cluster has.
 pub const IDENTITY_TAG: &str = "twinstack.dev/cluster-uid";
+/// What the group that all load balancers have says of itself.
+pub const BACKEND_DESCRIPTION: &str = "[k8s] Shared backend SecurityGroup for LoadBalancers";
 /// What a managed group says of itself.
 pub const GROUP_DESCRIPTION: &str = "[k8s] Managed SecurityGroup for LoadBalancer";
 
@@ -123,8 +125,14 @@ impl Cluster {
 
     /// Tags of what belongs to a Service; they win over the user's.
     pub fn tags(&self, owner: &Owner, user: &Tags) -> Tags {
-        let mut tags = user.clone();
+        let mut tags = self.own_tags(user);
         tags.insert(SERVICE_TAG.to_owned(), owner.key());
+        tags
+    }
+
+    /// Tags of what belongs to the whole cluster.
+    pub fn own_tags(&self, user: &Tags) -> Tags {
+        let mut tags = user.clone();
         tags.insert(self.tag(), "owned".to_owned());
         if self.legacy_tag {
             tags.insert(LEGACY_TAG.to_owned(), self.id.clone());
@@ -134,6 +142,12 @@ impl Cluster {
             None => tags.remove(IDENTITY_TAG),
         };
         tags
+    }
+
+    /// Name of the group that its load balancers have in common, so that nodes let them all in by the same rules.
+    pub fn backend_group(&self) -> String {
+        let whole = format!("{}{}", self.id, self.uid.as_deref().unwrap_or_default());
+        format!("k8s-backend-{}-{}", short(&self.id), hash(&SHA256, &whole))
     }
 
     /// Whether tags say that something was made for this cluster.

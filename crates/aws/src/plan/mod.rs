@@ -21,8 +21,8 @@ pub use remove::remove;
 
 use crate::{
     account::{
-        Attributes, ClassicAttributes, ClassicLoadBalancer, Listener, LoadBalancer, Rule, SecurityGroup, Tags, Target,
-        TargetGroup,
+        Attributes, ClassicAttributes, ClassicLoadBalancer, Listener, LoadBalancer, Peer, Rule, SecurityGroup, Tags,
+        Target, TargetGroup,
     },
     model::{
         Balancer, Desired,
@@ -118,6 +118,12 @@ pub struct Others {
 }
 
 impl Others {
+    /// Whether no rule about a group is wanted by anybody.
+    pub(crate) fn spare(&self, group: &str) -> bool {
+        let about_it = |rule: &Rule| matches!(&rule.peer, Peer::Group(id) if id == group);
+        self.complete && !self.wants.values().flatten().any(about_it)
+    }
+
     /// Whether nobody else wants a rule. What could be shared is thought to be wanted until everybody has been heard.
     pub(crate) fn leave(&self, group: &str, rule: &Rule) -> bool {
         let wanted = self.wants.get(group).is_some_and(|rules| rules.contains(rule));
@@ -131,6 +137,7 @@ pub fn plan(desired: &Desired, observed: &Observed, others: &Others, cluster: &C
     let mut actions = Vec::new();
     let own = groups::own(&desired.groups, observed, cluster, &desired.owner)?;
     let surplus = groups::surplus_on_nodes(desired, own, observed, others, cluster);
+    groups::prepare_backend(desired, observed, cluster, &mut actions);
     let closing = groups::prepare(desired, own, &mut actions);
     groups::authorize_nodes(desired, own, observed, &surplus, &mut actions);
     match &desired.balancer {
@@ -204,6 +211,6 @@ fn refuse_twins_target_groups(desired: &Desired, observed: &Observed, cluster: &
 }
 
 /// What is in `wanted` and not, or otherwise, in `has`.
-fn differing(wanted: &BTreeMap<String, String>, has: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+pub(crate) fn differing(wanted: &BTreeMap<String, String>, has: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     wanted.iter().filter(|(key, value)| has.get(*key) != Some(value)).map(|(k, v)| (k.clone(), v.clone())).collect()
 }

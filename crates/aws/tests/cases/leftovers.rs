@@ -95,7 +95,7 @@ async fn a_service_of_the_same_name_keeps_its_own_and_loses_the_old_ones() {
         let names: Vec<&str> = state.load_balancers.values().map(|held| held.load_balancer.name.as_str()).collect();
         assert_eq!(names, [owner(&new).load_balancer()]);
         let groups: Vec<&str> =
-            state.groups.values().map(|group| group.name.as_str()).filter(|name| name.starts_with("k8s-")).collect();
+            state.groups.values().map(|group| group.name.as_str()).filter(|name| name.starts_with("k8s-ns-")).collect();
         assert_eq!(groups, [owner(&new).network_group("kubernetes")]);
         assert_eq!(state.target_groups.len(), 1);
     }
@@ -184,7 +184,7 @@ async fn one_sweep_removes_a_few_things_and_the_next_ones_the_rest() {
         let found = world.aws.sweep(&alive, &few, Instant::now()).await.unwrap().suspected.len();
         assert!(found > 6, "{found}");
         let mut rounds = 0;
-        while world.cloud.state().groups.values().filter(|group| group.name.starts_with("k8s-")).count() > 1 {
+        while world.cloud.state().groups.values().filter(|group| group.name.starts_with("k8s-ns-")).count() > 1 {
             let swept = world.aws.sweep(&alive, &few, Instant::now()).await.unwrap();
             assert!(swept.removed.len() <= 2, "{swept:?}");
             world.aws.remove_waiting().await.unwrap();
@@ -286,7 +286,7 @@ async fn what_has_no_identity_yet_gets_it_and_is_not_swept_before() {
         assert!(state.load_balancers.values().all(|held| tag(&held.tags)));
         assert!(state.target_groups.values().all(|held| tag(&held.tags)));
         assert!(state.classic.values().all(|held| tag(&held.tags)));
-        assert!(state.groups.values().filter(|group| group.name.starts_with("k8s-")).all(|group| tag(&group.tags)));
+        assert!(state.groups.values().filter(|group| group.name.starts_with("k8s-ns-")).all(|group| tag(&group.tags)));
         assert!(sweep_all(&world, &[]).await > 0);
     }
 }

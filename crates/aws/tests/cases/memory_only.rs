@@ -60,9 +60,10 @@ fn nothing_waits_in_a_worker() {
 #[tokio::test]
 async fn a_sweep_that_fails_goes_on_the_next_time() {
     for change in shapes() {
-        let quiet = World::new(&settings());
+        let mut quiet = World::new(&settings());
         let empty = describe(&quiet.cloud.state());
         quiet.attempt(&service("web", &change), 3).await.unwrap();
+        quiet.restart().await;
         let start = quiet.cloud.state();
         quiet.cloud.take_calls();
         sweep_all(&quiet, &[]).await;
@@ -202,7 +203,7 @@ async fn a_role_that_may_not_change_egress_leaves_it_as_it_is_and_tells() {
             let reasons: Vec<&str> = told.lock().iter().map(|note| note.reason).collect();
             assert_eq!(reasons, ["EgressNotRestricted"], "{denied:?}, {shape}");
             let state = world.cloud.state();
-            let own = state.groups.values().find(|group| group.name.starts_with("k8s-")).unwrap();
+            let own = state.groups.values().find(|group| group.name.starts_with("k8s-ns-")).unwrap();
             assert!(own.egress.iter().any(|rule| rule.to_string().contains("0.0.0.0/0")), "{:?}", own.egress);
             assert_eq!(state.listeners.len(), 2);
             // With the permission a process that starts restricts it.
@@ -210,7 +211,7 @@ async fn a_role_that_may_not_change_egress_leaves_it_as_it_is_and_tells() {
             world.restart().await;
             world.attempt(&web(std::slice::from_ref(&shape)), 3).await.unwrap();
             let state = world.cloud.state();
-            let own = state.groups.values().find(|group| group.name.starts_with("k8s-")).unwrap();
+            let own = state.groups.values().find(|group| group.name.starts_with("k8s-ns-")).unwrap();
             assert!(!own.egress.iter().any(|rule| rule.to_string().contains("0.0.0.0/0")), "{:?}", own.egress);
         }
     }
