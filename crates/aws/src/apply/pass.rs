@@ -187,6 +187,8 @@ impl Aws {
             _ => (!in_use).then(Instant::now),
         };
         self.ledger.settle(&desired);
+        // A load balancer that has brought groups now may have been the last one with the shared group.
+        self.retire_backend(&observed).await.map_err(failed)?;
         let done = Done { request: request.clone(), desired, existing, handles, looked };
         Ok(if settled { Pass::Settled(done) } else { Pass::Changed(done) })
     }

@@ -226,8 +226,12 @@ pub(super) fn surplus_on_nodes(
             let refers =
                 matches!((&rule.peer, own), (Peer::Group(id), Some(own)) if *id == own.id && group.id != own.id);
             // One about another group may be of another load balancer: the sweep knows.
-            let by_range = matches!(rule.peer, Peer::Cidr(_)) && !cluster.shares(&group.tags);
-            let shared = is_shared(&rule.description) && (refers || by_range);
+            let is_everybodys = match &rule.peer {
+                Peer::Cidr(_) => true,
+                Peer::Group(id) => observed.groups.get(id).is_some_and(|peer| peer.name == cluster.backend_group()),
+                Peer::PrefixList(_) => false,
+            };
+            let shared = is_shared(&rule.description) && (refers || (is_everybodys && !cluster.shares(&group.tags)));
             (is_of(&rule.description, &desired.name) || shared)
                 && (refers || others.leave(&group.id, rule))
                 && !wanted.is_some_and(|wanted| wanted.contains(rule))

@@ -27,7 +27,7 @@ use crate::{
     model::{
         Balancer, Desired,
         names::{Cluster, IDENTITY_TAG},
-        rules::is_exclusive,
+        rules::{BACKEND_GROUP, is_exclusive, is_shared},
     },
 };
 use serde::{Deserialize, Serialize};
@@ -120,14 +120,22 @@ pub struct Others {
 impl Others {
     /// Whether no rule about a group is wanted by anybody.
     pub(crate) fn spare(&self, group: &str) -> bool {
-        let about_it = |rule: &Rule| matches!(&rule.peer, Peer::Group(id) if id == group);
+        let about_it = |rule: &Rule| matches!(&rule.peer, Peer::Group(id) if id == group || id == BACKEND_GROUP);
         self.complete && !self.wants.values().flatten().any(about_it)
     }
 
     /// Whether nobody else wants a rule. What could be shared is thought to be wanted until everybody has been heard.
     pub(crate) fn leave(&self, group: &str, rule: &Rule) -> bool {
-        let wanted = self.wants.get(group).is_some_and(|rules| rules.contains(rule));
-        !wanted && (self.complete || is_exclusive(&rule.description))
+        !self.want(group, rule) && (self.complete || is_exclusive(&rule.description))
+    }
+
+    /// Whether somebody wants a rule, also one about the shared group whose id is not known yet.
+    pub(crate) fn want(&self, group: &str, rule: &Rule) -> bool {
+        let to_come = || Rule { peer: Peer::Group(BACKEND_GROUP.to_owned()), ..rule.clone() };
+        let wants = |rules: &BTreeSet<Rule>| {
+            rules.contains(rule) || (is_shared(&rule.description) && rules.contains(&to_come()))
+        };
+        self.wants.get(group).is_some_and(wants)
     }
 }
 

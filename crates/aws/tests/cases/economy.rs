@@ -87,7 +87,7 @@ async fn a_change_of_nodes_takes_two_calls_for_a_service_and_one_look_at_the_ins
 #[tokio::test]
 async fn rules_on_the_nodes_do_not_grow_with_services() {
     let probe = Some(SharedProbe { port: 10256, path: "/healthz".into() });
-    for (count, shape) in [(500, shapes()[1].clone()), (70, shapes()[0].clone()), (70, shapes()[2].clone())] {
+    for (count, shape) in [(150, shapes()[1].clone()), (70, shapes()[0].clone()), (70, shapes()[2].clone())] {
         let world = World::new(&Settings { shared_probe: probe.clone(), ..settings() });
         let empty = describe(&world.cloud.state());
         world.cloud.forget_history();

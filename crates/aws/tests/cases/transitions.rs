@@ -85,6 +85,8 @@ async fn every_row_of_the_table_of_security_groups() {
             world.through(&step(&web(&[shape.clone(), change(second)]))).await;
             assert_eq!(attached(&world), set(has_second), "{first:?} to {second:?}");
             assert_eq!(has_own(&world), second.is_none(), "{first:?} to {second:?}: the managed group");
+            let shared = world.cloud.state().groups.values().any(|group| group.name.starts_with("k8s-backend-"));
+            assert_eq!(shared, second.is_none(), "{first:?} to {second:?}: the group that load balancers share");
             let state = world.cloud.state();
             for id in [Example::BROUGHT_GROUP, Example::OTHER_GROUP] {
                 assert_eq!(state.groups[id], start.groups[id], "what is brought is not touched");
