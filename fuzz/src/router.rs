@@ -4,7 +4,7 @@ use crate::{Target, input};
 use ingress::router::{
     haproxy::{Files, Layout, rows, write},
     model::{Certificate, Model, Objects, Source},
-    settings::Settings,
+    settings::{Mistake, Settings},
 };
 use k8s_openapi::api::{
     core::v1::{Secret, Service},
@@ -90,7 +90,7 @@ static SCRATCH: LazyLock<Scratch> = LazyLock::new(|| {
     Scratch { layout, certificate }
 });
 
-fn read_settings(variables: &[(&str, &str)]) -> Result<Settings, Vec<String>> {
+fn read_settings(variables: &[(&str, &str)]) -> Result<Settings, Vec<Mistake>> {
     Settings::from_environment(variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())))
 }
 
@@ -131,7 +131,8 @@ fn serve(source: Source, cluster: Cluster) {
 /// The configuration of a generation.
 fn written(settings: &Settings, model: &Model) -> String {
     let Scratch { layout, certificate } = &*SCRATCH;
-    write(Files { settings, layout, default_certificate: certificate }, 1, model).expect("files can be written");
+    let files = Files { settings, layout, default_certificate: certificate, service_ca: "" };
+    write(files, 1, model).expect("files can be written");
     fs::read_to_string(layout.config(1)).expect("a configuration")
 }
 

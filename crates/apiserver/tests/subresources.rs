@@ -321,3 +321,28 @@ async fn a_job_is_known_by_the_uid_that_the_server_gives_it() {
     let selected = get(&server, &format!("{path}?fieldSelector=status.successful=0")).await;
     assert_eq!(selected["items"].as_array().unwrap().len(), 1);
 }
+
+/// A Job tells by it that the Pod did not fail by itself.
+#[tokio::test]
+async fn an_evicted_pod_says_that_it_was_disrupted() {
+    let server = testing::server().await;
+    let mut own = pod("p");
+    own["spec"]["nodeName"] = json!("n");
+    let made = make(&server, PODS, &own).await;
+    let eviction = |version: &Value| json!({"metadata": {"name": "p"}, "deleteOptions": {"preconditions": {"resourceVersion": version}}});
+    let path = format!("{PODS}/p/eviction");
+    let mut rehearsed = eviction(&made["metadata"]["resourceVersion"]);
+    rehearsed["deleteOptions"]["dryRun"] = json!(["All"]);
+    assert_eq!(send(&server, "POST", &path, &rehearsed).await.status, 201);
+    assert!(get(&server, &format!("{PODS}/p")).await["status"]["conditions"].is_null(), "nothing happened");
+    assert_eq!(send(&server, "POST", &path, &eviction(&json!("1"))).await.status, 409);
+    let reply = send(&server, "POST", &path, &eviction(&made["metadata"]["resourceVersion"])).await;
+    assert_eq!(reply.status, 201, "{}", reply.json());
+    let left = get(&server, &format!("{PODS}/p")).await;
+    assert!(left["metadata"]["deletionTimestamp"].is_string(), "{left}");
+    let condition = &left["status"]["conditions"][0];
+    assert_eq!(
+        (&condition["type"], &condition["status"], &condition["reason"]),
+        (&json!("DisruptionTarget"), &json!("True"), &json!("EvictionByEvictionAPI"))
+    );
+}

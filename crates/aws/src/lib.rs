@@ -14,5 +14,6 @@ pub mod model;
 pub mod nodes;
 pub mod plan;
 pub mod preflight;
+mod report;
 pub mod route53;
 mod routes;

@@ -13,10 +13,10 @@ use aws::{
     },
     memory::{
         Example, Memory,
-        testing::{annotated, service, settings},
+        testing::{AT_ONCE, annotated, families, service, settings},
     },
     model::Settings,
-    nodes::{CONTROLLERS, NodeOptions},
+    nodes::{CONTROLLERS, NodeOptions, cluster_uid, leftovers_metric},
 };
 use k8s_openapi::{
     api::core::v1::{ConfigMap, Event, Namespace, Service},
@@ -199,6 +199,71 @@ async fn condition(api: &Api<Service>) -> Option<Condition> {
     conditions.into_iter().find(|condition| condition.type_ == CONDITION)
 }
 
+/// Starts one of the provider's controllers.
+fn run(client: &Client, aws: &Arc<Aws>, controller: &str) -> Tasks {
+    let admin = Admin { health: Health::new(), metrics: Metrics::new() };
+    let tasks = Tasks::new(&admin.metrics, &admin.health);
+    let options = NodeOptions {
+        provider: Arc::clone(aws),
+        families: Families::one(Family::V4),
+        region: "us-east-1".to_owned(),
+        sweep: Duration::from_millis(5),
+        caution: AT_ONCE,
+        leftovers: leftovers_metric(&admin.metrics),
+    };
+    let context = Context::new(client.clone(), options, &admin, &tasks);
+    let all: Vec<_> = CONTROLLERS.iter().collect();
+    controller::start(&context, &all, &Selection::parse(controller, &all).unwrap());
+    tasks
+}
+
+/// Waits for an event about the whole cluster.
+async fn event_of_the_cluster(client: &Client, reason: &str) -> String {
+    let events: Api<Event> = Api::all(client.clone());
+    eventually(reason, async || {
+        let all = events.list(&ListParams::default()).await.ok()?.items;
+        let found = all.into_iter().find(|event| event.reason.as_deref() == Some(reason))?;
+        assert_eq!(found.involved_object.name.as_deref(), Some("kube-system"));
+        found.message
+    })
+    .await
+}
+
+#[tokio::test]
+async fn leftovers_are_told_of_and_removed_where_the_api_server_is_this_clusters() {
+    for families in [families("SingleStack", &["IPv4"]), families("RequireDualStack", &["IPv6", "IPv4"])] {
+        let client = client().await;
+        let uid = cluster_uid(&client).await.expect("kube-system has a UID");
+        let gone = service("web", &families);
+        for (uid, of_this) in [("another".to_owned(), false), (uid, true)] {
+            let memory = Arc::new(Memory::new(Example { nodes: 3 }.state()));
+            let mut settings = settings();
+            settings.cluster.uid = Some(uid);
+            let before = memory.state();
+            let aws = Arc::new(Aws::new(memory.clone(), settings.clone()));
+            aws.ensure(&gone, &Example { nodes: 3 }.nodes()).await.unwrap();
+            let made = memory.state();
+            let aws = Arc::new(Aws::new(memory.clone(), settings));
+            let tasks = run(&client, &aws, "aws-leftovers-controller");
+            if of_this {
+                let message = event_of_the_cluster(&client, "LeftoversFound").await;
+                assert!(message.contains("loadbalancer/"), "{message}");
+                eventually("they go", async || {
+                    let state = memory.state();
+                    let left = state.groups.len() + state.load_balancers.len() + state.target_groups.len();
+                    (left == before.groups.len()).then_some(())
+                })
+                .await;
+            } else {
+                let message = event_of_the_cluster(&client, "LeftoversNotRemoved").await;
+                assert!(message.contains("another cluster's"), "{message}");
+                assert_eq!(memory.state(), made);
+            }
+            tasks.stop(Duration::from_secs(5)).await;
+        }
+    }
+}
+
 #[tokio::test]
 async fn a_load_balancer_without_security_group_is_a_lasting_condition() {
     for (policy, families) in
@@ -224,18 +289,7 @@ async fn a_load_balancer_without_security_group_is_a_lasting_condition() {
         let before = Settings { nlb_groups: GroupMode::Unmanaged, ..settings() };
         Aws::new(memory.clone(), before).ensure(&shaped(made), &nodes).await.unwrap();
         let aws = Arc::new(Aws::new(memory.clone(), settings()));
-        let admin = Admin { health: Health::new(), metrics: Metrics::new() };
-        let tasks = Tasks::new(&admin.metrics, &admin.health);
-        let options = NodeOptions {
-            provider: Arc::clone(&aws),
-            families: Families::one(Family::V4),
-            region: "us-east-1".to_owned(),
-            sweep: Duration::from_secs(600),
-        };
-        let context = Context::new(client.clone(), options, &admin, &tasks);
-        let all: Vec<_> = CONTROLLERS.iter().collect();
-        let picked = Selection::parse("aws-service-conditions-controller", &all).unwrap();
-        controller::start(&context, &all, &picked);
+        let tasks = run(&client, &aws, "aws-service-conditions-controller");
         aws.ensure(&shaped(api.get("web").await.unwrap()), &nodes).await.unwrap();
         let first = eventually("a condition", async || condition(&api).await).await;
         assert_eq!((first.status.as_str(), first.reason.as_str()), ("False", "CreatedWithoutSecurityGroup"));

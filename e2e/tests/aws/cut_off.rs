@@ -8,7 +8,7 @@ use aws::{
     apply::{Alive, Aws, owner},
     clients::{Keys, Session},
     cloud_config::CloudConfig,
-    memory::testing::{annotated, families, merged, ports, service, settings},
+    memory::testing::{AT_ONCE, annotated, families, merged, ports, service, settings},
     model::{Settings, names::Cluster},
 };
 use e2e::aws_strict::{Example, Fault, Made, Strict};
@@ -18,7 +18,10 @@ use runtime::{
     metrics::Metrics,
 };
 use serde_json::{Value, json};
-use std::{sync::Arc, time::Duration};
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 /// So many nodes are there.
 const NODES: usize = 3;
@@ -132,8 +135,8 @@ impl World {
             let work = async {
                 let waiting = self.aws.remove_waiting().await;
                 let alive = Alive::new(self.alive.iter().map(|(service, _)| owner(service)));
-                let swept = self.aws.sweep(&alive).await?;
-                Ok::<_, aws::account::AwsError>((waiting?, swept.suspected + swept.removed))
+                let swept = self.aws.sweep(&alive, &AT_ONCE, Instant::now()).await?;
+                Ok::<_, aws::account::AwsError>((waiting?, swept.suspected.len() + swept.removed.len()))
             };
             let left = tokio::select! {
                 left = work => Some(left),

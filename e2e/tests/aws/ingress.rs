@@ -254,7 +254,7 @@ fn a_dual_stack_cluster_gets_its_load_balancer_and_records() {
         cluster.condition("LoadBalancerReady", "True");
         let host = cluster.host();
         let one = cluster.network(&host).expect("a network load balancer");
-        assert_eq!((one.text("IpAddressType"), one.texts("SecurityGroups/member").len()), ("dualstack", 1));
+        assert_eq!((one.text("IpAddressType"), one.texts("SecurityGroups/member").len()), ("dualstack", 2));
         let of = [("LoadBalancerArn", one.text("LoadBalancerArn"))];
         let groups = cluster.aws.look(Api::Elbv2, "DescribeTargetGroups", &of).unwrap();
         let kinds = groups.texts("DescribeTargetGroupsResult/TargetGroups/member/IpAddressType");

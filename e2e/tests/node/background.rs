@@ -110,7 +110,7 @@ fn the_application_answers(machine: &Machine, shape: Shape, banner: &str) {
 
 #[test]
 fn a_cluster_in_the_background_has_a_demo_that_answers_until_it_is_taken_down() {
-    if let Some(enable) = missing().or_else(|| e2e::haproxy::missing()) {
+    if let Some(enable) = missing().or_else(e2e::haproxy::missing) {
         e2e::skip("a cluster in the background", enable);
         return;
     }

@@ -72,6 +72,8 @@ pub fn cloud_controller_manager() -> Rights {
             rule("", &["nodes/status"], &["patch"]),
             rule("", &["services"], &["get", "list", "watch", "patch"]),
             rule("", &["services/status"], &["patch"]),
+            // Its UID tells this cluster from another one with the same id.
+            named("", &["namespaces"], &[SYSTEM_NAMESPACE], &["get"]),
             events(),
         ],
         within: vec![leader(SYSTEM_NAMESPACE)],

@@ -8,7 +8,7 @@ use crate::Body;
 use bytes::Bytes;
 use flate2::{Compression, read::GzDecoder, write::GzEncoder};
 use http::{HeaderMap, Response, header};
-use http_body_util::{BodyExt, Limited};
+use http_body_util::BodyExt;
 use std::io::{Read, Write};
 
 /// Longer pages are passed on as they are, or not at all where that shows too late.
@@ -58,7 +58,7 @@ fn is_page(headers: &HeaderMap) -> bool {
 }
 
 /// The response with its links as the client sees them. `own` are the hosts that stand for the proxied one.
-pub async fn seen_by_client(
+pub(super) async fn seen_by_client(
     response: Response<Body>,
     own: Vec<String>,
     prefix: String,
@@ -68,11 +68,23 @@ pub async fn seen_by_client(
         return Ok(response);
     }
     let (mut parts, body) = response.into_parts();
-    let body = Limited::new(body, LONGEST).collect().await.map_err(|error| error.to_string())?.to_bytes();
+    let body = whole(body).await?;
     let packed = parts.headers.contains_key(header::CONTENT_ENCODING);
     let page = of_client(body, packed, &own, &prefix);
     parts.headers.insert(header::CONTENT_LENGTH, page.len().into());
     Ok(Response::from_parts(parts, runtime::http::full(page)))
+}
+
+async fn whole(mut body: Body) -> Result<Bytes, String> {
+    let mut read = Vec::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| error.to_string())?;
+        read.extend_from_slice(frame.data_ref().map_or(&[], |data| data.as_ref()));
+        if read.len() > LONGEST {
+            return Err(format!("a page of more than {LONGEST} bytes"));
+        }
+    }
+    Ok(read.into())
 }
 
 fn of_client(page: Bytes, packed: bool, own: &[String], prefix: &str) -> Bytes {

@@ -170,6 +170,8 @@ pub struct GroupFilter {
     pub vpc: Option<String>,
     /// With one of these ids (filter `group-id`, so that one that is gone is left out); empty for any.
     pub ids: BTreeSet<String>,
+    /// Of this name (`group-name`).
+    pub name: Option<String>,
 }
 
 /// A change of EC2 that is only tried: AWS says whether it would be permitted.

@@ -34,7 +34,7 @@ impl Aws {
                 outcome => {
                     outcome.map_err(failed)?;
                     self.ledger.forget(&owner.uid);
-                    return Ok(());
+                    return self.retire_backend(&observed).await.map_err(failed);
                 }
             }
         }

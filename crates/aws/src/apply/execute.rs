@@ -3,7 +3,7 @@
 use super::{explain::explain, ledger::Ledger, removal::Removals};
 use crate::{
     account::{Account, AwsError, Direction, Kind, ListenerSettings, NewListener, Peer, Rule},
-    model::rules::OWN_GROUP,
+    model::rules::{BACKEND_GROUP, OWN_GROUP},
     plan::{Action, ListenerPlan, Observed},
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,6 +26,8 @@ pub(super) struct Handles {
     pub(super) target_groups: BTreeMap<String, String>,
     /// Id of the managed group.
     own_group: String,
+    /// Id of the group that load balancers share.
+    backend_group: String,
 }
 
 impl Handles {
@@ -46,13 +48,17 @@ impl Handles {
         handles
     }
 
-    /// Id of the managed group, if it was made in this run.
-    pub(super) fn own_group(&self) -> &str {
-        &self.own_group
+    /// Id of a group that was made in this run, if there is one.
+    pub(super) fn new_group(&self) -> &str {
+        if self.own_group.is_empty() { &self.backend_group } else { &self.own_group }
     }
 
     fn group<'a>(&'a self, id: &'a str) -> &'a str {
-        if id == OWN_GROUP { &self.own_group } else { id }
+        match id {
+            OWN_GROUP => &self.own_group,
+            BACKEND_GROUP => &self.backend_group,
+            id => id,
+        }
     }
 
     fn groups(&self, ids: &BTreeSet<String>) -> BTreeSet<String> {
@@ -134,6 +140,9 @@ impl Run<'_> {
         let name = self.name;
         match action {
             Action::CreateGroup(new) => self.handles.own_group = account.ec2.create_security_group(new).await?,
+            Action::CreateBackendGroup(new) => {
+                self.handles.backend_group = account.ec2.create_security_group(new).await?;
+            }
             Action::TagGroup { group, tags } => {
                 account.ec2.create_tags(&[self.handles.group(group).to_owned()], tags).await?;
             }

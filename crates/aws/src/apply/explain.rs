@@ -2,7 +2,10 @@
 
 use crate::{
     account::{Attributes, AwsError, Kind, NewClassicLoadBalancer, NewLoadBalancer, SubnetMapping},
-    model::{annotations::name, rules::OWN_GROUP},
+    model::{
+        annotations::name,
+        rules::{BACKEND_GROUP, OWN_GROUP},
+    },
     plan::{Action, ListenerPlan},
 };
 use std::collections::BTreeSet;
@@ -71,7 +74,8 @@ const TARGETS: &str = "give attributes that the target group can have";
 const CHECK: &str = "give a health check that AWS accepts for this protocol";
 
 fn joined<'a>(all: impl IntoIterator<Item = &'a String>) -> String {
-    let all: Vec<&str> = all.into_iter().filter(|one| *one != OWN_GROUP).map(String::as_str).collect();
+    let all: Vec<&str> =
+        all.into_iter().filter(|one| ![OWN_GROUP, BACKEND_GROUP].contains(&one.as_str())).map(String::as_str).collect();
     all.join(",")
 }
 

@@ -40,7 +40,7 @@ pub(super) struct Held<'a> {
 impl Held<'_> {
     /// Whether somebody else wants a rule, or begins to.
     pub(super) fn by_others(&self, group: &str, rule: &Rule) -> bool {
-        self.others.wants.get(group).is_some_and(|rules| rules.contains(rule))
+        self.others.want(group, rule)
     }
 }
 

@@ -4,8 +4,10 @@
 //! - `maintain`: what was accepted last goes on following nodes while a change is refused; `explain`: what AWS refuses, by annotation.
 //! - `delete`: everything of a Service; `sweep`: everything of Services that are no more; `removal`: groups that AWS keeps for a while.
 //! - `observe`: reads; `execute`: writes; `inventory` and `ledger`: what Services share.
+//! - `backend`: the group that load balancers share towards the nodes.
 //! - `egress`: where the role may not change what groups let out; `conditions`: what the Services' conditions say of it.
 
+mod backend;
 mod conditions;
 mod delete;
 mod egress;
@@ -21,7 +23,7 @@ mod removal;
 mod sweep;
 
 pub use conditions::CONDITION;
-pub use sweep::{Alive, Swept};
+pub use sweep::{Alive, Caution, Leftovers, Swept};
 
 use crate::{
     account::{Account, AwsError},
@@ -73,6 +75,7 @@ pub struct Aws {
     conditions: Conditions,
     suspects: sweep::Suspects,
     denied_egress: egress::DeniedEgress,
+    backend: backend::Backend,
     /// What was last seen through, by the Service's UID.
     done: Mutex<HashMap<String, Done>>,
     reporter: OnceLock<Reporter>,
@@ -98,6 +101,7 @@ impl Aws {
             conditions: Conditions::default(),
             suspects: sweep::Suspects::default(),
             denied_egress: egress::DeniedEgress::default(),
+            backend: backend::Backend::default(),
             done: Mutex::default(),
             reporter: OnceLock::new(),
         }

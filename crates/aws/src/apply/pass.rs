@@ -113,7 +113,8 @@ impl Aws {
     pub(super) async fn desired(&self, ask: &Ask<'_>, existing: Option<&Existing>) -> Result<Desired, CloudError> {
         let instances = nodes::instances(ask.nodes, &ask.request.annotations.node_labels);
         let around = self.inventory.get(&self.account, &self.settings.cluster, &instances).await.map_err(failed)?;
-        let desired = desire(&ask.request, &self.settings, &around, existing, ask.nodes);
+        let backend = self.backend_for(&ask.request, existing).await?;
+        let desired = desire(&ask.request, &self.settings, &around, existing, ask.nodes, backend.as_deref());
         let mut desired = desired.map_err(|refusal| {
             self.conditions.set(ask.service, &refusal.notes);
             CloudError::Refused(refusal.why)
@@ -167,11 +168,12 @@ impl Aws {
             Err(error) if is_astray(&error) => {
                 tracing::debug!(service = request.owner.key(), %error, "looks again");
                 self.inventory.forget().await;
+                self.backend.forget().await;
                 return Ok(Pass::Astray(error));
             }
             Err(error) => {
                 let own = observed.groups.values().find(|group| wants_group(&desired, &group.name));
-                let group = own.map_or_else(|| run.handles.own_group(), |group| &group.id);
+                let group = own.map_or_else(|| run.handles.new_group(), |group| &group.id);
                 if self.is_egress_denied(&error, group).await {
                     return Ok(Pass::Astray(error));
                 }
@@ -185,6 +187,8 @@ impl Aws {
             _ => (!in_use).then(Instant::now),
         };
         self.ledger.settle(&desired);
+        // A load balancer that has brought groups now may have been the last one with the shared group.
+        self.retire_backend(&observed).await.map_err(failed)?;
         let done = Done { request: request.clone(), desired, existing, handles, looked };
         Ok(if settled { Pass::Settled(done) } else { Pass::Changed(done) })
     }
@@ -268,6 +272,11 @@ impl Aws {
                     return Err(CloudError::Refused(format!(
                         "{annotation}: security group {id} is in {}, and the load balancer in {}; bring one of that VPC",
                         group.vpc, desired.vpc
+                    )));
+                }
+                Some(group) if group.name == cluster.backend_group() => {
+                    return Err(CloudError::Refused(format!(
+                        "{annotation}: security group {id} is the one that load balancers of this cluster share and goes with the last; bring one of your own"
                     )));
                 }
                 Some(group) => {

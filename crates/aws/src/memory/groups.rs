@@ -15,6 +15,7 @@ impl State {
         let fits = |group: &&SecurityGroup| {
             filter.vpc.as_ref().is_none_or(|vpc| *vpc == group.vpc)
                 && (filter.ids.is_empty() || filter.ids.contains(&group.id))
+                && filter.name.as_ref().is_none_or(|name| *name == group.name)
         };
         self.groups.values().filter(fits).cloned().collect()
     }

@@ -1,12 +1,14 @@
 //! Settings and Services for tests, and changes of Services.
 
 use crate::{
+    apply::{Caution, Leftovers},
     cloud_config::GroupMode,
     memory::Example,
     model::{Settings, names::Cluster},
 };
 use k8s_openapi::api::core::v1::Service;
 use serde_json::{Value, json};
+use std::time::Duration;
 
 /// Settings for the example account: managed groups, no shared probe.
 #[must_use]
@@ -17,6 +19,7 @@ pub fn settings() -> Settings {
             name: "kubernetes".to_owned(),
             vpc: Example::VPC.to_owned(),
             legacy_tag: false,
+            uid: Some("0c1d-kube-system".to_owned()),
         },
         nlb_groups: GroupMode::Managed,
         disable_node_rules: false,
@@ -25,6 +28,9 @@ pub fn settings() -> Settings {
         fallback_subnet: None,
     }
 }
+
+/// Sweeps that remove all that they find a second time.
+pub const AT_ONCE: Caution = Caution { leftovers: Leftovers::Remove, age: Duration::ZERO, most: usize::MAX };
 
 /// A Service of type LoadBalancer for a network load balancer with one TCP port; `change` is merged into it.
 #[must_use]

@@ -10,6 +10,10 @@ pub const SERVICE_TAG: &str = "kubernetes.io/service-name";
 pub const LEGACY_TAG: &str = "KubernetesCluster";
 /// Begins the key of the tag of the cluster.
 pub const CLUSTER_TAG: &str = "kubernetes.io/cluster/";
+/// Tag that tells clusters with one id apart: the UID of `kube-system`, which no other cluster has.
+pub const IDENTITY_TAG: &str = "twinstack.dev/cluster-uid";
+/// What the group that all load balancers have says of itself.
+pub const BACKEND_DESCRIPTION: &str = "[k8s] Shared backend SecurityGroup for LoadBalancers";
 /// What a managed group says of itself.
 pub const GROUP_DESCRIPTION: &str = "[k8s] Managed SecurityGroup for LoadBalancer";
 
@@ -109,6 +113,8 @@ pub struct Cluster {
     pub vpc: String,
     /// Whether the old tag is written too.
     pub legacy_tag: bool,
+    /// The UID of its namespace `kube-system`, where that is known.
+    pub uid: Option<String>,
 }
 
 impl Cluster {
@@ -119,19 +125,50 @@ impl Cluster {
 
     /// Tags of what belongs to a Service; they win over the user's.
     pub fn tags(&self, owner: &Owner, user: &Tags) -> Tags {
-        let mut tags = user.clone();
+        let mut tags = self.own_tags(user);
         tags.insert(SERVICE_TAG.to_owned(), owner.key());
+        tags
+    }
+
+    /// Tags of what belongs to the whole cluster.
+    pub fn own_tags(&self, user: &Tags) -> Tags {
+        let mut tags = user.clone();
         tags.insert(self.tag(), "owned".to_owned());
         if self.legacy_tag {
             tags.insert(LEGACY_TAG.to_owned(), self.id.clone());
         }
+        match &self.uid {
+            Some(uid) => tags.insert(IDENTITY_TAG.to_owned(), uid.clone()),
+            None => tags.remove(IDENTITY_TAG),
+        };
         tags
+    }
+
+    /// Name of the group that its load balancers have in common, so that nodes let them all in by the same rules.
+    pub fn backend_group(&self) -> String {
+        let whole = format!("{}{}", self.id, self.uid.as_deref().unwrap_or_default());
+        format!("k8s-backend-{}-{}", short(&self.id), hash(&SHA256, &whole))
     }
 
     /// Whether tags say that something was made for this cluster.
     pub fn owns(&self, tags: &Tags) -> bool {
+        self.is_named(tags) && !self.is_twins(tags)
+    }
+
+    /// Whether tags have this cluster's id as the owner's.
+    fn is_named(&self, tags: &Tags) -> bool {
         tags.get(&self.tag()).is_some_and(|value| value == "owned")
             || tags.get(LEGACY_TAG).is_some_and(|value| *value == self.id)
+    }
+
+    /// Whether tags say that something is of another cluster, whatever its id.
+    pub fn is_twins(&self, tags: &Tags) -> bool {
+        self.uid.as_ref().zip(tags.get(IDENTITY_TAG)).is_some_and(|(own, tagged)| own != tagged)
+    }
+
+    /// Whether tags say that something was made, or taken over, by this very cluster, and not only by one with its id.
+    pub fn made(&self, tags: &Tags) -> bool {
+        self.is_named(tags) && self.uid.is_some() && self.uid.as_ref() == tags.get(IDENTITY_TAG)
     }
 
     /// Whether tags say that something was made for this Service of this cluster.
@@ -148,7 +185,7 @@ impl Cluster {
             key if key.starts_with(CLUSTER_TAG) => key != self.tag() || value != "owned",
             _ => false,
         };
-        !self.owns_for(tags, owner) && tags.iter().any(claims)
+        !self.owns_for(tags, owner) && (self.is_twins(tags) || tags.iter().any(claims))
     }
 
     /// Whether tags say that another cluster has, or uses, something too.

@@ -7,6 +7,8 @@ use std::collections::BTreeSet;
 
 /// Stands for the load balancer's own group until its id is known.
 pub const OWN_GROUP: &str = "@own";
+/// Stands for the group that load balancers share towards the nodes, where its id is not known.
+pub const BACKEND_GROUP: &str = "@backend";
 /// How many rules a group has in each direction and family, unless AWS was asked for more.
 pub const RULE_LIMIT: usize = 60;
 /// Begins the description of every rule that is written on nodes' groups.
@@ -34,6 +36,12 @@ pub fn is_of(description: &str, load_balancer: &str) -> bool {
         .any(|ours| ours == description)
 }
 
+/// The load balancer that a rule was written for, by its description.
+pub fn load_balancer_of(description: &str) -> Option<&str> {
+    let prefixes = [client_description(""), health_description(""), classic_description("")];
+    prefixes.iter().find_map(|prefix| description.strip_prefix(prefix.as_str()))
+}
+
 /// Whether a rule can be of one load balancer alone: traffic of a network load balancer goes to node ports, which no two Services share.
 pub fn is_exclusive(description: &str) -> bool {
     description.starts_with(&client_description(""))
@@ -46,8 +54,10 @@ pub fn is_ours(description: &str) -> bool {
 
 /// Whether a rule's description says that it is for all load balancers.
 pub fn is_shared(description: &str) -> bool {
-    description == MTU_DESCRIPTION
+    [MTU_DESCRIPTION, BACKEND_DESCRIPTION].contains(&description)
 }
+
+const BACKEND_DESCRIPTION: &str = "kubernetes.io/rule/nlb/backend";
 
 const MTU_DESCRIPTION: &str = "kubernetes.io/rule/nlb/mtu";
 
@@ -115,6 +125,14 @@ pub fn node_rules_for_groups(request: &Request, check_port: Option<u16>, groups:
         rules.insert(rule(too_big(request.target_family), peer(), MTU_DESCRIPTION));
     }
     rules
+}
+
+/// What nodes let in from members of the group that all load balancers have: any port, since what a load balancer reaches is decided by its own group. The
+/// same few rules for every Service, however many there are.
+pub fn node_rules_for_backend(group: &str) -> BTreeSet<Rule> {
+    let every = [Protocol::Tcp { from: 0, to: u16::MAX }, Protocol::Udp { from: 0, to: u16::MAX }];
+    let protocols = every.into_iter().chain(Family::BOTH.map(too_big));
+    protocols.map(|protocol| rule(protocol, Peer::Group(group.to_owned()), BACKEND_DESCRIPTION)).collect()
 }
 
 /// What nodes let in when the load balancer has no group to refer to: clients by their addresses, checks by the load balancer's.

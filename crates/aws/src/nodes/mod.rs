@@ -5,20 +5,25 @@
 
 mod describe;
 mod find;
+mod identity;
+mod leftovers;
 mod lifecycle;
 #[cfg(test)]
 mod tests;
 
 pub use describe::{Facts, facts};
+pub use identity::cluster_uid;
+pub use leftovers::leftovers_metric;
 pub use lifecycle::SHUTDOWN;
 
-use crate::apply::{Alive, Aws, Swept, owner};
-use k8s_openapi::api::core::v1::{Node, Service};
+use crate::apply::{Aws, Caution};
+use k8s_openapi::api::core::v1::Node;
 use kube::{
     ResourceExt,
     api::{Patch, PatchParams},
 };
 use net::Families;
+use prometheus_client::metrics::gauge::Gauge;
 use runtime::{
     client::Api,
     controller::{Context, Controller, Events, Key, Next, Queue, Reconcile, Result, Store, reference, work},
@@ -43,6 +48,10 @@ pub struct NodeOptions {
     pub region: String,
     /// How often leftovers are looked for.
     pub sweep: Duration,
+    /// How careful one is with them.
+    pub caution: Caution,
+    /// How many there are.
+    pub leftovers: Gauge,
 }
 
 /// The controllers of this room.
@@ -63,7 +72,7 @@ pub const CONTROLLERS: &[Controller<NodeOptions>] = &[
         name: "aws-leftovers-controller",
         alias: "aws-leftovers",
         default_on: true,
-        run: |context| Box::pin(sweep(context)),
+        run: |context| Box::pin(leftovers::run(context)),
     },
     Controller {
         name: "aws-security-group-removal-controller",
@@ -155,26 +164,4 @@ fn matters(old: Option<&Node>, new: Option<&Node>) -> bool {
 
 fn is_uninitialized(node: &Node) -> bool {
     node.spec.iter().flat_map(|spec| spec.taints.iter().flatten()).any(|taint| taint.key == UNINITIALIZED)
-}
-
-/// Looks for leftovers, at the start and then from time to time. What the first look finds goes with the second.
-async fn sweep(context: Context<NodeOptions>) -> Result<()> {
-    let services = context.store::<Service>();
-    context.synced(&[&services]).await;
-    let options = context.options();
-    loop {
-        let has_finalizer = |service: &Service| {
-            service.finalizers().iter().any(|one| one == "service.kubernetes.io/load-balancer-cleanup")
-        };
-        let wants =
-            |service: &Service| service.spec.as_ref().is_some_and(|spec| spec.type_.as_deref() == Some("LoadBalancer"));
-        let alive = services.all().into_iter().filter(|service| wants(service) || has_finalizer(service));
-        let alive = Alive::new(alive.map(|service| owner(&service)));
-        match options.provider.sweep(&alive).await {
-            Ok(Swept { removed: 0, .. }) => {}
-            Ok(Swept { removed, .. }) => tracing::info!(removed, "removed what was left of Services that are gone"),
-            Err(error) => tracing::warn!(%error, "could not look for leftovers"),
-        }
-        tokio::time::sleep(options.sweep).await;
-    }
 }

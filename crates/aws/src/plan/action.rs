@@ -6,7 +6,7 @@ use crate::{
         IpAddressType, NewClassicLoadBalancer, NewLoadBalancer, NewSecurityGroup, NewTargetGroup, Rule, SubnetMapping,
         Tags, Target,
     },
-    model::rules::OWN_GROUP,
+    model::rules::{BACKEND_GROUP, OWN_GROUP},
 };
 use serde::Serialize;
 use std::{collections::BTreeSet, fmt};
@@ -16,6 +16,7 @@ use std::{collections::BTreeSet, fmt};
 #[serde(rename_all = "camelCase")]
 pub enum Action {
     CreateGroup(NewSecurityGroup),
+    CreateBackendGroup(NewSecurityGroup),
     TagGroup { group: String, tags: Tags },
     Authorize { group: String, direction: Direction, rules: BTreeSet<Rule> },
     Revoke { group: String, direction: Direction, rules: BTreeSet<Rule> },
@@ -104,7 +105,11 @@ fn pairs(map: &Attributes) -> String {
 }
 
 fn group_name(group: &str) -> &str {
-    if group == OWN_GROUP { "its own security group" } else { group }
+    match group {
+        OWN_GROUP => "its own security group",
+        BACKEND_GROUP => "the cluster's backend group",
+        group => group,
+    }
 }
 
 fn side(direction: Direction) -> &'static str {
@@ -115,13 +120,17 @@ fn side(direction: Direction) -> &'static str {
 }
 
 fn rules(rules: &BTreeSet<Rule>) -> String {
-    list(rules.iter().map(|rule| rule.to_string().replace(OWN_GROUP, "its own group")))
+    list(rules.iter().map(|rule| {
+        rule.to_string().replace(OWN_GROUP, "its own group").replace(BACKEND_GROUP, "the cluster's backend group")
+    }))
 }
 
 impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::CreateGroup(new) => write!(f, "create security group {} in {}", new.name, new.vpc),
+            Self::CreateGroup(new) | Self::CreateBackendGroup(new) => {
+                write!(f, "create security group {} in {}", new.name, new.vpc)
+            }
             Self::TagGroup { group, tags } => write!(f, "tag {} with {}", group_name(group), pairs(tags)),
             Self::Authorize { group, direction, rules: these } => {
                 write!(f, "allow {} of {}: {}", side(*direction), group_name(group), rules(these))

@@ -25,8 +25,15 @@ pub struct Follow<'a> {
 impl Follow<'_> {
     /// Whether nodes have a group that lets the load balancer in nowhere.
     pub fn lacks_rules(&self, observed: &Observed) -> bool {
-        let lets_in = |group: &SecurityGroup| group.ingress.iter().any(|rule| is_of(&rule.description, self.name));
+        let lets_in = |group: &SecurityGroup| group.ingress.iter().any(|rule| self.concerns(rule, observed));
         self.node_groups.iter().any(|id| !observed.groups.get(id).is_some_and(lets_in))
+    }
+
+    /// Whether a rule lets this load balancer in: as such, or as one that has a group.
+    fn concerns(&self, rule: &Rule, observed: &Observed) -> bool {
+        let worn = observed.network.as_ref().map(|seen| &seen.load_balancer.security_groups);
+        let by_group = matches!(&rule.peer, Peer::Group(id) if worn.is_some_and(|worn| worn.contains(id)));
+        is_of(&rule.description, self.name) || (is_shared(&rule.description) && by_group)
     }
 }
 
@@ -63,7 +70,7 @@ fn targets(follow: &Follow<'_>, seen: &SeenTargetGroup, actions: &mut Vec<Action
 
 /// The rules of this load balancer, wherever they are, on each group of nodes.
 fn let_in(follow: &Follow<'_>, observed: &Observed) -> Vec<Action> {
-    let of_it = |rule: &&Rule| is_of(&rule.description, follow.name);
+    let of_it = |rule: &&Rule| follow.concerns(rule, observed);
     let all = observed.groups.values().flat_map(|group| &group.ingress);
     let mut rules: BTreeSet<Rule> = all.clone().filter(of_it).cloned().collect();
     let peers: BTreeSet<Peer> = rules.iter().map(|rule| rule.peer.clone()).collect();

@@ -2,11 +2,11 @@
 
 use super::{Action, Observed, Others};
 use crate::{
-    account::{Direction, NewSecurityGroup, Peer, Protocol, Rule, SecurityGroup},
+    account::{Direction, NewSecurityGroup, Peer, Protocol, Rule, SecurityGroup, Tags},
     model::{
         Balancer, Desired, Groups, ManagedGroup,
-        names::{Cluster, GROUP_DESCRIPTION, Owner},
-        rules::{OWN_GROUP, RULE_LIMIT, fullness, is_of, is_shared},
+        names::{BACKEND_DESCRIPTION, Cluster, GROUP_DESCRIPTION, Owner},
+        rules::{BACKEND_GROUP, OWN_GROUP, RULE_LIMIT, fullness, is_of, is_shared},
     },
 };
 use net::{Cidr, Family, HasFamily};
@@ -82,6 +82,29 @@ pub(super) struct Closing {
     pub(super) ingress: Option<Action>,
     /// What leads to nodes.
     pub(super) egress: Option<Action>,
+}
+
+/// The group that load balancers share is there, and lets nothing in or out.
+pub(super) fn prepare_backend(desired: &Desired, observed: &Observed, cluster: &Cluster, actions: &mut Vec<Action>) {
+    let Groups::Managed(managed) = &desired.groups else { return };
+    if managed.beside.contains(BACKEND_GROUP) {
+        let (vpc, tags) = (desired.vpc.clone(), cluster.own_tags(&Tags::new()));
+        let (name, description) = (cluster.backend_group(), BACKEND_DESCRIPTION.to_owned());
+        actions.push(Action::CreateBackendGroup(NewSecurityGroup { name, description, vpc, tags }));
+        if !managed.egress_denied {
+            let (group, direction) = (BACKEND_GROUP.to_owned(), Direction::Egress);
+            actions.push(Action::Revoke { group, direction, rules: everything_out() });
+        }
+    }
+    let groups = managed.beside.iter().filter_map(|id| observed.groups.get(id));
+    for group in groups.filter(|group| group.name == cluster.backend_group()) {
+        for (direction, rules) in [(Direction::Ingress, &group.ingress), (Direction::Egress, &group.egress)] {
+            let is_left = direction == Direction::Egress && managed.egress_denied;
+            if !rules.is_empty() && !is_left {
+                actions.push(Action::Revoke { group: group.id.clone(), direction, rules: rules.clone() });
+            }
+        }
+    }
 }
 
 /// The managed group is there with its rules, but for those that close later.
@@ -203,8 +226,12 @@ pub(super) fn surplus_on_nodes(
             let refers =
                 matches!((&rule.peer, own), (Peer::Group(id), Some(own)) if *id == own.id && group.id != own.id);
             // One about another group may be of another load balancer: the sweep knows.
-            let by_range = matches!(rule.peer, Peer::Cidr(_)) && !cluster.shares(&group.tags);
-            let shared = is_shared(&rule.description) && (refers || by_range);
+            let is_everybodys = match &rule.peer {
+                Peer::Cidr(_) => true,
+                Peer::Group(id) => observed.groups.get(id).is_some_and(|peer| peer.name == cluster.backend_group()),
+                Peer::PrefixList(_) => false,
+            };
+            let shared = is_shared(&rule.description) && (refers || (is_everybodys && !cluster.shares(&group.tags)));
             (is_of(&rule.description, &desired.name) || shared)
                 && (refers || others.leave(&group.id, rule))
                 && !wanted.is_some_and(|wanted| wanted.contains(rule))

@@ -21,10 +21,14 @@ pub use remove::remove;
 
 use crate::{
     account::{
-        Attributes, ClassicAttributes, ClassicLoadBalancer, Listener, LoadBalancer, Rule, SecurityGroup, Tags, Target,
-        TargetGroup,
+        Attributes, ClassicAttributes, ClassicLoadBalancer, Listener, LoadBalancer, Peer, Rule, SecurityGroup, Tags,
+        Target, TargetGroup,
     },
-    model::{Balancer, Desired, names::Cluster, rules::is_exclusive},
+    model::{
+        Balancer, Desired,
+        names::{Cluster, IDENTITY_TAG},
+        rules::{BACKEND_GROUP, is_exclusive, is_shared},
+    },
 };
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
@@ -114,10 +118,24 @@ pub struct Others {
 }
 
 impl Others {
+    /// Whether no rule about a group is wanted by anybody.
+    pub(crate) fn spare(&self, group: &str) -> bool {
+        let about_it = |rule: &Rule| matches!(&rule.peer, Peer::Group(id) if id == group || id == BACKEND_GROUP);
+        self.complete && !self.wants.values().flatten().any(about_it)
+    }
+
     /// Whether nobody else wants a rule. What could be shared is thought to be wanted until everybody has been heard.
     pub(crate) fn leave(&self, group: &str, rule: &Rule) -> bool {
-        let wanted = self.wants.get(group).is_some_and(|rules| rules.contains(rule));
-        !wanted && (self.complete || is_exclusive(&rule.description))
+        !self.want(group, rule) && (self.complete || is_exclusive(&rule.description))
+    }
+
+    /// Whether somebody wants a rule, also one about the shared group whose id is not known yet.
+    pub(crate) fn want(&self, group: &str, rule: &Rule) -> bool {
+        let to_come = || Rule { peer: Peer::Group(BACKEND_GROUP.to_owned()), ..rule.clone() };
+        let wants = |rules: &BTreeSet<Rule>| {
+            rules.contains(rule) || (is_shared(&rule.description) && rules.contains(&to_come()))
+        };
+        self.wants.get(group).is_some_and(wants)
     }
 }
 
@@ -127,6 +145,7 @@ pub fn plan(desired: &Desired, observed: &Observed, others: &Others, cluster: &C
     let mut actions = Vec::new();
     let own = groups::own(&desired.groups, observed, cluster, &desired.owner)?;
     let surplus = groups::surplus_on_nodes(desired, own, observed, others, cluster);
+    groups::prepare_backend(desired, observed, cluster, &mut actions);
     let closing = groups::prepare(desired, own, &mut actions);
     groups::authorize_nodes(desired, own, observed, &surplus, &mut actions);
     match &desired.balancer {
@@ -180,10 +199,26 @@ fn refuse_what_is_not_ours(desired: &Desired, observed: &Observed, cluster: &Clu
             ));
         }
     }
-    Ok(())
+    refuse_twins_target_groups(desired, observed, cluster)
+}
+
+/// Names of target groups say nothing of the Service's UID, and AWS would hand out the one that is there.
+fn refuse_twins_target_groups(desired: &Desired, observed: &Observed, cluster: &Cluster) -> Result<(), String> {
+    let Balancer::Network(network) = &desired.balancer else { return Ok(()) };
+    let is_twins = |seen: &&SeenTargetGroup| {
+        let named = network.listeners.iter().any(|listener| listener.target.name == seen.group.name);
+        named && seen.tags.as_ref().is_some_and(|tags| cluster.is_twins(tags))
+    };
+    match observed.target_groups.iter().find(is_twins) {
+        None => Ok(()),
+        Some(seen) => Err(format!(
+            "target group {} is there, but its tag {IDENTITY_TAG} says that it is of another cluster that is called {} too: give one of them another              KubernetesClusterID, or delete the target group if that cluster is no more",
+            seen.group.name, cluster.id
+        )),
+    }
 }
 
 /// What is in `wanted` and not, or otherwise, in `has`.
-fn differing(wanted: &BTreeMap<String, String>, has: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+pub(crate) fn differing(wanted: &BTreeMap<String, String>, has: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     wanted.iter().filter(|(key, value)| has.get(*key) != Some(value)).map(|(k, v)| (k.clone(), v.clone())).collect()
 }

@@ -7,6 +7,7 @@ use crate::{
         Existing, Settings, Surroundings, desire,
         names::{CLUSTER_TAG, Cluster},
         request::{Note, Request},
+        rules::BACKEND_GROUP,
     },
 };
 use k8s_openapi::api::core::v1::{Node, Service};
@@ -26,6 +27,8 @@ pub struct Snapshot {
     pub observed: Observed,
     /// Nodes of the cluster; without them every instance is one.
     pub nodes: Vec<Node>,
+    /// Id of the group that load balancers share towards the nodes.
+    pub backend_group: Option<String>,
 }
 
 /// What would be done, and what would be told.
@@ -50,7 +53,7 @@ pub fn offline(service: &str, snapshot: &str, config: &CloudConfig, cluster_name
         Ok(None) => return Err("the load balancer is another controller's".to_owned()),
         Err(mistakes) => return Err(mistakes.join("\n")),
     };
-    let Snapshot { around, observed, nodes } = snapshot;
+    let Snapshot { around, observed, nodes, backend_group } = snapshot;
     let nodes: Vec<Arc<Node>> = if nodes.is_empty() {
         let node = |id: &String| objects::from_value(&json!({"spec": {"providerID": id}})).ok();
         around.instances.keys().filter_map(node).map(Arc::new).collect()
@@ -68,7 +71,11 @@ pub fn offline(service: &str, snapshot: &str, config: &CloudConfig, cluster_name
                 groups: one.security_groups.clone(),
             })
         });
-    let desired = desire(&request, &settings, &around, existing.as_ref(), &nodes).map_err(|refusal| refusal.why)?;
+    // A load balancer that can have no group has no use for it.
+    let backend = backend_group.as_deref().unwrap_or(BACKEND_GROUP);
+    let backend = Some(backend).filter(|_| !settings.disable_node_rules);
+    let desired =
+        desire(&request, &settings, &around, existing.as_ref(), &nodes, backend).map_err(|refusal| refusal.why)?;
     let others = Others { complete: true, ..Others::default() };
     let actions = plan(&desired, &observed, &others, &settings.cluster)?;
     Ok(Plan { actions, notes: desired.notes })
@@ -86,5 +93,5 @@ fn cluster(config: &CloudConfig, snapshot: &Snapshot, name: &str) -> Result<Clus
     let vpc = Some(config.global.vpc.clone()).filter(|vpc| !vpc.is_empty());
     let vpc = vpc.or_else(|| snapshot.around.subnets.first().map(|subnet| subnet.vpc.clone()));
     let vpc = vpc.ok_or("the VPC is not known: set VPC in --cloud-config, or list its subnets")?;
-    Ok(Cluster { id: id.to_owned(), name: name.to_owned(), vpc, legacy_tag: false })
+    Ok(Cluster { id: id.to_owned(), name: name.to_owned(), vpc, legacy_tag: false, uid: None })
 }

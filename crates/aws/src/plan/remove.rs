@@ -31,7 +31,8 @@ pub fn remove(owner: &Owner, observed: &Observed, others: &Others, cluster: &Clu
         actions.push(Action::DeleteTargetGroup { arn, group });
     }
     let name = owner.load_balancer();
-    let made = |group: &SecurityGroup| cluster.made_for(&group.name, &group.tags).is_some();
+    let made =
+        |group: &SecurityGroup| cluster.made_for(&group.name, &group.tags).is_some() || cluster.is_twins(&group.tags);
     for group in observed.groups.values() {
         let surplus = |rule: &&Rule| {
             // What is about the managed group of another load balancer is wanted by that one alone, and nobody else is asked.

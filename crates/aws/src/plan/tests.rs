@@ -28,7 +28,7 @@ fn around() -> Surroundings {
 
 fn steps(settings: &Settings, change: &Value) -> Vec<String> {
     let request = Request::read(&service("web", change)).unwrap().unwrap();
-    let desired = desire(&request, settings, &around(), None, &Example { nodes: 2 }.nodes()).unwrap();
+    let desired = desire(&request, settings, &around(), None, &Example { nodes: 2 }.nodes(), None).unwrap();
     let others = Others { complete: true, ..Others::default() };
     let actions = plan(&desired, &Observed::default(), &others, &settings.cluster).unwrap();
     actions.iter().map(ToString::to_string).collect()

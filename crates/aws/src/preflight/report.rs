@@ -1,8 +1,7 @@
 //! What the role may not do, told at the start: in the log, as an event, a metric and a line of the health checks. Nothing waits for it.
 
 use super::ForRoutes;
-use crate::apply::Aws;
-use k8s_openapi::api::core::v1::ObjectReference;
+use crate::{apply::Aws, report::everybody};
 use kube::Client;
 use prometheus_client::metrics::{family::Family, gauge::Gauge};
 use runtime::{admin::Admin, controller::Events, health::Scope, task::Tasks};
@@ -51,14 +50,4 @@ async fn report(missing: &[String], gauge: &Missing, events: &Events) {
     tracing::warn!(missing, policy = POLICY, "the role lacks permissions; what needs them will fail");
     let note = format!("the cloud controller manager's role lacks {missing}; {POLICY} has the whole policy");
     events.warning(&everybody(), "MissingAWSPermissions", note).await;
-}
-
-/// What concerns the whole cluster is told of the namespace of its components.
-fn everybody() -> ObjectReference {
-    ObjectReference {
-        api_version: Some("v1".to_owned()),
-        kind: Some("Namespace".to_owned()),
-        name: Some("kube-system".to_owned()),
-        ..ObjectReference::default()
-    }
 }

@@ -1,6 +1,6 @@
 //! What somebody changed by hand: the next look puts right what is ours, and leaves alone what is not.
 
-use super::world::{World, balancer, classic, describe, gone, merged, nodes, ports, shapes, step, web};
+use super::world::{World, classic, describe, gone, merged, nodes, ports, shapes, step, web};
 use aws::{
     account::{IpAddressType, Peer, Protocol, Rule, Tags},
     memory::{
@@ -35,8 +35,17 @@ fn rule(cidr: &str) -> Rule {
     Rule { protocol: Protocol::Tcp { from: 22, to: 22 }, peer, description: String::new() }
 }
 
+fn group_id(state: &State, prefix: &str) -> String {
+    state.groups.values().find(|group| group.name.starts_with(prefix)).unwrap().id.clone()
+}
+
 fn managed_id(state: &State) -> String {
-    balancer(state).load_balancer.security_groups.first().unwrap().clone()
+    group_id(state, "k8s-ns-")
+}
+
+/// Of the one that load balancers share.
+fn shared_id(state: &State) -> String {
+    group_id(state, "k8s-backend-")
 }
 
 type Change = fn(&mut State);
@@ -94,6 +103,24 @@ const SEEN_AT_A_GLANCE: &[(&str, Change)] = &[
             group.ingress.insert(rule(cidr));
             group.egress.insert(rule(cidr));
         }
+    }),
+    ("rules are added to the shared group", |state| {
+        let id = shared_id(state);
+        let group = state.groups.get_mut(&id).unwrap();
+        for cidr in ["203.0.113.0/24", "2001:db8:f::/48"] {
+            group.ingress.insert(rule(cidr));
+            group.egress.insert(rule(cidr));
+        }
+    }),
+    ("the shared group is taken off", |state| {
+        let id = shared_id(state);
+        state.load_balancers.values_mut().for_each(|held| held.load_balancer.security_groups.retain(|one| *one != id));
+    }),
+    ("the shared group is gone", |state| {
+        let id = shared_id(state);
+        state.groups.remove(&id);
+        state.load_balancers.values_mut().for_each(|held| held.load_balancer.security_groups.retain(|one| *one != id));
+        state.groups.get_mut(Example::NODE_GROUP).unwrap().ingress.clear();
     }),
     ("rules of the managed group are gone", |state| {
         let id = managed_id(state);

@@ -1,19 +1,23 @@
 //! How many calls things take, of each kind, and what AWS's limits make of that.
 
-use super::world::{World, merged, nodes, ports, shapes, unmanaged};
+use super::world::{World, describe, merged, nodes, ports, shapes, shown, unmanaged};
 use aws::{
     account::limit,
     apply::{Alive, owner},
+    cloud_config::SharedProbe,
     memory::{
-        Made,
-        testing::{service, settings},
+        Example, Made,
+        testing::{AT_ONCE, service, settings},
     },
     model::Settings,
 };
 use k8s_openapi::api::core::v1::Service;
 use runtime::cloud::LoadBalancers;
 use serde_json::Value;
-use std::{collections::BTreeMap, time::Duration};
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
 
 /// Calls by what they are.
 fn counted(calls: &[Made]) -> BTreeMap<&'static str, usize> {
@@ -79,6 +83,38 @@ async fn a_change_of_nodes_takes_two_calls_for_a_service_and_one_look_at_the_ins
     }
 }
 
+/// What load balancers share towards the nodes is the same for all: a nodes' group with the default quota serves any number of Services.
+#[tokio::test]
+async fn rules_on_the_nodes_do_not_grow_with_services() {
+    let probe = Some(SharedProbe { port: 10256, path: "/healthz".into() });
+    for (count, shape) in [(150, shapes()[1].clone()), (70, shapes()[0].clone()), (70, shapes()[2].clone())] {
+        let world = World::new(&Settings { shared_probe: probe.clone(), ..settings() });
+        let empty = describe(&world.cloud.state());
+        world.cloud.forget_history();
+        let of = |number: u16| merged(&[shape.clone(), ports(&[(80, 30000 + number, "TCP")])]);
+        let services: Vec<Service> = (0..count).map(|number| service(&format!("s{number:03}"), &of(number))).collect();
+        for service in &services {
+            world.attempt(service, 3).await.unwrap();
+        }
+        let state = world.cloud.state();
+        let mut rules = shown(&state.groups[Example::NODE_GROUP].ingress);
+        let shared = state.groups.values().find(|group| group.name.starts_with("k8s-backend-")).unwrap();
+        rules.iter_mut().for_each(|rule| *rule = rule.replace(&shared.id, "shared"));
+        assert_eq!(rules, ["icmp 3/4 shared", "icmpv6 2/0 shared", "tcp 0-65535 shared", "udp 0-65535 shared"]);
+        assert!(state.load_balancers.values().all(|held| held.load_balancer.security_groups.contains(&shared.id)));
+        if count > 100 {
+            continue;
+        }
+        // They go with the last one, and not before.
+        for (nth, service) in services.iter().enumerate() {
+            assert_eq!(world.cloud.state().groups[Example::NODE_GROUP].ingress.len(), 4, "before deletion {nth}");
+            world.delete(service).await.unwrap();
+        }
+        while world.aws.remove_waiting().await.unwrap() > 0 {}
+        assert_eq!(describe(&world.cloud.state()), empty);
+    }
+}
+
 #[tokio::test]
 async fn five_hundred_services_stay_within_the_limits() {
     let (world, services) = many(500, unmanaged(), &shapes()[1]).await;
@@ -105,7 +141,7 @@ async fn five_hundred_services_stay_within_the_limits() {
     }
     // A sweep asks for lists, and not for each; the client makes pieces of twenty of the tags.
     let alive = Alive::new(services.iter().map(owner));
-    world.aws.sweep(&alive).await.unwrap();
+    world.aws.sweep(&alive, &AT_ONCE, Instant::now()).await.unwrap();
     let calls = world.cloud.take_calls();
     assert!(calls.len() <= 8 && calls.iter().all(|call| !call.write), "{:?}", counted(&calls));
 }

@@ -129,8 +129,10 @@ async fn a_managed_group_has_exactly_its_rules_of_each_family() {
         let of = |rule: &&Rule| matches!(rule.peer, Peer::Cidr(cidr) if net::HasFamily::family(&cidr) == family);
         assert_eq!(egress.iter().filter(of).count(), 6, "{family}");
     }
-    // Nodes let in the group, and no address.
-    assert!(node_rules(&state).iter().all(|rule| rule.peer == Peer::Group(managed(&state).id.clone())));
+    // Nodes let in the group that load balancers share, and no address.
+    let shared = state.groups.values().find(|group| group.name.starts_with("k8s-backend-")).unwrap();
+    assert!(shared.ingress.is_empty() && shared.egress.is_empty(), "{shared:?}");
+    assert!(node_rules(&state).iter().all(|rule| rule.peer == Peer::Group(shared.id.clone())));
     assert_eq!(state.load_balancers.values().next().unwrap().load_balancer.ip_address_type, IpAddressType::Ipv4);
 }
 

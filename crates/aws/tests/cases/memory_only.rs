@@ -11,7 +11,7 @@ use aws::{
     cloud_config::SharedProbe,
     memory::{
         Example, Fault, Memory,
-        testing::{annotated, service, settings},
+        testing::{AT_ONCE, annotated, service, settings},
     },
     model::Settings,
 };
@@ -19,7 +19,7 @@ use futures::FutureExt;
 use k8s_openapi::api::core::v1::{Node, Service};
 use runtime::cloud::{CloudError, LoadBalancers};
 use serde_json::json;
-use std::sync::Arc;
+use std::{sync::Arc, time::Instant};
 
 /// An account in memory answers at once, so that whatever is not ready at once waits for something else.
 #[test]
@@ -48,7 +48,10 @@ fn nothing_waits_in_a_worker() {
         assert!(world.aws.exists(&service).now_or_never().is_some(), "a look");
         let alive = Alive::default();
         for _ in 0..2 {
-            assert!(world.aws.sweep(&alive).now_or_never().is_some_and(|outcome| outcome.is_ok()), "a sweep");
+            assert!(
+                world.aws.sweep(&alive, &AT_ONCE, Instant::now()).now_or_never().is_some_and(|outcome| outcome.is_ok()),
+                "a sweep"
+            );
         }
         assert!(world.aws.remove_waiting().now_or_never().is_some_and(|outcome| outcome.is_ok()), "a removal");
     }
@@ -57,9 +60,10 @@ fn nothing_waits_in_a_worker() {
 #[tokio::test]
 async fn a_sweep_that_fails_goes_on_the_next_time() {
     for change in shapes() {
-        let quiet = World::new(&settings());
+        let mut quiet = World::new(&settings());
         let empty = describe(&quiet.cloud.state());
         quiet.attempt(&service("web", &change), 3).await.unwrap();
+        quiet.restart().await;
         let start = quiet.cloud.state();
         quiet.cloud.take_calls();
         sweep_all(&quiet, &[]).await;
@@ -72,7 +76,7 @@ async fn a_sweep_that_fails_goes_on_the_next_time() {
                 let aws = Aws::new(memory.clone(), settings());
                 memory.inject(nth, fault);
                 for _ in 0..16 {
-                    let _ = aws.sweep(&Alive::default()).await;
+                    let _ = aws.sweep(&Alive::default(), &AT_ONCE, Instant::now()).await;
                     let _ = aws.remove_waiting().await;
                 }
                 memory.mend();
@@ -199,7 +203,7 @@ async fn a_role_that_may_not_change_egress_leaves_it_as_it_is_and_tells() {
             let reasons: Vec<&str> = told.lock().iter().map(|note| note.reason).collect();
             assert_eq!(reasons, ["EgressNotRestricted"], "{denied:?}, {shape}");
             let state = world.cloud.state();
-            let own = state.groups.values().find(|group| group.name.starts_with("k8s-")).unwrap();
+            let own = state.groups.values().find(|group| group.name.starts_with("k8s-ns-")).unwrap();
             assert!(own.egress.iter().any(|rule| rule.to_string().contains("0.0.0.0/0")), "{:?}", own.egress);
             assert_eq!(state.listeners.len(), 2);
             // With the permission a process that starts restricts it.
@@ -207,7 +211,7 @@ async fn a_role_that_may_not_change_egress_leaves_it_as_it_is_and_tells() {
             world.restart().await;
             world.attempt(&web(std::slice::from_ref(&shape)), 3).await.unwrap();
             let state = world.cloud.state();
-            let own = state.groups.values().find(|group| group.name.starts_with("k8s-")).unwrap();
+            let own = state.groups.values().find(|group| group.name.starts_with("k8s-ns-")).unwrap();
             assert!(!own.egress.iter().any(|rule| rule.to_string().contains("0.0.0.0/0")), "{:?}", own.egress);
         }
     }

@@ -7,7 +7,7 @@ use super::{
     world::{World, classic, describe, families, merged, ports, ranges, shown, unmanaged, web},
 };
 use aws::{
-    account::Rule,
+    account::{Peer, Protocol, Rule},
     cloud_config::SharedProbe,
     memory::{
         Example, Fault, State,
@@ -153,6 +153,52 @@ async fn of_a_network_load_balancer_without_groups() {
 #[tokio::test]
 async fn of_a_classic_load_balancer() {
     every_moment(&settings(), &classics()).await;
+}
+
+/// Load balancers that were made when each had rules of its own on the nodes come to share them, and at no call does anybody lose a node.
+#[tokio::test]
+async fn of_coming_to_share_a_group_towards_the_nodes() {
+    for shape in
+        [json!({}), families("RequireDualStack", &["IPv4", "IPv6"]), families("RequireDualStack", &["IPv6", "IPv4"])]
+    {
+        let service = web(std::slice::from_ref(&shape));
+        let world = World::new(&settings());
+        world.attempt(&service, 3).await.unwrap();
+        let end = describe(&world.cloud.state());
+        world.cloud.change(apart);
+        let start = world.cloud.state();
+        let open = reached(&start);
+        assert!(!open.is_empty());
+        let migrate = || World::on(Arc::new(Emulated::new(start.clone())), &settings());
+        let whole = migrate();
+        whole.attempt(&service, 3).await.unwrap();
+        assert_eq!(describe(&whole.cloud.state()), end);
+        for nth in 0..whole.cloud.take_calls().len() {
+            let world = migrate();
+            world.cloud.inject(nth, Fault::Kill);
+            let _ = world.attempt(&service, 3).await;
+            let now = world.cloud.state();
+            assert_eq!(reached(&now), open, "after call {nth}\n{}", describe(&now));
+        }
+    }
+}
+
+/// As it was before: no shared group, and the nodes let in the load balancer's own one.
+fn apart(state: &mut State) {
+    let find = |state: &State, prefix: &str| {
+        state.groups.values().find(|group| group.name.starts_with(prefix)).map(|group| group.id.clone()).unwrap()
+    };
+    let (shared, own) = (find(state, "k8s-backend-"), find(state, "k8s-ns-"));
+    state.groups.remove(&shared);
+    state.load_balancers.values_mut().for_each(|held| held.load_balancer.security_groups = [own.clone()].into());
+    let name = state.load_balancers.values().next().unwrap().load_balancer.name.clone();
+    let rule = |protocol, description: String| Rule { protocol, peer: Peer::Group(own.clone()), description };
+    state.groups.get_mut(Example::NODE_GROUP).unwrap().ingress = [
+        rule(Protocol::Tcp { from: 30080, to: 30080 }, format!("kubernetes.io/rule/nlb/client={name}")),
+        rule(Protocol::Icmp { kind: 3, code: 4 }, "kubernetes.io/rule/nlb/mtu".to_owned()),
+        rule(Protocol::Icmpv6 { kind: 2, code: 0 }, "kubernetes.io/rule/nlb/mtu".to_owned()),
+    ]
+    .into();
 }
 
 /// What a Service needs on the nodes stays whatever another one does, also when the controller has just started and knows of neither.

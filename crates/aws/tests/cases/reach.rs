@@ -102,6 +102,11 @@ fn lets(rule: &Rule, udp: bool, port: u16) -> bool {
     }
 }
 
+/// Groups that others bring have their own rules, which the example account leaves empty.
+fn is_ours(group: &SecurityGroup) -> bool {
+    !group.tags.is_empty()
+}
+
 fn is_in(peer: &Peer, ip: IpAddr) -> bool {
     matches!(peer, Peer::Cidr(cidr) if cidr.family() == ip.family() && cidr.contains(ip))
 }
@@ -125,12 +130,10 @@ impl<'a> Path<'a> {
 
     /// The load balancer lets the client in.
     fn enters(&self, client: IpAddr, udp: bool, port: u16) -> bool {
-        // Groups that others bring have their own rules, which the example account leaves empty.
-        let managed = |group: &SecurityGroup| !group.tags.is_empty();
         self.groups.is_empty()
             || self.worn().any(|group| {
                 let lets_in = |rule: &Rule| lets(rule, udp, port) && is_in(&rule.peer, client);
-                !managed(group) || group.ingress.iter().any(lets_in)
+                !is_ours(group) || group.ingress.iter().any(lets_in)
             })
     }
 
@@ -147,8 +150,7 @@ impl<'a> Path<'a> {
         let Some(address) = address else { return false };
         let leaves = self.groups.is_empty()
             || self.worn().any(|group| {
-                group.egress.is_empty()
-                    || group.egress.iter().any(|rule| lets(rule, udp, port) && is_in(&rule.peer, address))
+                !is_ours(group) || group.egress.iter().any(|rule| lets(rule, udp, port) && is_in(&rule.peer, address))
             });
         let rules: Vec<&Rule> = interface
             .security_groups

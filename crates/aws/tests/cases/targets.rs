@@ -152,8 +152,8 @@ async fn a_node_in_a_new_subnet_is_let_through() {
         world.through(&step(&service)).await;
         let leads_to = |world: &World, cidr: &str| {
             let state = world.cloud.state();
-            let id = balancer(&state).load_balancer.security_groups.first().unwrap().clone();
-            shown(&state.groups[&id].egress).contains(&format!("tcp 30080 {cidr}"))
+            let own = state.groups.values().find(|group| group.name.starts_with("k8s-ns-")).unwrap();
+            shown(&own.egress).contains(&format!("tcp 30080 {cidr}"))
         };
         for (count, there) in [(3, false), (4, true), (2, false)] {
             world.aws.update_nodes(&service, &nodes(count)).await.unwrap();

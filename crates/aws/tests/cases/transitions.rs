@@ -25,8 +25,11 @@ fn brought(ids: &str) -> Value {
 
 fn attached(world: &World) -> BTreeSet<String> {
     let state = world.cloud.state();
-    let name = |id: &String| state.groups[id].name.clone();
-    balancer(&state).load_balancer.security_groups.iter().map(name).collect()
+    let names = balancer(&state).load_balancer.security_groups.iter().map(|id| state.groups[id].name.clone());
+    let (shared, others): (BTreeSet<String>, BTreeSet<String>) =
+        names.partition(|name| name.starts_with("k8s-backend-"));
+    assert_eq!(shared.len(), usize::from(others.contains(&own_name())), "managed ones share another");
+    others
 }
 
 fn set(names: &[&str]) -> BTreeSet<String> {
@@ -82,6 +85,8 @@ async fn every_row_of_the_table_of_security_groups() {
             world.through(&step(&web(&[shape.clone(), change(second)]))).await;
             assert_eq!(attached(&world), set(has_second), "{first:?} to {second:?}");
             assert_eq!(has_own(&world), second.is_none(), "{first:?} to {second:?}: the managed group");
+            let shared = world.cloud.state().groups.values().any(|group| group.name.starts_with("k8s-backend-"));
+            assert_eq!(shared, second.is_none(), "{first:?} to {second:?}: the group that load balancers share");
             let state = world.cloud.state();
             for id in [Example::BROUGHT_GROUP, Example::OTHER_GROUP] {
                 assert_eq!(state.groups[id], start.groups[id], "what is brought is not touched");
@@ -191,13 +196,10 @@ async fn ports_come_and_go_in_the_group_and_on_the_nodes() {
                 expected.extend(list.iter().map(|(port, _, kind)| format!("{} {port} {range}", kind.to_lowercase())));
             }
             assert_eq!(shown(&group.ingress).into_iter().collect::<BTreeSet<_>>(), expected);
-            let primary = if shape["spec"]["ipFamilies"][0] == "IPv6" { "icmpv6 2/0" } else { "icmp 3/4" };
-            let mut on_nodes: BTreeSet<String> = [format!("{primary} {}", group.id)].into();
-            for (_, node, kind) in *list {
-                on_nodes.insert(format!("{} {node} {}", kind.to_lowercase(), group.id));
-                // Health checks are TCP, also for UDP.
-                on_nodes.insert(format!("tcp {node} {}", group.id));
-            }
+            // Nodes let in what load balancers share, whatever the ports are.
+            let shared = state.groups.values().find(|group| group.name.starts_with("k8s-backend-")).unwrap();
+            let protocols = ["tcp 0-65535", "udp 0-65535", "icmp 3/4", "icmpv6 2/0"];
+            let on_nodes: BTreeSet<String> = protocols.map(|protocol| format!("{protocol} {}", shared.id)).into();
             assert_eq!(shown(node_rules(&state)).into_iter().collect::<BTreeSet<_>>(), on_nodes);
         }
     }
@@ -348,7 +350,7 @@ async fn an_internal_load_balancer_lets_in_what_it_is_told() {
 
 #[tokio::test]
 async fn a_full_group_of_the_nodes_loses_first_what_is_not_wanted() {
-    for shape in shapes() {
+    for shape in shapes().map(|shape| merged(&[shape, brought(Example::BROUGHT_GROUP)])) {
         let mut world = World::new(&settings());
         world.through(&step(&web(std::slice::from_ref(&shape)))).await;
         // As full as it can be with rules of the administrator's.

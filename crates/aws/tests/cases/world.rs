@@ -8,7 +8,7 @@ use aws::{
     cloud_config::GroupMode,
     memory::{
         Example, HeldBalancer, State,
-        testing::{service, settings},
+        testing::{AT_ONCE, service, settings},
     },
     model::{Settings, request::Note},
 };
@@ -20,7 +20,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write,
     sync::Arc,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 /// IPv4, dual-stack with IPv4 first, dual-stack with IPv6 first.
@@ -198,7 +198,7 @@ impl World {
         for round in 0.. {
             let waiting = self.aws.remove_waiting().await.unwrap();
             let alive = Alive::new(self.alive.values().map(|(service, _)| owner(service)));
-            let found = self.aws.sweep(&alive).await.unwrap();
+            let found = self.aws.sweep(&alive, &AT_ONCE, Instant::now()).await.unwrap();
             if waiting == 0 && found == Swept::default() {
                 return;
             }

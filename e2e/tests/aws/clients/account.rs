@@ -62,7 +62,7 @@ async fn security_groups(world: &World, account: &Account) -> String {
     account.ec2.authorize(&id, Direction::Egress, &extra).await.expect("rules");
     let filters = [
         GroupFilter { ids: set(&[&id]), ..GroupFilter::default() },
-        GroupFilter { ids: set(&[&id]), vpc: Some(world.vpc.clone()) },
+        GroupFilter { ids: set(&[&id]), vpc: Some(world.vpc.clone()), ..GroupFilter::default() },
     ];
     for filter in &filters {
         let found = account.ec2.describe_security_groups(filter).await.expect("groups");

@@ -128,6 +128,15 @@ impl Cloud {
         found.texts("DescribeTargetHealthResult/TargetHealthDescriptions/member/Target/Id")
     }
 
+    /// The group that a load balancer has for itself, beside the one that all share.
+    pub(super) fn managed(&self, balancer: &Element) -> Element {
+        let held: Vec<Element> =
+            balancer.texts("SecurityGroups/member").iter().filter_map(|id| self.group(id)).collect();
+        assert_eq!(held.len(), 2, "its own, and the one that load balancers share");
+        let own = held.into_iter().find(|group| !group.text("groupName").starts_with("k8s-backend-"));
+        own.expect("a group of its own")
+    }
+
     pub(super) fn group(&self, id: &str) -> Option<Element> {
         let found = self.aws.look(Api::Ec2, "DescribeSecurityGroups", &[]).unwrap();
         found.all("securityGroupInfo/item").into_iter().find(|group| group.text("groupId") == id).cloned()

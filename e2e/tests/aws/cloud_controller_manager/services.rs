@@ -21,9 +21,7 @@ fn services_of_each_family_come_change_and_go() {
             (dual.text("Type"), dual.text("IpAddressType"), dual.text("Scheme")),
             ("network", "dualstack", "internet-facing")
         );
-        let held = dual.texts("SecurityGroups/member");
-        let managed = cloud.group(&held[0]).unwrap();
-        assert_eq!(held.len(), 1);
+        let managed = cloud.managed(&dual);
         assert_eq!(rules(&managed), ["icmp 3-4 0.0.0.0/0", "icmpv6 2-0 ::/0", "tcp 80-80 0.0.0.0/0", "tcp 80-80 ::/0"]);
         let groups = cloud.target_groups(&dual);
         assert_eq!(groups.len(), 1);
@@ -36,8 +34,8 @@ fn services_of_each_family_come_change_and_go() {
 
         let v4 = cloud.balancer(&cloud.host("v4"));
         assert_eq!(v4.text("IpAddressType"), "ipv4");
-        let managed = cloud.group(&v4.texts("SecurityGroups/member")[0]).unwrap();
-        assert_eq!(rules(&managed), ["icmp 3-4 0.0.0.0/0", "tcp 80-80 0.0.0.0/0"]);
+        let single = cloud.managed(&v4);
+        assert_eq!(rules(&single), ["icmp 3-4 0.0.0.0/0", "tcp 80-80 0.0.0.0/0"]);
         assert_eq!(cloud.aws.resolve(cloud.aws.dns()[0], v4.text("DNSName"), "AAAA"), Ok(vec![]));
 
         let why = cloud.until("v6 alone is refused", || {
@@ -54,7 +52,7 @@ fn services_of_each_family_come_change_and_go() {
         cloud.apply(&service("dual", &[], spec));
         cloud.restart();
         cloud.until("the second port is there", || {
-            let managed = cloud.group(&held[0])?;
+            let managed = cloud.group(managed.text("groupId"))?;
             let wanted = [
                 "icmp 3-4 192.0.2.0/24",
                 "icmpv6 2-0 2001:db8:1::/48",
@@ -79,7 +77,7 @@ fn a_live_load_balancer_gets_the_second_family_and_loses_it() {
     let host = cloud.host("web");
     let kind = || cloud.balancer(&host).text("IpAddressType").to_owned();
     assert_eq!(kind(), "ipv4");
-    let group = cloud.balancer(&host).texts("SecurityGroups/member").remove(0);
+    let group = cloud.managed(&cloud.balancer(&host)).text("groupId").to_owned();
     let single = rules(&cloud.group(&group).unwrap());
     cloud.apply(&service("web", &[], families("RequireDualStack", &["IPv4", "IPv6"])));
     cloud

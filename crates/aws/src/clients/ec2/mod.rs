@@ -37,6 +37,7 @@ impl Ec2 for Ec2Client {
             for ids in batches(&filter.ids) {
                 let mut filters = Filters::default();
                 filters.add("vpc-id", &one(filter.vpc.as_ref()));
+                filters.add("group-name", &one(filter.name.as_ref()));
                 filters.add("group-id", &ids);
                 let form = filters.paged();
                 all.extend(

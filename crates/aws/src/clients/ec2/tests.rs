@@ -40,8 +40,11 @@ const GROUPS: &str = "<DescribeSecurityGroupsResponse><securityGroupInfo><item><
 #[tokio::test]
 async fn groups_are_read_rule_by_rule() {
     let server = Server::saying(vec![ok(&GROUPS.replace("MORE", ""))]);
-    let filter =
-        GroupFilter { vpc: Some("vpc-1".to_owned()), ids: BTreeSet::from(["sg-1".to_owned(), "sg-9".to_owned()]) };
+    let filter = GroupFilter {
+        vpc: Some("vpc-1".to_owned()),
+        ids: BTreeSet::from(["sg-1".to_owned(), "sg-9".to_owned()]),
+        ..GroupFilter::default()
+    };
     let groups = account(&server).await.ec2.describe_security_groups(&filter).await.expect("groups");
     assert_eq!(
         server.bodies(),

@@ -49,6 +49,8 @@ struct Parts<'a> {
     settings: &'a Settings,
     around: &'a Surroundings,
     existing: Option<&'a Existing>,
+    /// The group that load balancers share towards the nodes.
+    backend: Option<&'a str>,
     scheme: Scheme,
     subnets: Vec<Subnet>,
     instances: Vec<&'a Instance>,
@@ -63,6 +65,7 @@ pub fn desire(
     around: &Surroundings,
     existing: Option<&Existing>,
     nodes: &[Arc<Node>],
+    backend: Option<&str>,
 ) -> Result<Desired, Refusal> {
     let mut notes = request.notes.clone();
     let annotations = &request.annotations;
@@ -90,7 +93,7 @@ pub fn desire(
         });
     }
     let (subnets, mistakes) = (Vec::new(), Vec::new());
-    let mut parts = Parts { request, settings, around, existing, scheme, subnets, instances, notes, mistakes };
+    let mut parts = Parts { request, settings, around, existing, backend, scheme, subnets, instances, notes, mistakes };
     match parts.choose_subnets() {
         Ok(subnets) => parts.subnets = subnets,
         Err(mistake) => parts.mistakes.push(mistake),

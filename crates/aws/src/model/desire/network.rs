@@ -192,7 +192,7 @@ impl Parts<'_> {
             ingress,
             egress: Some(egress),
             egress_denied: false,
-            beside: BTreeSet::new(),
+            beside: self.backend.map(str::to_owned).into_iter().collect(),
         })
     }
 
@@ -218,9 +218,10 @@ impl Parts<'_> {
         let request = self.request;
         let by_ranges = || rules::node_rules_for_ranges(request, check_port, &cidrs(&self.subnets));
         let wanted = match (groups, request.annotations.backend_rules) {
-            (Groups::Managed(_), _) => {
-                rules::node_rules_for_groups(request, check_port, &[OWN_GROUP.to_owned()].into())
-            }
+            (Groups::Managed(_), _) => match self.backend {
+                Some(group) => rules::node_rules_for_backend(group),
+                None => rules::node_rules_for_groups(request, check_port, &[OWN_GROUP.to_owned()].into()),
+            },
             (Groups::Given(given), BackendRules::Groups) => rules::node_rules_for_groups(request, check_port, given),
             (Groups::Given(_), BackendRules::Nobody) => BTreeSet::new(),
             (Groups::Given(_) | Groups::AsIs, _) => by_ranges(),

@@ -2,7 +2,7 @@
 
 use super::super::{
     annotations::SOURCE_RANGES,
-    names::{Cluster, Owner},
+    names::{Cluster, IDENTITY_TAG, Owner},
     nodes,
     request::Request,
     strangers::{NO_EFFECT, READ, REFUSED},
@@ -325,6 +325,8 @@ fn whose_something_is_by_its_tags() {
         (&[("KubernetesCluster", "example"), (service, "ns/web")], true, true, false),
         (&[("KubernetesCluster", "other"), (service, "ns/web")], false, false, true),
         (&[(service, "ns/web")], false, false, false),
+        (&[(ours, "owned"), (service, "ns/web"), (IDENTITY_TAG, "0c1d-kube-system")], true, true, false),
+        (&[(ours, "owned"), (service, "ns/web"), (IDENTITY_TAG, "another")], false, false, true),
     ];
     for (tags, owns, for_service, claimed) in rows {
         let tags = tags.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();

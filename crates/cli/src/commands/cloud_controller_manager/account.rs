@@ -22,7 +22,7 @@ pub(crate) enum AccountKind {
 /// How many instances the example has; nodes called `node-0` and so on are these.
 const EXAMPLE_NODES: u8 = 3;
 
-/// The account, its region, and the cluster in it.
+/// The account, its region, and the cluster in it, whose UID is not known yet.
 pub(super) struct Opened {
     pub(super) account: Account,
     pub(super) region: String,
@@ -48,7 +48,7 @@ async fn at_aws(config: &CloudConfig, cluster_name: &str, metrics: &Metrics) -> 
     let Found { vpc, cluster_id: id, legacy_tag } = discover(&session, &account, config).await?;
     let region = session.region().to_owned();
     tracing::info!(region, vpc, cluster = id, "works on AWS");
-    let cluster = Cluster { id, name: cluster_name.to_owned(), vpc, legacy_tag };
+    let cluster = Cluster { id, name: cluster_name.to_owned(), vpc, legacy_tag, uid: None };
     Ok(Opened { account, region, cluster })
 }
 
@@ -60,7 +60,8 @@ fn example(config: &CloudConfig, cluster_name: &str) -> anyhow::Result<Opened> {
         "the example account belongs to cluster {:?}, but KubernetesClusterID is {id:?}",
         Example::CLUSTER
     );
-    let cluster = Cluster { id, name: cluster_name.to_owned(), vpc: Example::VPC.to_owned(), legacy_tag: false };
+    let (name, vpc) = (cluster_name.to_owned(), Example::VPC.to_owned());
+    let cluster = Cluster { id, name, vpc, legacy_tag: false, uid: None };
     let region = config.region().unwrap_or_else(|| "us-east-1".to_owned());
     Ok(Opened { account, region, cluster })
 }

@@ -7,16 +7,17 @@ pub(super) mod plan;
 use super::{Command, controller_manager};
 use crate::{
     component,
-    flag::{DefaultFlag, Flag, KUBECONFIG, cidrs, duration, flags, switch, word},
+    flag::{DefaultFlag, Flag, KUBECONFIG, cidrs, duration, flags, positive, switch, word},
     gates,
     manager::{Manager, Own},
 };
 use account::{AccountKind, Opened};
 use aws::{
-    apply::Aws,
+    apply::{Aws, Caution, Leftovers},
     cloud_config,
     cloud_config::CloudConfig,
-    model, nodes,
+    model::{self, names::Cluster},
+    nodes,
     preflight::{self, ForRoutes},
 };
 use control::{
@@ -67,6 +68,9 @@ flags! {
     CLUSTER_CIDR: Flag<DualStack<Cidr>> = cidrs("cluster-cidr", "addresses of pods, one range or one of each family; other routes are left alone");
     ROUTE_RECONCILIATION_PERIOD: DefaultFlag<Duration> = controller_manager::ROUTE_RECONCILIATION_PERIOD;
     LEFTOVERS_PERIOD: DefaultFlag<Duration> = duration("leftovers-period", "how often what is left of Services that are gone is looked for").or("10m");
+    LEFTOVERS: DefaultFlag<Leftovers> = Flag::new("leftovers", "remove|report", "remove, report", leftovers, "what happens to it: told of and then removed, or told of only").or("remove");
+    LEFTOVERS_MIN_AGE: DefaultFlag<Duration> = duration("leftovers-min-age", "how long it is found, and told of, before it is removed").or("1h");
+    LEFTOVERS_MAX_REMOVALS: DefaultFlag<usize> = positive("leftovers-max-removals", "how many things are removed at a time").or("20");
 }
 
 pub(super) const OWN: Own = Own::new("cloud-controller-manager", "10258").upstreams();
@@ -84,6 +88,7 @@ struct Flags {
     clusters: Vec<Cidr>,
     route_period: Duration,
     sweep: Duration,
+    caution: Caution,
 }
 
 /// `--controllers`, for the two rooms that controllers come from.
@@ -104,38 +109,52 @@ fn run(settings: Settings) -> anyhow::Result<()> {
     let (log, remarks, flags) =
         settings.read(|given| Some((component::log(given), gates::idle(given), flags(given)?)))?;
     component::remark(&remarks);
-    let Flags { manager, config, account_kind, cluster_name, picked, workers, clusters, route_period, sweep } = flags;
+    let Flags { manager, config, account_kind, cluster_name, picked, workers, clusters, route_period, sweep, caution } =
+        flags;
     component::run(&log, async |admin, tasks| {
         let client = manager.connect("twinstack-cloud-controller-manager", &admin, &tasks).await?;
         let Opened { account, region, cluster } =
             account::open(account_kind, &config, &cluster_name, &admin.metrics).await?;
-        let table = Some(config.global.route_table.clone()).filter(|table| !table.is_empty());
-        let settings = model::Settings::of(&config, cluster);
-        let aws = Arc::new(Aws::new(account, settings).with_route_table(table));
-        tell_in_events(&aws, Events::new(client.clone(), "service-controller"), &tasks);
-        let routes = if clusters.is_empty() { ForRoutes::NotNeeded } else { ForRoutes::Needed };
-        preflight::look(Arc::clone(&aws), routes, client.clone(), &admin, &tasks);
-        let provider = Provider::shared(Arc::<Aws>::clone(&aws));
-        let options = ControllerOptions {
-            service_lb: service_lb::ServiceLbOptions {
-                providers: Providers { default: Some(provider.clone()), ..Providers::default() },
-                workers,
-            },
-            routes: routes::RouteControllerOptions {
-                provider: Some(provider).filter(|_| !clusters.is_empty()),
-                clusters,
-                period: route_period,
-            },
-            ..ControllerOptions::default()
+        let leftovers = nodes::leftovers_metric(&admin.metrics);
+        let begin = {
+            let (client, tasks) = (client.clone(), tasks.clone());
+            move |uid: Option<String>| {
+                let table = Some(config.global.route_table.clone()).filter(|table| !table.is_empty());
+                let settings = model::Settings::of(&config, Cluster { uid, ..cluster });
+                let aws = Arc::new(Aws::new(account, settings).with_route_table(table));
+                tell_in_events(&aws, Events::new(client.clone(), "service-controller"), &tasks);
+                let routes = if clusters.is_empty() { ForRoutes::NotNeeded } else { ForRoutes::Needed };
+                preflight::look(Arc::clone(&aws), routes, client.clone(), &admin, &tasks);
+                let provider = Provider::shared(Arc::<Aws>::clone(&aws));
+                let options = ControllerOptions {
+                    service_lb: service_lb::ServiceLbOptions {
+                        providers: Providers { default: Some(provider.clone()), ..Providers::default() },
+                        workers,
+                    },
+                    routes: routes::RouteControllerOptions {
+                        provider: Some(provider).filter(|_| !clusters.is_empty()),
+                        clusters,
+                        period: route_period,
+                    },
+                    ..ControllerOptions::default()
+                };
+                let families = config.node_families();
+                let own_options = nodes::NodeOptions { provider: aws, families, region, sweep, caution, leftovers };
+                let shared_context = framework::Context::new(client, options, &admin, &tasks);
+                let own_context = shared_context.with_options(own_options);
+                framework::start(&shared_context, &shared(), &picked.shared);
+                controller::start(&own_context, &own(), &picked.own);
+            }
         };
-        let own_options = nodes::NodeOptions { provider: aws, families: config.node_families(), region, sweep };
-        let shared_context = framework::Context::new(client.clone(), options, &admin, &tasks);
-        let own_context = shared_context.with_options(own_options);
-        let start = move || {
-            framework::start(&shared_context, &shared(), &picked.shared);
-            controller::start(&own_context, &own(), &picked.own);
-        };
-        manager.lead(client, &tasks, start);
+        manager.lead(client.clone(), &tasks.clone(), move || {
+            tasks.once("cluster-identity", |stop| async move {
+                tokio::select! {
+                    () = stop.cancelled() => {}
+                    uid = nodes::cluster_uid(&client) => begin(uid),
+                }
+                Ok::<_, std::convert::Infallible>(())
+            });
+        });
         tracing::info!("cloud controller manager is ready");
         Ok(())
     })
@@ -176,11 +195,24 @@ fn flags(given: &mut Settings) -> Option<Flags> {
         clusters: clusters.map(|pair| pair.into_iter().collect()).unwrap_or_default(),
         route_period: given.get(&ROUTE_RECONCILIATION_PERIOD),
         sweep: given.get(&LEFTOVERS_PERIOD),
+        caution: Caution {
+            leftovers: given.get(&LEFTOVERS),
+            age: given.get(&LEFTOVERS_MIN_AGE),
+            most: given.get(&LEFTOVERS_MAX_REMOVALS),
+        },
     })
 }
 
 fn cloud_provider(text: &str) -> Result<(), String> {
     if text == "aws" { Ok(()) } else { Err(format!("there is no provider {text:?} here")) }
+}
+
+fn leftovers(text: &str) -> Result<Leftovers, String> {
+    match text {
+        "remove" => Ok(Leftovers::Remove),
+        "report" => Ok(Leftovers::Report),
+        other => Err(format!("leftovers are not {other:?} here")),
+    }
 }
 
 fn aws_account(text: &str) -> Result<AccountKind, String> {

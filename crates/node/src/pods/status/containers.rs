@@ -145,6 +145,7 @@ fn unseen(facts: &Facts<'_>, member: &Member<'_>, before: Option<&ContainerStatu
             }),
             ..ContainerState::default()
         };
+        let spec = facts.pod.spec.clone().unwrap_or_default();
         let again = starts_again(&spec, member.role, container, 137) && !facts.ending;
         if again {
             status.last_state = Some(lost);
