@@ -19,13 +19,14 @@ mod port;
 mod process;
 pub mod proxy_lab;
 mod server;
+pub mod webhook;
 
 pub use binary::{run, twinstack};
 pub use etcd::Etcd;
 pub use kube_apiserver::{KubeApiserver, words as kube_apiserver_words};
 pub use kubectl::{Kubectl, Output};
 pub use port::free_port;
-pub use process::{Process, wait_for};
+pub use process::{Process, Usage, wait_for};
 pub use server::Server;
 
 use std::io::Write;

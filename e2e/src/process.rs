@@ -15,6 +15,15 @@ pub struct Process {
     log: PathBuf,
 }
 
+/// What a process has used.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Usage {
+    /// CPU time, of those that it waited for too.
+    pub cpu: Duration,
+    /// Memory that it holds, in bytes.
+    pub resident: u64,
+}
+
 impl Process {
     /// Starts a program; stdout and stderr go into `log`.
     pub fn start(program: impl AsRef<OsStr>, words: &[&str], log: &Path) -> Self {
@@ -33,6 +42,18 @@ impl Process {
     }
 
     /// Process id.
+    /// What it has used so far; of nothing, when it has ended.
+    pub fn usage(&self) -> Usage {
+        let read = |file: &str| std::fs::read_to_string(format!("/proc/{}/{file}", self.id())).unwrap_or_default();
+        let (stat, status) = (read("stat"), read("status"));
+        let fields = stat.rsplit_once(") ").map(|(_, fields)| fields).unwrap_or_default();
+        // User and kernel time, own and of children, in hundredths of a second.
+        let ticks: u64 = fields.split(' ').skip(11).take(4).filter_map(|field| field.parse::<u64>().ok()).sum();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
+        let resident = line.trim().trim_end_matches(" kB").parse::<u64>().unwrap_or(0) << 10;
+        Usage { cpu: Duration::from_millis(ticks * 10), resident }
+    }
+
     pub fn id(&self) -> u32 {
         self.child.id()
     }

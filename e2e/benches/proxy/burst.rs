@@ -2,7 +2,7 @@
 
 use crate::{
     cluster::{self, Leads},
-    subject::{self, Subject},
+    subject::Subject,
 };
 use e2e::{
     Process,
@@ -51,14 +51,14 @@ pub(crate) fn all(patience: Duration) -> Vec<Burst> {
 fn one(subject: &Subject, mode: &str, services: usize, patience: Duration) -> Option<Served> {
     let lab = Lab::new();
     let process = started(subject, &lab, mode)?;
-    let cpu = subject::cpu(&process);
+    let cpu = process.usage().cpu;
     signal(&process, "-STOP");
     cluster::fill(&lab, 0..services, Leads::ToPod);
     let start = Instant::now();
     signal(&process, "-CONT");
     let to = (0..services).flat_map(cluster::addresses).map(|text| SocketAddr::new(ip(&text), 80)).collect();
     let served = lab.client.within(|| all_answer(to, start + patience)).expect("entered");
-    served.then(|| Served { took: start.elapsed(), cpu: subject::cpu(&process).saturating_sub(cpu) })
+    served.then(|| Served { took: start.elapsed(), cpu: process.usage().cpu.saturating_sub(cpu) })
 }
 
 fn signal(process: &Process, signal: &str) {

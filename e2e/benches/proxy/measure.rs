@@ -2,7 +2,7 @@
 
 use crate::{
     cluster::{PROBE, probe_slice},
-    subject::{self, Subject},
+    subject::Subject,
 };
 use e2e::{
     Process,
@@ -53,7 +53,7 @@ pub(crate) fn all(lab: &Lab, subject: &Subject, patience: Duration) -> Option<Fi
     let figures = served.then(|| {
         let cpu = at_rest(&process);
         let (changes, cpu_of_change) = changes(lab, &process);
-        let memory = subject::memory(&process);
+        let memory = process.usage().resident;
         let (connections, cpu_of_connection) = connections(&lab.client);
         Figures { first, cpu, memory, changes, cpu_of_change, connections, cpu_of_connection }
     });
@@ -69,10 +69,10 @@ pub(crate) fn all(lab: &Lab, subject: &Subject, patience: Duration) -> Option<Fi
 
 /// CPU time once it grows no more.
 fn at_rest(process: &Process) -> Duration {
-    let mut last = subject::cpu(process);
+    let mut last = process.usage().cpu;
     let mut since = Instant::now();
     let rested = wait_for(Duration::from_secs(60), || {
-        let now = subject::cpu(process);
+        let now = process.usage().cpu;
         if now != last {
             (last, since) = (now, Instant::now());
         }
@@ -100,7 +100,7 @@ fn until(from: &Namespace, family: usize, pod: usize, end: Instant) -> bool {
 
 /// The probe's endpoint moves, in both families in turn.
 fn changes(lab: &Lab, process: &Process) -> (Vec<Duration>, Duration) {
-    let before = subject::cpu(process);
+    let before = process.usage().cpu;
     let mut times: Vec<Duration> = (0..CHANGES)
         .map(|change| {
             // Each family changes twice before the other does, so that either pod is left and reached.
@@ -112,7 +112,7 @@ fn changes(lab: &Lab, process: &Process) -> (Vec<Duration>, Duration) {
         })
         .collect();
     times.sort_unstable();
-    let spent = subject::cpu(process).saturating_sub(before);
+    let spent = process.usage().cpu.saturating_sub(before);
     (times, spent / u32::try_from(CHANGES).unwrap_or(1))
 }
 

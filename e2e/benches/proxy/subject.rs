@@ -1,7 +1,7 @@
 //! A program under measurement.
 
 use e2e::{Process, proxy_lab::Lab};
-use std::{path::PathBuf, time::Duration};
+use std::path::PathBuf;
 
 #[derive(Clone, Debug)]
 pub(crate) enum Subject {
@@ -51,20 +51,4 @@ impl Subject {
         // Only the lab's own namespace.
         lab.node.run("nft", &["flush", "ruleset"], "").expect("nft empties the namespace");
     }
-}
-
-/// CPU time of a process and of those it waited for.
-pub(crate) fn cpu(process: &Process) -> Duration {
-    let stat = std::fs::read_to_string(format!("/proc/{}/stat", process.id())).unwrap_or_default();
-    let fields = stat.rsplit_once(") ").map(|(_, fields)| fields).unwrap_or_default();
-    // User and kernel time, own and of children, in hundredths of a second.
-    let ticks: u64 = fields.split(' ').skip(11).take(4).filter_map(|field| field.parse::<u64>().ok()).sum();
-    Duration::from_millis(ticks * 10)
-}
-
-/// Resident memory of a process, in bytes.
-pub(crate) fn memory(process: &Process) -> u64 {
-    let status = std::fs::read_to_string(format!("/proc/{}/status", process.id())).unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap_or_default();
-    line.trim().trim_end_matches(" kB").parse::<u64>().unwrap_or(0) << 10
 }

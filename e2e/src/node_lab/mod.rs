@@ -11,6 +11,7 @@ mod node;
 mod remains;
 mod server;
 
+pub use crate::Usage;
 pub use credentials::Credentials;
 pub use network::{Network, Outside};
 pub use node::Node;
@@ -18,7 +19,7 @@ pub use remains::Remains;
 
 use crate::{Process, twinstack, wait_for};
 use kernel::process::ProcessError;
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::{
     net::IpAddr,
     path::{Path, PathBuf},
@@ -176,6 +177,26 @@ impl Lab {
     pub fn start_node(&mut self, number: usize, parts: &Parts<'_>) {
         let node = Node::start(self, number, parts);
         self.nodes.push(node);
+    }
+
+    /// What somebody who installs a network does where the kubelet does not: the ranges of the first node, as the runtime's plugin wants
+    /// them.
+    pub fn connect(&self) {
+        let ranges = self.until(&["get", "node", "n0"], |node| {
+            let ranges = items(&node["spec"]["podCIDRs"]).to_vec();
+            (!ranges.is_empty()).then_some(ranges)
+        });
+        let folder = self.nodes[0].network_folder();
+        let route = |range: &Value| {
+            let any = if range.as_str().is_some_and(|range| range.contains(':')) { "::/0" } else { "0.0.0.0/0" };
+            json!({"dst": any})
+        };
+        let ipam = json!({
+            "type": "host-local", "dataDir": self.folder().join("n0/cni"), "routes": ranges.iter().map(route).collect::<Vec<_>>(),
+            "ranges": ranges.iter().map(|range| json!([{"subnet": range}])).collect::<Vec<_>>(),
+        });
+        let list = json!({"cniVersion": "0.4.0", "name": "pods", "plugins": [{"type": "ptp", "ipam": ipam}]});
+        std::fs::write(folder.join("10-pods.conflist"), list.to_string()).expect("a file");
     }
 
     /// Ends and starts the kubelet of a node at once, as a power cut would.

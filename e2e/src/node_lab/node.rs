@@ -6,7 +6,7 @@ use super::{
     remains::{self, Remains},
     tail, tool,
 };
-use crate::{Process, wait_for};
+use crate::{Process, Usage, wait_for};
 use kernel::{netns::Namespace, process};
 use std::{path::PathBuf, time::Duration};
 
@@ -155,6 +155,10 @@ SystemdCgroup = false
 
     pub fn number(&self) -> usize {
         self.number
+    }
+
+    pub fn kubelet_usage(&self) -> Usage {
+        self.kubelet.as_ref().map(Process::usage).unwrap_or_default()
     }
 
     pub fn kubelet_log(&self) -> String {

@@ -2,29 +2,19 @@
 //! one of the webhook.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use bytes::Bytes;
-use e2e::{Server, wait_for};
-use http::{Request, Response};
-use http_body_util::BodyExt;
-use hyper::body::Incoming;
-use runtime::{
-    http::{Body, Limits, full},
-    pki::{Authority, Identity, Purpose, Rotating},
-    tls,
+use e2e::{
+    Server, wait_for,
+    webhook::{self, Webhook},
 };
 use serde_json::{Value, json};
 use std::{
-    convert::Infallible,
-    net::{IpAddr, SocketAddr, TcpListener},
-    time::{Duration, SystemTime},
+    net::{IpAddr, SocketAddr},
+    time::Duration,
 };
-use tokio_util::sync::CancellationToken;
 
 /// Version 2 has the two halves of version 1.
-async fn convert(request: Request<Incoming>) -> Result<Response<Body>, Infallible> {
-    let bytes = request.into_body().collect().await.expect("the request comes as a whole").to_bytes();
-    let review: Value = serde_json::from_slice(&bytes).expect("the request is JSON");
-    let wanted = review["request"]["desiredAPIVersion"].as_str().unwrap_or_default();
+fn convert(request: &Value) -> Value {
+    let wanted = request["desiredAPIVersion"].as_str().unwrap_or_default();
     let convert = |object: &Value| {
         let mut object = object.clone();
         object["apiVersion"] = wanted.into();
@@ -38,28 +28,8 @@ async fn convert(request: Request<Incoming>) -> Result<Response<Body>, Infallibl
         };
         object
     };
-    let converted: Vec<Value> = review["request"]["objects"].as_array().into_iter().flatten().map(convert).collect();
-    let response =
-        json!({"uid": review["request"]["uid"], "result": {"status": "Success"}, "convertedObjects": converted});
-    let review = json!({"kind": "ConversionReview", "apiVersion": review["apiVersion"], "response": response});
-    Ok(Response::new(full(Bytes::from(review.to_string()))))
-}
-
-/// The webhook, on a thread of its own; it ends when the token is cancelled.
-fn serve(address: SocketAddr, identity: &Identity) -> (SocketAddr, CancellationToken) {
-    let listener = TcpListener::bind(address).expect("a loopback address can be listened on");
-    listener.set_nonblocking(true).expect("it can be waited for");
-    let at = listener.local_addr().expect("it has an address");
-    let tls =
-        tls::server_config(Rotating::new(identity).expect("the identity is whole"), None).expect("it can be served");
-    let stop = CancellationToken::new();
-    let server = runtime::http::Server { listeners: vec![listener], tls: Some(tls), limits: Limits::default() };
-    let until = stop.clone();
-    std::thread::spawn(move || {
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        runtime.expect("a runtime can be made").block_on(server.run(tower::service_fn(convert), until))
-    });
-    (at, stop)
+    let converted: Vec<Value> = request["objects"].as_array().into_iter().flatten().map(convert).collect();
+    json!({"result": {"status": "Success"}, "convertedObjects": converted})
 }
 
 fn definition(at: SocketAddr, bundle: &str) -> String {
@@ -77,10 +47,8 @@ fn definition(at: SocketAddr, bundle: &str) -> String {
 fn both_versions_are_served_by_a_webhook_that_may_come_and_go() {
     for address in ["127.0.0.1", "::1"] {
         let address: IpAddr = address.parse().expect("an address");
-        let authority = Authority::create("webhooks", SystemTime::now()).expect("an authority can be made");
-        let purpose = Purpose::Serving { names: vec![], addresses: vec![address] };
-        let identity = authority.issue(&purpose, SystemTime::now()).expect("a certificate can be made");
-        let (at, webhook) = serve((address, 0).into(), &identity);
+        let (authority, identity) = webhook::identity(address);
+        let Webhook { address: at, stop: webhook } = Webhook::start((address, 0).into(), &identity, convert);
         let mut server = Server::start(&[]);
         let kubectl = server.kubectls().remove(0);
         let bundle = STANDARD.encode(authority.certificate_pem());
@@ -110,7 +78,7 @@ fn both_versions_are_served_by_a_webhook_that_may_come_and_go() {
         let told = gone.expect("the webhook is gone");
         assert!(told.contains("conversion webhook for example.com/v1, Kind=Route failed: Post"), "{told}");
         assert_eq!(get(&server, "v1", "{.spec.address}"), "2001:db8::1:80");
-        let (_, again) = serve(at, &identity);
+        let Webhook { stop: again, .. } = Webhook::start(at, &identity, convert);
         assert_eq!(get(&server, "v2", "{.spec.port}"), "80");
         again.cancel();
     }

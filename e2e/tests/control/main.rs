@@ -3,6 +3,7 @@
 mod batch;
 mod certificates;
 mod controllers;
+mod helm;
 mod kube_controller_manager;
 mod limits;
 mod restarts;

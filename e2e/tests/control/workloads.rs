@@ -32,7 +32,7 @@ impl Cluster {
         cluster
     }
 
-    fn kubeconfig(&self) -> PathBuf {
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
         self.folder.path().join("data/admin.kubeconfig")
     }
 

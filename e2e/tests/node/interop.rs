@@ -67,31 +67,12 @@ fn our_kubelet_joins_a_cluster_of_kube_apiserver() {
     }
 }
 
-/// What somebody who installs a network does: the ranges of a node, as the runtime's plugin wants them.
-pub(super) fn connect(lab: &Lab) {
-    let ranges = lab.until(&["get", "node", "n0"], |node| {
-        let ranges = items(&node["spec"]["podCIDRs"]).to_vec();
-        (!ranges.is_empty()).then_some(ranges)
-    });
-    let folder = lab.nodes[0].network_folder();
-    let route = |range: &serde_json::Value| {
-        let any = if range.as_str().is_some_and(|range| range.contains(':')) { "::/0" } else { "0.0.0.0/0" };
-        json!({"dst": any})
-    };
-    let ipam = json!({
-        "type": "host-local", "dataDir": lab.folder().join("n0/cni"), "routes": ranges.iter().map(route).collect::<Vec<_>>(),
-        "ranges": ranges.iter().map(|range| json!([{"subnet": range}])).collect::<Vec<_>>(),
-    });
-    let list = json!({"cniVersion": "0.4.0", "name": "pods", "plugins": [{"type": "ptp", "ipam": ipam}]});
-    std::fs::write(folder.join("10-pods.conflist"), list.to_string()).expect("a file");
-}
-
 #[test]
 fn upstreams_kubelet_joins_a_cluster_of_ours() {
     let Some(program) = peer("KUBELET") else { return };
     for shape in [Shape::V4V6, Shape::V6V4] {
         let lab = Lab::of(&Parts { kubelet: Some(program.clone()), ..Parts::new(shape, 1, &[]) });
-        connect(&lab);
+        lab.connect();
         lab.node_ready("n0");
         a_pod_lives_and_goes(&lab);
     }

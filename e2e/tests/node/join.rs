@@ -1,6 +1,6 @@
 //! A node that nobody knows joins by a token and by requests for certificates, whatever is killed meanwhile, and replaces them in time.
 
-use super::interop::{connect, peer};
+use super::interop::peer;
 use e2e::{
     node_lab::{Lab, PATIENCE, Parts, Shape, items, missing, server_pod},
     wait_for,
@@ -145,7 +145,7 @@ fn upstreams_kubelet_joins_a_cluster_of_ours_by_a_token() {
     let bootstrap = format!("--bootstrap-kubeconfig={}", lab.credentials().bearer("bootstrap", TOKEN).display());
     let own = format!("--kubeconfig={}", lab.folder().join("own.kubeconfig").display());
     lab.start_node(0, &Parts { flags: &[&bootstrap, &own, "--rotate-certificates"], ..parts.clone() });
-    connect(&lab);
+    lab.connect();
     lab.node_ready("n0");
     lab.apply(&server_pod("web"));
     lab.ready("web");

@@ -19,6 +19,7 @@ pub mod settings;
 mod summary;
 pub mod tls;
 pub mod upgrade;
+mod websocket;
 
 pub(crate) use choose::{service_endpoints, slices};
 pub use connection::{Connection, is_handed_over};
@@ -85,7 +86,13 @@ pub async fn connect(call: &Call, connection: Connection) -> Result<Answer, ApiE
     let response = match choose::plan(call, &head).await? {
         Plan::Nothing => status(StatusCode::NO_CONTENT),
         Plan::Redirect(path) => moved(&path)?,
-        Plan::Log(target) => log::read(call, &target).await?,
+        Plan::Log(target) => {
+            let log = log::read(call, &target).await?;
+            match head.upgrade {
+                Some(upgrade) => websocket::send(call, upgrade, &head.headers, log)?,
+                None => log,
+            }
+        }
         Plan::Stream(target) => {
             let request = head.for_kubelet();
             upgrade::pass(call, head.upgrade, request, &target, Via::Kubelet).await?

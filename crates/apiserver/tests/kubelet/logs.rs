@@ -1,13 +1,14 @@
 //! `pods/NAME/log`.
 
 use super::{
-    lab::{Lab, deaf},
+    lab::{Lab, deaf, whole},
     standin::{StandIn, Trust},
 };
 use http_body_util::BodyExt;
 use net::Family;
 use runtime::pki::Authority;
 use std::time::SystemTime;
+use tokio::io::AsyncReadExt;
 
 const LOG: &str = "/api/v1/namespaces/default/pods/p/log";
 
@@ -28,6 +29,41 @@ async fn a_log_comes_from_the_kubelet_of_the_pods_node() {
         );
         assert_eq!(seen["known"], true, "the server shows its certificate");
         assert!(!seen["headers"].to_string().contains("cookie"), "nothing of the client's is passed on: {seen}");
+    }
+}
+
+#[tokio::test]
+async fn a_log_comes_as_messages_of_a_websocket_too() {
+    for family in Family::BOTH {
+        let lab = Lab::new(family).await;
+        let kubelet = lab.kubelet(family.loopback());
+        lab.node(&[family.loopback()], kubelet.port).await;
+        lab.pod("p", "n", &["c"], &[]).await;
+        let plain = lab.get(LOG).await.text().to_owned();
+        for (protocol, first) in [("binary.k8s.io", 0x82), ("base64.binary.k8s.io", 0x81)] {
+            let headers = [
+                ("connection", "Upgrade"),
+                ("upgrade", "websocket"),
+                ("sec-websocket-protocol", protocol),
+                ("sec-websocket-version", "13"),
+                ("sec-websocket-key", "dGhlIHNhbXBsZSBub25jZQ=="),
+            ];
+            let mut response = lab.open("GET", LOG, &headers, "".into()).await;
+            assert_eq!(response.status(), 101);
+            assert_eq!(response.headers()["sec-websocket-protocol"], protocol);
+            assert_eq!(response.headers()["sec-websocket-accept"], "s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
+            let mut sent = Vec::new();
+            let stream = hyper::upgrade::on(&mut response).await.unwrap();
+            hyper_util::rt::TokioIo::new(stream).read_to_end(&mut sent).await.unwrap();
+            assert_eq!(sent[0], first, "{protocol}");
+            assert!(sent.ends_with(&[0x88, 2, 0x03, 0xe8]), "it is said that this is the end");
+            if protocol == "binary.k8s.io" {
+                let text = String::from_utf8_lossy(&sent);
+                assert!(text.contains(&plain[plain.len() - 20..]), "{text}");
+            }
+        }
+        let headers = [("connection", "Upgrade"), ("upgrade", "websocket"), ("sec-websocket-version", "8")];
+        assert_eq!(whole(lab.open("GET", LOG, &headers, "".into()).await).await.status, 400);
     }
 }
 

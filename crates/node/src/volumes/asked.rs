@@ -6,6 +6,7 @@ use super::{
     tokens::Wanted,
 };
 use k8s_openapi::api::core::v1::{ClusterTrustBundleProjection, Pod, ProjectedVolumeSource};
+use kube::api::ApiResource;
 use runtime::controller::matches_labels;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,26 +39,16 @@ impl Volumes {
 
     /// The authorities of one bundle, or of all of a signer that are selected; nothing if there is none and that is fine.
     async fn bundle(&self, wanted: &ClusterTrustBundleProjection) -> Result<Option<String>, String> {
-        let kind = claims::resource("certificates.k8s.io", "v1beta1", "ClusterTrustBundle", "clustertrustbundles");
         let optional = wanted.optional.unwrap_or_default();
-        let chosen = match (&wanted.name, &wanted.signer_name) {
-            (Some(name), _) => claims::get(&self.client, &kind, None, name).await?.into_iter().collect(),
-            (None, Some(signer)) => {
-                let all = claims::list(&self.client, &kind).await?;
-                let fits = |one: &Value| {
-                    let labels: BTreeMap<String, String> =
-                        serde_json::from_value(one["metadata"]["labels"].clone()).unwrap_or_default();
-                    one["spec"]["signerName"] == signer.as_str()
-                        && wanted
-                            .label_selector
-                            .as_ref()
-                            .is_some_and(|selector| matches_labels(selector, Some(&labels)))
-                };
-                all.into_iter().filter(fits).collect::<Vec<_>>()
+        let mut text = String::new();
+        // Before 1.37 there is only the second.
+        for version in ["v1", "v1beta1"] {
+            let kind = claims::resource("certificates.k8s.io", version, "ClusterTrustBundle", "clustertrustbundles");
+            text = merged(&self.chosen(&kind, wanted).await?);
+            if !text.is_empty() {
+                break;
             }
-            (None, None) => Vec::new(),
-        };
-        let text = merged(&chosen);
+        }
         match text.is_empty() {
             true if optional => Ok(None),
             true => {
@@ -66,6 +57,22 @@ impl Volumes {
             }
             false => Ok(Some(text)),
         }
+    }
+
+    async fn chosen(&self, kind: &ApiResource, wanted: &ClusterTrustBundleProjection) -> Result<Vec<Value>, String> {
+        let signer = match (&wanted.name, &wanted.signer_name) {
+            (Some(name), _) => return Ok(claims::get(&self.client, kind, None, name).await?.into_iter().collect()),
+            (None, Some(signer)) => signer.as_str(),
+            (None, None) => return Ok(Vec::new()),
+        };
+        let fits = |one: &Value| {
+            let labels: BTreeMap<String, String> =
+                serde_json::from_value(one["metadata"]["labels"].clone()).unwrap_or_default();
+            let selector = wanted.label_selector.as_ref();
+            one["spec"]["signerName"] == signer
+                && selector.is_some_and(|selector| matches_labels(selector, Some(&labels)))
+        };
+        Ok(claims::list(&self.client, kind).await?.into_iter().filter(fits).collect())
     }
 }
 
