@@ -6,7 +6,7 @@
 
 use crate::{
     account::{Peer, Rule},
-    model::{Desired, rules::OWN_GROUP},
+    model::{Desired, Groups, rules::OWN_GROUP},
     plan::Others,
 };
 use parking_lot::Mutex;
@@ -102,9 +102,16 @@ impl Ledger {
     }
 }
 
-/// Rules for its own group are nobody else's and not noted.
+/// Rules for its own group are nobody else's and not noted. Groups that its load balancer has beside its own are, also where there are no
+/// nodes, and so no rules about them.
 fn wants(desired: &Desired) -> Wants {
     let shared = |rule: &&Rule| rule.peer != Peer::Group(OWN_GROUP.to_owned());
     let of = |rules: &BTreeSet<Rule>| rules.iter().filter(shared).cloned().collect();
-    desired.node_rules.iter().map(|(group, rules)| (group.clone(), of(rules))).collect()
+    let beside = match &desired.groups {
+        Groups::Managed(own) => own.beside.clone(),
+        Groups::AsIs | Groups::Given(_) => BTreeSet::new(),
+    };
+    let mut wants: Wants = beside.into_iter().map(|group| (group, BTreeSet::new())).collect();
+    wants.extend(desired.node_rules.iter().map(|(group, rules)| (group.clone(), of(rules))));
+    wants
 }

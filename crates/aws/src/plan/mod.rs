@@ -118,10 +118,11 @@ pub struct Others {
 }
 
 impl Others {
-    /// Whether no rule about a group is wanted by anybody.
+    /// Whether nobody wants a group, nor a rule about it.
     pub(crate) fn spare(&self, group: &str) -> bool {
-        let about_it = |rule: &Rule| matches!(&rule.peer, Peer::Group(id) if id == group || id == BACKEND_GROUP);
-        self.complete && !self.wants.values().flatten().any(about_it)
+        let is_it = |id: &String| id == group || id == BACKEND_GROUP;
+        let about_it = |rule: &Rule| matches!(&rule.peer, Peer::Group(id) if is_it(id));
+        self.complete && !self.wants.keys().any(is_it) && !self.wants.values().flatten().any(about_it)
     }
 
     /// Whether nobody else wants a rule. What could be shared is thought to be wanted until everybody has been heard.

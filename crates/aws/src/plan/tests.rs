@@ -69,7 +69,10 @@ fn a_plan_can_be_made_from_files() {
     let account = serde_json::to_string(&around()).unwrap();
     let (config, _) = CloudConfig::parse("[Global]\nNLBSecurityGroupMode = Managed\n").unwrap();
     let made = offline(&service, &account, &config, "kubernetes").unwrap();
-    assert!(made.actions[0].to_string().starts_with("create security group k8s-ns-web-"));
+    let created: Vec<String> = made.actions.iter().map(ToString::to_string).collect();
+    for name in ["k8s-backend-", "k8s-ns-web-"] {
+        assert!(created.iter().any(|line| line.starts_with(&format!("create security group {name}"))), "{created:?}");
+    }
     for (service, account, message) in [
         ("{}", account.as_str(), "metadata.uid is missing"),
         (service.as_str(), "{}", "cluster's id is not known"),
