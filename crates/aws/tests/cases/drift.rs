@@ -39,7 +39,7 @@ fn group_id(state: &State, prefix: &str) -> String {
     state.groups.values().find(|group| group.name.starts_with(prefix)).unwrap().id.clone()
 }
 
-fn managed_id(state: &State) -> String {
+pub(crate) fn managed_id(state: &State) -> String {
     group_id(state, "k8s-ns-")
 }
 

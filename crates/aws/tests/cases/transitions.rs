@@ -1,7 +1,10 @@
 //! From one state of a Service to another: security groups (each row of the table), scheme, certificates, protocols, modes.
 
-use super::world::{
-    World, balancer, classic, describe, gone, merged, notes, ports, ranges, shapes, shown, step, unmanaged, web,
+use super::{
+    drift::managed_id,
+    world::{
+        World, balancer, classic, describe, gone, merged, notes, ports, ranges, shapes, shown, step, unmanaged, web,
+    },
 };
 use aws::{
     account::{Peer, Protocol, Rule, Scheme},
@@ -421,7 +424,7 @@ async fn a_users_rule_that_refers_to_the_managed_group_delays_its_end_and_stays(
         let mut world = World::new(&settings());
         let empty = describe(&world.cloud.state());
         world.through(&step(&web(&[shape]))).await;
-        let id = balancer(&world.cloud.state()).load_balancer.security_groups.first().unwrap().clone();
+        let id = managed_id(&world.cloud.state());
         let rule = Rule { peer: Peer::Group(id.clone()), ..mine() };
         world.cloud.change(|state| {
             state.groups.get_mut(Example::OTHER_GROUP).unwrap().ingress.insert(rule.clone());
