@@ -1,7 +1,11 @@
 //! The command line: help that teaches, versions, and mistakes answered with exit code 64 and a way on.
 
 use e2e::{Process, run, twinstack, wait_for};
-use std::time::Duration;
+use std::{
+    net::Shutdown,
+    os::{fd::OwnedFd, unix::net::UnixStream},
+    time::Duration,
+};
 
 fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
@@ -86,13 +90,14 @@ fn as_many_files_as_are_allowed_may_be_open() {
 #[test]
 fn output_that_nobody_takes_ends_the_program_quietly() {
     for words in [&["version"][..], &["completions", "bash"]] {
-        let (reader, writer) = std::io::pipe().expect("a pipe");
-        drop(reader);
+        // Shut down rather than closed: a program that another test starts just now may have a copy of the other end.
+        let (reader, writer) = UnixStream::pair().expect("a pair of sockets");
+        reader.shutdown(Shutdown::Both).expect("it can be shut down");
         let printing_to = |output: std::process::Stdio| {
             let mut command = std::process::Command::new(twinstack());
             command.args(words).stdout(output).output().expect("the binary runs")
         };
-        let output = printing_to(writer.into());
+        let output = printing_to(OwnedFd::from(writer).into());
         assert_eq!((output.status.code(), text(&output.stderr)), (Some(1), String::new()), "{words:?}");
         let full = std::fs::File::options().write(true).open("/dev/full").expect("Linux has it");
         let output = printing_to(full.into());

@@ -76,7 +76,10 @@ fn what_it_says_to_type_mends_it() {
         cluster.make(&service("web", "SingleStack"));
         // As it was asked for: nobody is disturbed, but who asks is told.
         assert_eq!(cluster.doctor(&[]), (Some(0), vec![]), "{ranges}");
-        assert_eq!(cluster.doctor(&["service/other"]), (Some(0), vec![]), "{ranges}");
+        let kubeconfig = format!("--kubeconfig={}", cluster.server.kubeconfig().display());
+        let other = run(&["doctor", "service/other", &kubeconfig]);
+        let message = String::from_utf8_lossy(&other.stderr).into_owned();
+        assert!(!other.status.success() && message.contains("there is no service other"), "{ranges}: {message}");
         let (code, found) = cluster.doctor(&["svc/web", "--namespace=shop"]);
         let first = if ranges.starts_with("fd") { "IPv6" } else { "IPv4" };
         assert_eq!(
@@ -150,7 +153,7 @@ fn what_may_not_be_read_is_told_and_a_wrong_word_is_refused() {
         (&["doctor", "--kubeconfig=/nowhere"], "--kubeconfig /nowhere"),
         (&["doctor", "--filename=/nowhere"], "--filename"),
         (&["trace", "pod/web"], "is nothing that requests go to"),
-        (&["trace", "service/web", "--filename=/dev/null"], "there is no service web in namespace default"),
+        (&["trace", "service/web", "--filename=/dev/null"], "--filename: there is no object in it"),
     ] {
         let output = run(words);
         let message = String::from_utf8_lossy(&output.stderr).into_owned();
