@@ -1,7 +1,7 @@
 //! A small DNS client, independent of the server's own reading and writing of packets.
 
 use std::{
-    io::{Read as _, Write as _},
+    io::{ErrorKind, Read as _, Write as _},
     net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpStream, UdpSocket},
     time::Duration,
 };
@@ -78,8 +78,17 @@ pub fn udp(server: SocketAddr, packet: &[u8], patience: Duration) -> Option<Answ
     socket.set_read_timeout(Some(patience)).ok()?;
     socket.send(packet).ok()?;
     let mut buffer = [0; 4096];
-    let length = socket.recv(&mut buffer).ok()?;
-    Some(parse(&buffer[..length]))
+    loop {
+        match socket.recv(&mut buffer) {
+            Ok(length) => return Some(parse(&buffer[..length])),
+            // A socket that waits for a time does not go on waiting by itself after a signal.
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(error) => {
+                eprintln!("no answer from {server}: {error}");
+                return None;
+            }
+        }
+    }
 }
 
 /// Asks on a connection.
