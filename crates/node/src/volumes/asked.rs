@@ -29,7 +29,7 @@ impl Volumes {
             } else if let Some(bundle) = &source.cluster_trust_bundle {
                 inside(&bundle.path)?;
                 let text = self.bundle(bundle).await?;
-                found.insert(at, text.map(|text| (bundle.path.clone(), file(text, mode))).into_iter().collect());
+                found.insert(at, Files::from([(bundle.path.clone(), file(text, mode))]));
             } else if source.pod_certificate.is_some() {
                 return Err("podCertificate: certificates for Pods are not issued by this kubelet".to_owned());
             }
@@ -37,8 +37,8 @@ impl Volumes {
         Ok(found)
     }
 
-    /// The authorities of one bundle, or of all of a signer that are selected; nothing if there is none and that is fine.
-    async fn bundle(&self, wanted: &ClusterTrustBundleProjection) -> Result<Option<String>, String> {
+    /// The authorities of one bundle, or of all of a signer that are selected; an empty file if there is none and that is fine.
+    async fn bundle(&self, wanted: &ClusterTrustBundleProjection) -> Result<String, String> {
         let optional = wanted.optional.unwrap_or_default();
         let mut text = String::new();
         // Before 1.37 there is only the second.
@@ -49,14 +49,11 @@ impl Volumes {
                 break;
             }
         }
-        match text.is_empty() {
-            true if optional => Ok(None),
-            true => {
-                let name = wanted.name.as_deref().or(wanted.signer_name.as_deref()).unwrap_or_default();
-                Err(format!("clustertrustbundle {name:?} not found"))
-            }
-            false => Ok(Some(text)),
+        if text.is_empty() && !optional {
+            let name = wanted.name.as_deref().or(wanted.signer_name.as_deref()).unwrap_or_default();
+            return Err(format!("clustertrustbundle {name:?} not found"));
         }
+        Ok(text)
     }
 
     async fn chosen(&self, kind: &ApiResource, wanted: &ClusterTrustBundleProjection) -> Result<Vec<Value>, String> {
