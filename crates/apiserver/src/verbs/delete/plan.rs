@@ -63,12 +63,10 @@ fn mark(marked: &mut Value, object: &Value, grace: i64, now: Timestamp) {
     }
 }
 
-/// Kinds without graceful deletion have none whatever the client says.
+/// Kinds without graceful deletion have none whatever the client says. Of others, an object that asks for none itself still has what the client
+/// says.
 fn grace_period(object: &Value, options: &DeleteOptions, rules: &dyn Rules) -> i64 {
-    match rules.grace_period(object) {
-        None | Some(0) => 0,
-        Some(default) => options.grace_period.unwrap_or(default),
-    }
+    rules.grace_period(object).map_or(0, |default| options.grace_period.unwrap_or(default))
 }
 
 /// The finalizers after the propagation policy has added or taken away its own.
@@ -104,6 +102,9 @@ mod tests {
         }
     }
 
+    struct Plain;
+    impl Rules for Plain {}
+
     fn options(grace_period: Option<i64>, propagation: Option<Propagation>) -> DeleteOptions {
         DeleteOptions { grace_period, propagation, uid: None, resource_version: None, dry_run: DryRun::No }
     }
@@ -116,12 +117,21 @@ mod tests {
     fn a_plain_object_goes_at_once_and_a_finalizer_keeps_it() {
         let now = at("2020-01-01T00:00:00Z");
         let plain = json!({"metadata": {"name": "a"}});
-        assert_eq!(plan(&plain, &options(Some(30), None), &Graceful(0), now), Deletion::Now);
+        assert_eq!(plan(&plain, &options(Some(30), None), &Plain, now), Deletion::Now);
         let held = json!({"metadata": {"name": "a", "finalizers": ["x.io/y"]}});
-        let Deletion::Later(marked) = plan(&held, &options(None, None), &Graceful(0), now) else { panic!("kept") };
+        let Deletion::Later(marked) = plan(&held, &options(None, None), &Plain, now) else { panic!("kept") };
         assert_eq!(marked.str_at("metadata.deletionTimestamp"), "2020-01-01T00:00:00Z");
         assert_eq!(marked.int_at("metadata.deletionGracePeriodSeconds"), Some(0));
-        assert_eq!(plan(&marked, &options(None, None), &Graceful(0), at("2020-01-01T00:01:00Z")), Deletion::Nothing);
+        assert_eq!(plan(&marked, &options(None, None), &Plain, at("2020-01-01T00:01:00Z")), Deletion::Nothing);
+    }
+
+    #[test]
+    fn who_asks_for_no_grace_has_what_the_client_says() {
+        let now = at("2020-01-01T00:00:00Z");
+        let pod = json!({"metadata": {"name": "p", "generation": 1}});
+        assert_eq!(plan(&pod, &options(None, None), &Graceful(0), now), Deletion::Now);
+        let Deletion::Later(marked) = plan(&pod, &options(Some(60), None), &Graceful(0), now) else { panic!("kept") };
+        assert_eq!(marked.int_at("metadata.deletionGracePeriodSeconds"), Some(60));
     }
 
     #[test]
