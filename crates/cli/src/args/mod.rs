@@ -205,9 +205,10 @@ pub(crate) fn end_when_output_fails() {
         let text = panic.payload_as_str().unwrap_or_default();
         let Some(why) = text.strip_prefix("failed printing to stdout: ") else { return usual(panic) };
         // Whoever closed the pipe has what it wanted.
-        if !why.contains("Broken pipe") {
-            let _ = writeln!(std::io::stderr(), "error: standard output: {why}");
+        if why.contains("Broken pipe") {
+            std::process::exit(0);
         }
+        let _ = writeln!(std::io::stderr(), "error: standard output: {why}");
         std::process::exit(1);
     }));
 }
